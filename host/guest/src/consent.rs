@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 
 use toolcell_policy::Capability;
 use toolcell_wall::doors::Opening;
-use toolcell_wall::doors::consent::{ConsentSaid, Wish, WishedRequest};
+use toolcell_wall::doors::consent::{ConsentSaid, ConsentWish, WishedRequest};
 use toolcell_walls::door::{Door, DoorError, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
@@ -25,7 +25,7 @@ impl CallState {
         }
         let Some(wish) = self.table().get(request).ok().map(wished) else { return Ok(()) };
         let Some(outside) = self.caller.outside() else { return Ok(()) };
-        self.ask_outside(&*outside, Wish::Request(wish)).await.map(drop)
+        self.ask_outside(&*outside, ConsentWish::Request(wish)).await.map(drop)
     }
 
     /// Asks about a target that no rule allows. Returns the address to connect to: as the guest
@@ -43,12 +43,12 @@ impl CallState {
             return Ok(to);
         }
         let Some(outside) = self.caller.outside() else { return Ok(to) };
-        let wish = if capability == Capability::Udp { Wish::Send(to) } else { Wish::Connect(to) };
+        let wish = if capability == Capability::Udp { ConsentWish::Send(to) } else { ConsentWish::Connect(to) };
         Ok(self.ask_outside(&*outside, wish).await?.unwrap_or(to))
     }
 
     /// Lets the host ask if it must. The call's deadline stands still meanwhile.
-    async fn ask_outside(&mut self, outside: &dyn Outside, wish: Wish) -> wasmtime::Result<Option<SocketAddr>> {
+    async fn ask_outside(&mut self, outside: &dyn Outside, wish: ConsentWish) -> wasmtime::Result<Option<SocketAddr>> {
         if !self.net().wish() {
             return Ok(None);
         }
@@ -60,7 +60,7 @@ impl CallState {
         }
     }
 
-    async fn wish(&mut self, outside: &dyn Outside, wish: Wish) -> Result<ConsentSaid, DoorError> {
+    async fn wish(&mut self, outside: &dyn Outside, wish: ConsentWish) -> Result<ConsentSaid, DoorError> {
         let (mut reader, mut writer) = Door::of(outside.open().await?)?.split();
         writer.message(&Opening::Consent(wish)).await?;
         match reader.message(HOST_BYTES_MAX).await? {

@@ -9,7 +9,7 @@
 //! - [`Sandbox`] holds the engine; one per process.
 //! - [`ToolComponent`] is one loaded component, ready to be instantiated.
 //! - [`ToolComponent::call_tool`] runs one call and returns its report, never an error. A guest's
-//!   misbehaviour ends in a [`Failure`](toolcell_wall::failure::Failure).
+//!   misbehaviour ends in a [`CallFailure`](toolcell_wall::failure::CallFailure).
 //!
 //! Imports run in one direction only, from the top of this table to its end:
 //!

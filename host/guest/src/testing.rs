@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use toolcell_policy::{Askable, Denial, Limits};
 
-use toolcell_sandbox::{CallDoors, Capabilities};
-use toolcell_wall::asking::{Asked, Inquiry, Kind};
+use toolcell_sandbox::{CallDoors, GrantedCapabilities};
+use toolcell_wall::asking::{AskKind, AskResult, Inquiry};
 use toolcell_wall::caller::Outside;
-use toolcell_wall::caller::{Caller, Consent, LogLevel, NoCaller, Trace};
+use toolcell_wall::caller::{CallerLink, ConsentAnswer, GuestLogLevel, NoCaller, Trace};
 
 #[path = "../../sandbox/src/wasi/net/testing.rs"]
 pub(crate) mod name_server;
@@ -31,7 +31,7 @@ pub(crate) struct TestCaller {
     pub(crate) denied: Mutex<Vec<String>>,
     pub(crate) away: Mutex<Vec<String>>,
     /// Answers of a person, last one first.
-    pub(crate) consent: Mutex<Vec<Consent>>,
+    pub(crate) consent: Mutex<Vec<ConsentAnswer>>,
 }
 
 /// A way out whose other side is in this process.
@@ -41,14 +41,14 @@ struct Hatch(Arc<CallDoors>);
 struct InSandbox(Arc<Hatch>);
 
 impl TestDoors {
-    pub(crate) fn new(capabilities: &Arc<Capabilities>, limits: &Limits) -> Self {
+    pub(crate) fn new(capabilities: &Arc<GrantedCapabilities>, limits: &Limits) -> Self {
         let caller = Arc::new(TestCaller::default());
-        let own: Arc<dyn Caller> = Arc::clone(&caller) as Arc<dyn Caller>;
+        let own: Arc<dyn CallerLink> = Arc::clone(&caller) as Arc<dyn CallerLink>;
         Self { calls: Arc::new(CallDoors::new(capabilities, limits, &own)), caller }
     }
 
     /// The caller for the sandbox's side.
-    pub(crate) fn caller(&self) -> Arc<dyn Caller> {
+    pub(crate) fn caller(&self) -> Arc<dyn CallerLink> {
         Arc::new(InSandbox(Arc::new(Hatch(Arc::clone(&self.calls)))))
     }
 
@@ -79,10 +79,10 @@ impl Outside for Hatch {
     }
 }
 
-impl Caller for TestCaller {
+impl CallerLink for TestCaller {
     fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
-    fn log(&self, _: LogLevel, _: &str) {}
-    fn log_enabled(&self, _: LogLevel) -> bool {
+    fn log(&self, _: GuestLogLevel, _: &str) {}
+    fn log_enabled(&self, _: GuestLogLevel) -> bool {
         false
     }
     fn denied(&self, denial: &Denial) {
@@ -97,14 +97,14 @@ impl Caller for TestCaller {
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
     }
-    fn supports(&self, _: Kind) -> bool {
+    fn supports(&self, _: AskKind) -> bool {
         false
     }
-    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>> {
         NoCaller.ask(asks)
     }
-    fn consent<'a>(&'a self, _: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
-        let answer = self.consent.lock().unwrap().pop().unwrap_or(Consent::Refused);
+    fn consent<'a>(&'a self, _: &'a Askable) -> Pin<Box<dyn Future<Output = ConsentAnswer> + Send + 'a>> {
+        let answer = self.consent.lock().unwrap().pop().unwrap_or(ConsentAnswer::Refused);
         Box::pin(std::future::ready(answer))
     }
     fn trace(&self) -> Option<Trace> {
@@ -121,10 +121,10 @@ impl Caller for TestCaller {
     }
 }
 
-impl Caller for InSandbox {
+impl CallerLink for InSandbox {
     fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
-    fn log(&self, _: LogLevel, _: &str) {}
-    fn log_enabled(&self, _: LogLevel) -> bool {
+    fn log(&self, _: GuestLogLevel, _: &str) {}
+    fn log_enabled(&self, _: GuestLogLevel) -> bool {
         false
     }
     fn denied(&self, denial: &Denial) {
@@ -139,10 +139,10 @@ impl Caller for InSandbox {
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
     }
-    fn supports(&self, _: Kind) -> bool {
+    fn supports(&self, _: AskKind) -> bool {
         false
     }
-    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>> {
         NoCaller.ask(asks)
     }
     fn trace(&self) -> Option<Trace> {

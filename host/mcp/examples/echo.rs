@@ -13,17 +13,17 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolcell_mcp::stdio::{self, Shutdown, StdioOptions};
+use toolcell_mcp::stdio::{self, StdioOptions, StdioShutdown};
 use toolcell_mcp::{
-    Call, CallResult, Catalog, CheckedResult, DefinitionBounds, Executor, Host, Outbox, Patience, Server, ServerInfo,
-    ServerOptions, Tool, ToolDefinition, ToolList, Work,
+    Call, CallResult, CheckedResult, DefinitionBounds, Executor, Host, McpServer, McpTool, Outbox, Patience,
+    ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList, Work,
 };
 
 struct Echo {
     tools: ToolList,
 }
 
-impl Catalog for Echo {
+impl ServedCatalog for Echo {
     fn tools(&self) -> &ToolList {
         &self.tools
     }
@@ -57,18 +57,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn server() -> Result<Arc<Server<Fixed>>, Box<dyn Error>> {
+fn server() -> Result<Arc<McpServer<Fixed>>, Box<dyn Error>> {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let definition = ToolDefinition::new("echo", "Gives back its text.", schema);
-    let tool = Tool::compile(definition, &DefinitionBounds::default()).map_err(|problems| format!("{problems:?}"))?;
+    let tool =
+        McpTool::compile(definition, &DefinitionBounds::default()).map_err(|problems| format!("{problems:?}"))?;
     let tools = ToolList::new(1, vec![Arc::new(tool)])?;
     let info = ServerInfo { name: "echo".to_owned(), version: "1.0.0".to_owned(), ..ServerInfo::default() };
-    Ok(Arc::new(Server::new(Arc::new(Fixed(Arc::new(Echo { tools }))), info, ServerOptions::default())))
+    Ok(Arc::new(McpServer::new(Arc::new(Fixed(Arc::new(Echo { tools }))), info, ServerOptions::default())))
 }
 
 fn serve() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
-    stdio::serve(&server()?, StdioOptions::of_process()?, runtime.handle().clone(), &Shutdown::new()?)?;
+    stdio::serve(&server()?, StdioOptions::of_process()?, runtime.handle().clone(), &StdioShutdown::new()?)?;
     Ok(())
 }
 

@@ -10,11 +10,11 @@ use toolcell_schema::GivenUp;
 /// clone.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation {
-    shared: Arc<Shared>,
+    shared: Arc<CancelState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct CancelState {
     cancelled: AtomicBool,
     notify: Notify,
 }
@@ -49,7 +49,7 @@ impl Cancellation {
     /// It, as a check of arguments or results asks about it.
     #[must_use]
     pub fn given_up(&self) -> Arc<dyn GivenUp> {
-        Arc::<Shared>::clone(&self.shared)
+        Arc::<CancelState>::clone(&self.shared)
     }
 
     /// Cancels it, for good.
@@ -60,7 +60,7 @@ impl Cancellation {
     }
 }
 
-impl GivenUp for Shared {
+impl GivenUp for CancelState {
     fn is_given_up(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }

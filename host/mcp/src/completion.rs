@@ -1,7 +1,7 @@
 //! Completions: values offered for an argument of a prompt, or for a variable of a template of
 //! addresses. Must not hold: methods, or the wire format.
 
-use crate::host::Catalog;
+use crate::host::ServedCatalog;
 
 /// Most values of one answer (2026-07-28, Completion, "Data Types").
 pub const COMPLETIONS_MAX: usize = 100;
@@ -77,7 +77,7 @@ impl Completions {
 impl Completing {
     /// The values that the catalog itself knows; `None` where it knows none of this argument.
     /// `entry` is the number of the prompt.
-    pub fn known<C: Catalog + ?Sized>(&self, catalog: &C, entry: usize) -> Option<Completions> {
+    pub fn known<C: ServedCatalog + ?Sized>(&self, catalog: &C, entry: usize) -> Option<Completions> {
         let values: &[String] = match &self.template {
             None => &catalog.tools().tools().get(entry)?.prompt()?.argument(&self.argument)?.values,
             Some(template) => {

@@ -56,7 +56,7 @@ pub enum IconTheme {
 
 /// A picture for a user interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Icon {
+pub struct ContentIcon {
     /// An `https:` or `data:` URI.
     pub src: String,
     /// Such as `image/png`.
@@ -92,7 +92,7 @@ pub struct ResourceLink {
     /// Its size in bytes, before any encoding.
     pub size_bytes: Option<u64>,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<ContentIcon>,
 }
 
 /// The kind of a piece of content, with its data.
@@ -129,7 +129,7 @@ pub enum ContentKind {
 
 /// One piece of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Content {
+pub struct ResultContent {
     /// Its kind and data.
     pub kind: ContentKind,
     /// Hints about it.
@@ -138,7 +138,7 @@ pub struct Content {
     pub meta: Map,
 }
 
-impl Content {
+impl ResultContent {
     /// A piece of this kind without annotations.
     #[must_use]
     pub fn new(kind: ContentKind) -> Self {
@@ -176,7 +176,7 @@ pub struct PromptParts {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallResult {
     /// The pieces, in the tool's order.
-    pub content: Vec<Content>,
+    pub content: Vec<ResultContent>,
     /// One JSON value.
     pub structured: Option<Box<RawValue>>,
     /// The call ran and failed in a way that concerns the model.
@@ -192,7 +192,7 @@ pub struct CallResult {
 impl CallResult {
     /// A result that is one piece of text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::text(text)], ..Self::default() }
+        Self { content: vec![ResultContent::text(text)], ..Self::default() }
     }
 
     /// A failed call; `text` tells the model the reason.
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_guest_does_not_say_what_a_view_may_reach() {
-        let mut content = Content::text("page");
+        let mut content = ResultContent::text("page");
         content.meta = json!({"ui": {"csp": {}}, "own": 1}).as_object().unwrap().clone();
         for (uri, meta) in [
             ("ui://a/view", r#"{"own":1}"#),

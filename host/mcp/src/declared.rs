@@ -2,7 +2,7 @@
 //! Must not hold: resources that tools embed, or the wire format.
 
 use crate::caller::Caller;
-use crate::content::{ContentAnnotations, Icon, Map, ResourceBody};
+use crate::content::{ContentAnnotations, ContentIcon, Map, ResourceBody};
 use crate::revision::Revision;
 use crate::tool::ToolList;
 
@@ -37,7 +37,7 @@ pub struct ResourceMore {
     /// Hints about it.
     pub annotations: Option<ContentAnnotations>,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<ContentIcon>,
     /// Its `_meta`; empty: none.
     pub meta: Map,
 }
@@ -59,7 +59,7 @@ pub enum ResourceReader {
     },
     /// By the host, from what it holds, for callers who see any of these entries.
     Held {
-        /// The entries, by their names in [`Catalog::tools`](crate::Catalog::tools).
+        /// The entries, by their names in [`tools`](crate::ServedCatalog::tools).
         entries: Vec<String>,
         /// A text that is another one once there is something else to list: clients are told then.
         version: String,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::frame::{Object, RequestId, notification_frame};
 use crate::host::Outbox;
-use crate::meta::LogLevel;
+use crate::meta::ClientLogLevel;
 use crate::method::Notification;
 use crate::revision::Revision;
 use crate::task::{RELATED_TASK, TaskHandle};
@@ -21,19 +21,19 @@ const TEXT_BYTES_MAX: usize = 3_072;
 /// has ended or was cancelled, and while the connection is congested.
 #[derive(Clone)]
 pub struct CallEvents {
-    shared: Arc<Shared>,
+    shared: Arc<SharedEvents>,
 }
 
-struct Shared {
+struct SharedEvents {
     revision: Revision,
     token: Option<RequestId>,
-    level: Option<LogLevel>,
+    level: Option<ClientLogLevel>,
     /// The task that the call is, or may become.
     task: OnceLock<Arc<TaskHandle>>,
-    state: Mutex<State>,
+    state: Mutex<EventState>,
 }
 
-struct State {
+struct EventState {
     /// `None` once the call has ended, so that remaining clones keep nothing of the connection
     /// alive.
     outbox: Option<Arc<dyn Outbox>>,
@@ -45,10 +45,10 @@ impl CallEvents {
         outbox: Arc<dyn Outbox>,
         revision: Revision,
         token: Option<RequestId>,
-        level: Option<LogLevel>,
+        level: Option<ClientLogLevel>,
     ) -> Self {
-        let state = Mutex::new(State { outbox: Some(outbox), progress: f64::NEG_INFINITY });
-        Self { shared: Arc::new(Shared { revision, token, level, task: OnceLock::new(), state }) }
+        let state = Mutex::new(EventState { outbox: Some(outbox), progress: f64::NEG_INFINITY });
+        Self { shared: Arc::new(SharedEvents { revision, token, level, task: OnceLock::new(), state }) }
     }
 
     /// Events that reach nobody, for calls without a client.
@@ -116,17 +116,17 @@ impl CallEvents {
 
     /// True if a log message of this level would be sent.
     #[must_use]
-    pub fn log_enabled(&self, level: LogLevel) -> bool {
-        self.is_asked_for(level) || (level >= LogLevel::Info && self.shared.task.get().is_some())
+    pub fn log_enabled(&self, level: ClientLogLevel) -> bool {
+        self.is_asked_for(level) || (level >= ClientLogLevel::Info && self.shared.task.get().is_some())
     }
 
-    fn is_asked_for(&self, level: LogLevel) -> bool {
+    fn is_asked_for(&self, level: ClientLogLevel) -> bool {
         self.shared.level.is_some_and(|least| level >= least)
     }
 
     /// Sends one log message.
-    pub fn log(&self, level: LogLevel, text: &str, logger: Option<&str>) {
-        if level >= LogLevel::Info {
+    pub fn log(&self, level: ClientLogLevel, text: &str, logger: Option<&str>) {
+        if level >= ClientLogLevel::Info {
             self.tell_task(text);
         }
         if !self.is_asked_for(level) {

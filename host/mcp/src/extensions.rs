@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 4_096;
 const MEMBER: &str = "extensions";
 
 #[derive(Deserialize)]
-struct Declared<'a> {
+struct DeclaredExtensions<'a> {
     #[serde(borrow)]
     extensions: Option<&'a RawValue>,
 }
@@ -26,7 +26,7 @@ pub(crate) fn declared(capabilities: &str) -> Option<Arc<str>> {
     if !capabilities.contains(MEMBER) {
         return None;
     }
-    let declared: Declared<'_> = serde_json::from_str(capabilities).ok()?;
+    let declared: DeclaredExtensions<'_> = serde_json::from_str(capabilities).ok()?;
     let text = declared.extensions?.get();
     (text.len() <= BYTES_MAX && scan::is_object(text) && text != "{}").then(|| text.into())
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use serde_json::value::RawValue;
 use toolcell_schema::ArgumentProblems;
 
-use crate::asking::Asking;
+use crate::asking::CallAsking;
 use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 use crate::completion::{Completing, Completions};
@@ -32,7 +32,7 @@ use crate::tool::{CheckedResult, ToolList};
 /// Holds the current catalog.
 pub trait Host: Send + Sync + 'static {
     /// One immutable generation of tools.
-    type Catalog: Catalog;
+    type Catalog: ServedCatalog;
 
     /// The current generation. It is asked once per request, which uses the returned `Arc` to its
     /// end, whatever replaces it meanwhile. Must be cheap.
@@ -45,7 +45,7 @@ pub trait Host: Send + Sync + 'static {
 }
 
 /// One immutable generation of tools.
-pub trait Catalog: Send + Sync + 'static {
+pub trait ServedCatalog: Send + Sync + 'static {
     /// The tools, in the order of their listing.
     fn tools(&self) -> &ToolList;
 
@@ -210,9 +210,9 @@ pub trait Catalog: Send + Sync + 'static {
     }
 
     /// Runs one tool. The arguments already conform to its input schema. The catalog passes the
-    /// result through the tool's [`Tool::finish`](crate::Tool::finish), which checks it against the
+    /// result through the tool's [`finish`](crate::McpTool::finish), which checks it against the
     /// output schema. Where a tool is
-    /// [checked elsewhere](crate::Tool::checked_elsewhere), the catalog has both checks done.
+    /// [checked elsewhere](crate::McpTool::checked_elsewhere), the catalog has both checks done.
     ///
     /// The future must end soon after `call.context.cancellation` is cancelled. Until then the call
     /// keeps its permit, though nothing more is sent for it. A panic in it becomes error -32603.
@@ -222,7 +222,7 @@ pub trait Catalog: Send + Sync + 'static {
 /// One call, ready to run.
 #[derive(Debug)]
 pub struct Call {
-    /// The index of the tool, or of the prompt, in [`Catalog::tools`].
+    /// The index of the tool, or of the prompt, in [`ServedCatalog::tools`].
     pub tool: usize,
     /// A JSON object; `{}` if the caller sent none.
     pub arguments: Box<RawValue>,
@@ -253,7 +253,7 @@ pub struct CallContext {
     /// The destination of progress and log messages.
     pub events: CallEvents,
     /// The means to ask the client.
-    pub asking: Asking,
+    pub asking: CallAsking,
     /// True if the call is a task, or becomes one when it runs long: it has the deadline of tasks.
     pub task: bool,
 }

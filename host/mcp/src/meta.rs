@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::asking::Capabilities;
+use crate::asking::AskCapabilities;
 use crate::extensions;
 use crate::frame::{Params, RequestId, RpcError, push_string, scan};
 use crate::revision::Revision;
@@ -31,7 +31,7 @@ const BAGGAGE_BYTES_MAX: usize = 8_192;
 
 /// The levels of a log message (RFC 5424), least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LogLevel {
+pub enum ClientLogLevel {
     /// For developers.
     Debug,
     /// Progress of operations.
@@ -50,7 +50,7 @@ pub enum LogLevel {
     Emergency,
 }
 
-impl LogLevel {
+impl ClientLogLevel {
     /// Every level, least first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
@@ -155,8 +155,8 @@ pub(crate) struct Peer {
     pub(crate) revision: Revision,
     pub(crate) client: Option<Arc<ClientInfo>>,
     /// The least level of log messages that it wants; `None`: it wants none.
-    pub(crate) log_level: Option<LogLevel>,
-    pub(crate) capabilities: Capabilities,
+    pub(crate) log_level: Option<ClientLogLevel>,
+    pub(crate) capabilities: AskCapabilities,
     /// The extensions that it declares, as a JSON object.
     pub(crate) extensions: Option<Arc<str>>,
 }
@@ -169,12 +169,12 @@ impl Peer {
             Some(value) if !scan::is_object(value) => {
                 return Err(RpcError::meta(format!("{CLIENT_CAPABILITIES} must be an object")));
             }
-            Some("{}") => Capabilities::default(),
-            Some(value) => Capabilities::read(value, revision),
+            Some("{}") => AskCapabilities::default(),
+            Some(value) => AskCapabilities::read(value, revision),
         };
         let extensions = params.meta(CLIENT_CAPABILITIES).and_then(extensions::declared);
         let client = params.meta(CLIENT_INFO).map(|value| ClientInfo::parse(value, CLIENT_INFO)).transpose()?;
-        let log_level = params.meta(LOG_LEVEL).map(|value| LogLevel::parse(value, LOG_LEVEL)).transpose()?;
+        let log_level = params.meta(LOG_LEVEL).map(|value| ClientLogLevel::parse(value, LOG_LEVEL)).transpose()?;
         Ok(Self { revision, client: client.map(Arc::new), log_level, capabilities, extensions })
     }
 }

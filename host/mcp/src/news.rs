@@ -63,7 +63,7 @@ impl ResourceNews {
 }
 
 /// Carries news to every replica of the server, this one included, where each gives them to
-/// [`Server::resources_changed`](crate::Server::resources_changed).
+/// [`McpServer::resources_changed`](crate::McpServer::resources_changed).
 pub trait NewsCarrier: Send + Sync + 'static {
     /// Takes news, without waiting. They may come together with others.
     fn carry(&self, news: ResourceNews);

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use crate::caller::Caller;
-use crate::frame::{ErrorCode, Request, RpcError};
+use crate::frame::{ErrorCode, McpRequest, RpcError};
 use crate::host::CallContext;
 use crate::meta::{PROTOCOL_VERSION, TraceContext, trace_of};
 use crate::method::Method;
@@ -67,7 +67,7 @@ impl<'o, 'a> RequestReport<'o, 'a> {
     /// Reports a request that came just now. `carried` returns the trace context of its transport.
     pub(crate) fn begin(
         observer: &'o dyn Observer,
-        request: &Request<'_>,
+        request: &McpRequest<'_>,
         caller: &'a Caller,
         carried: impl FnOnce() -> Option<TraceContext>,
     ) -> Self {

@@ -56,7 +56,7 @@ pub(crate) enum Holder {
 #[derive(Debug)]
 pub(crate) struct KeptResource {
     holder: Holder,
-    /// The component that made it: see [`Catalog::origin`](crate::Catalog::origin).
+    /// The component that made it: see [`origin`](crate::ServedCatalog::origin).
     origin: Box<str>,
     pub(crate) uri: String,
     /// The parts of it in one result; most have one.
@@ -70,7 +70,7 @@ pub(crate) struct KeptResource {
 
 /// The part of a stored resource that lists need.
 #[derive(Serialize, Deserialize)]
-struct Label {
+struct StoredLabel {
     #[serde(rename = "u")]
     uri: String,
     #[serde(rename = "m")]
@@ -108,7 +108,7 @@ impl KeptResource {
     /// As a store keeps it.
     pub(crate) fn stored(&self) -> Option<StoredResource> {
         let first = self.parts.first()?;
-        let label = Label {
+        let label = StoredLabel {
             uri: self.uri.clone(),
             mime_type: first.mime_type.clone(),
             annotations: first.annotations.clone(),
@@ -122,7 +122,7 @@ impl KeptResource {
 
     /// A stored resource, as far as its label says.
     pub(crate) fn of_label(number: u64, label: &[u8]) -> Option<Self> {
-        let Label { uri, mime_type, annotations, size_bytes } = serde_json::from_slice(label).ok()?;
+        let StoredLabel { uri, mime_type, annotations, size_bytes } = serde_json::from_slice(label).ok()?;
         let part = Part { mime_type, body: ResourceBody::Text(String::new()), annotations, meta: None };
         let holder = Holder::Caller(Box::default());
         let origin = Box::default();
@@ -370,7 +370,7 @@ impl HeldResources {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::Content;
+    use crate::content::ResultContent;
 
     /// The origin of the results.
     const ORIGIN: &str = "notes";
@@ -378,7 +378,7 @@ mod tests {
     fn embedding(uri: &str, text: String) -> CallResult {
         let body = ResourceBody::Text(text);
         let kind = ContentKind::EmbeddedResource { uri: uri.to_owned(), mime_type: None, body };
-        CallResult { content: vec![Content::new(kind)], ..CallResult::default() }
+        CallResult { content: vec![ResultContent::new(kind)], ..CallResult::default() }
     }
 
     fn uris(resources: &KeptResources, holder: &Holder) -> Vec<String> {
@@ -512,7 +512,7 @@ mod tests {
         let blob = ResourceBody::Blob(vec![0, 255, 10]);
         for (uri, body) in [("a:/x", blob.clone()), ("a:/y", ResourceBody::Text("é\0\"".to_owned()))] {
             let kind = ContentKind::EmbeddedResource { uri: uri.to_owned(), mime_type: None, body };
-            result.content.push(Content::new(kind));
+            result.content.push(ResultContent::new(kind));
         }
         let all = KeptResource::all_of(&Holder::Connection(1), ORIGIN, &result);
         assert_eq!(all.len(), 2);

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::caller::Caller;
-use crate::connection::{Connection, Listener};
-use crate::content::Icon;
+use crate::connection::{ClientConnection, ServerEvents};
+use crate::content::ContentIcon;
 use crate::declared::DeclaredResource;
 use crate::frame::{Object, push_json, push_number};
-use crate::host::{Catalog, Executor, Host, Outbox};
-use crate::meta::LogLevel;
+use crate::host::{Executor, Host, Outbox, ServedCatalog};
+use crate::meta::ClientLogLevel;
 use crate::news::{NewsCarrier, ResourceNews, WatchCounts};
 use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
 use crate::sealing::StateKey;
 use crate::store::ResourceStore;
 use crate::task::{EXTENSION, TaskHub, TaskOptions, TaskStore};
-use crate::tool::{Listed, ToolList};
+use crate::tool::{ListedEntries, ToolList};
 
 /// The server's identity (2026-07-28, `Implementation`).
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct ServerInfo {
     /// Its page.
     pub website_url: Option<String>,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<ContentIcon>,
     /// Advice for the model on using the tools together.
     pub instructions: Option<String>,
 }
@@ -70,7 +70,7 @@ pub struct ServerOptions {
     pub discover_ttl: Duration,
     /// The least level of log messages for a legacy client that has not called `logging/setLevel`;
     /// the protocol leaves it to the server. Info. `None`: none before it asks.
-    pub legacy_log_level: Option<LogLevel>,
+    pub legacy_log_level: Option<ClientLogLevel>,
     /// The key that seals `requestState`. A new one for each process, unless several answer the
     /// same clients.
     pub state_key: StateKey,
@@ -88,14 +88,14 @@ impl Default for ServerOptions {
             caller_watched_max: 4_096,
             list_ttl: Duration::ZERO,
             discover_ttl: Duration::ZERO,
-            legacy_log_level: Some(LogLevel::Info),
+            legacy_log_level: Some(ClientLogLevel::Info),
             state_key: StateKey::random(),
         }
     }
 }
 
 /// One MCP server, shared by all its connections.
-pub struct Server<H: Host> {
+pub struct McpServer<H: Host> {
     pub(crate) host: Arc<H>,
     pub(crate) info: ServerInfo,
     pub(crate) options: ServerOptions,
@@ -121,7 +121,7 @@ pub struct Server<H: Host> {
 /// The listeners for a new catalog.
 #[derive(Default)]
 struct Listeners {
-    held: Vec<Weak<dyn Listener>>,
+    held: Vec<Weak<dyn ServerEvents>>,
     /// The number at which listeners that are gone are looked for.
     swept_at: usize,
 }
@@ -153,7 +153,7 @@ pub(crate) struct Offers {
 /// The least number of listeners at which those that are gone are looked for.
 const SWEPT_AT_LEAST: usize = 16;
 
-impl<H: Host> Server<H> {
+impl<H: Host> McpServer<H> {
     /// Makes a server for this host.
     #[must_use]
     pub fn new(host: Arc<H>, info: ServerInfo, options: ServerOptions) -> Self {
@@ -244,12 +244,12 @@ impl<H: Host> Server<H> {
 
     /// Opens a connection of [`Caller::local`], such as one stdio process. Frames for the client go
     /// to `outbox`, calls run on `executor`.
-    pub fn connect(self: &Arc<Self>, outbox: Arc<dyn Outbox>, executor: Arc<dyn Executor>) -> Connection<H> {
-        Connection::open(Arc::clone(self), Caller::local(), outbox, executor).listening()
+    pub fn connect(self: &Arc<Self>, outbox: Arc<dyn Outbox>, executor: Arc<dyn Executor>) -> ClientConnection<H> {
+        ClientConnection::open(Arc::clone(self), Caller::local(), outbox, executor).listening()
     }
 
     /// Registers a listener for new catalogs.
-    pub(crate) fn enter(&self, listener: Weak<dyn Listener>) {
+    pub(crate) fn enter(&self, listener: Weak<dyn ServerEvents>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if listeners.held.len() >= listeners.swept_at.max(SWEPT_AT_LEAST) {
             listeners.held.retain(|listener| listener.strong_count() > 0);
@@ -321,7 +321,7 @@ impl<H: Host> Server<H> {
     }
 
     fn tell_of_resources(&self, old: &H::Catalog, new: &H::Catalog, lists: bool) {
-        fn seen<'c, C: Catalog>(catalog: &'c C, caller: &Caller) -> Vec<&'c DeclaredResource> {
+        fn seen<'c, C: ServedCatalog>(catalog: &'c C, caller: &Caller) -> Vec<&'c DeclaredResource> {
             let view = catalog.view(caller);
             let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
             catalog.resources().iter().filter(|declared| declared.is_seen_with(tools)).collect()
@@ -334,7 +334,7 @@ impl<H: Host> Server<H> {
         }
     }
 
-    fn listening(&self) -> Vec<Arc<dyn Listener>> {
+    fn listening(&self) -> Vec<Arc<dyn ServerEvents>> {
         let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.held.iter().filter_map(Weak::upgrade).collect()
     }
@@ -401,7 +401,7 @@ impl ListChanges {
             }
             Revision::ALL.into_iter().filter(|revision| !old.same_in(new, listed, *revision)).collect()
         };
-        Self { tools: differing(Listed::Tools), prompts: differing(Listed::Prompts) }
+        Self { tools: differing(ListedEntries::Tools), prompts: differing(ListedEntries::Prompts) }
     }
 
     pub(crate) fn is_none(&self) -> bool {

@@ -4,7 +4,7 @@
 /// One skill that the host serves (ext-skills, "Skill Entries").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// The name of its entry in [`Catalog::tools`](crate::Catalog::tools): who sees that, sees the
+    /// The name of its entry in [`tools`](crate::ServedCatalog::tools): who sees that, sees the
     /// skill.
     pub entry: String,
     /// The address of its `SKILL.md`.

@@ -32,7 +32,7 @@ struct Turns<K: Eq + Hash + Clone> {
     running: usize,
     by_owner: HashMap<K, Share>,
     /// Those who wait, by the cost at which each begins, and then in the order of their coming.
-    waiting: BTreeMap<(u64, u64), Waiter<K>>,
+    waiting: BTreeMap<(u64, u64), TurnWaiter<K>>,
     /// The cost at which the last one began.
     begun: u64,
     sequence: u64,
@@ -48,14 +48,14 @@ struct Share {
 }
 
 #[derive(Debug)]
-struct Waiter<K> {
+struct TurnWaiter<K> {
     owner: K,
     turn: oneshot::Sender<()>,
 }
 
 /// One turn. It ends when it is dropped.
 #[derive(Debug)]
-pub struct Turn<K: Eq + Hash + Clone> {
+pub struct CallerTurn<K: Eq + Hash + Clone> {
     turns: Arc<FairTurns<K>>,
     owner: K,
 }
@@ -80,7 +80,7 @@ impl<K: Eq + Hash + Clone> FairTurns<K> {
     }
 
     /// Waits for a turn. `cost` is in any unit, the same for all.
-    pub async fn take(self: &Arc<Self>, owner: &K, cost: u64) -> Turn<K> {
+    pub async fn take(self: &Arc<Self>, owner: &K, cost: u64) -> CallerTurn<K> {
         let (turn, came) = oneshot::channel();
         let place = {
             let mut state = self.state();
@@ -92,7 +92,7 @@ impl<K: Eq + Hash + Clone> FairTurns<K> {
         // Its sender stays in the queue until its turn comes, or this is dropped.
         let _ = (&mut wait.came).await;
         wait.is_taken = true;
-        Turn { turns: Arc::clone(self), owner: owner.clone() }
+        CallerTurn { turns: Arc::clone(self), owner: owner.clone() }
     }
 
     fn end(&self, owner: &K) {
@@ -118,14 +118,14 @@ impl<K: Eq + Hash + Clone> Turns<K> {
         share.next = begins.saturating_add(cost);
         share.waiting += 1;
         let place = (begins, self.sequence);
-        self.waiting.insert(place, Waiter { owner: owner.clone(), turn });
+        self.waiting.insert(place, TurnWaiter { owner: owner.clone(), turn });
         place
     }
 
     /// Has those begin for whom there is room.
     fn begin(&mut self, bounds: TurnBounds) {
         while self.running < bounds.all.max(1) {
-            let has_room = |waiter: &Waiter<K>| {
+            let has_room = |waiter: &TurnWaiter<K>| {
                 self.by_owner.get(&waiter.owner).is_none_or(|share| share.running < bounds.own.max(1))
             };
             let next = self.waiting.iter().find(|(_, waiter)| has_room(waiter)).map(|(place, _)| *place);
@@ -174,7 +174,7 @@ impl<K: Eq + Hash + Clone> Drop for Wait<'_, K> {
     }
 }
 
-impl<K: Eq + Hash + Clone> Drop for Turn<K> {
+impl<K: Eq + Hash + Clone> Drop for CallerTurn<K> {
     fn drop(&mut self) {
         self.turns.end(&self.owner);
     }
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    type Taking<'t> = Pin<Box<dyn Future<Output = Turn<&'static str>> + 't>>;
+    type Taking<'t> = Pin<Box<dyn Future<Output = CallerTurn<&'static str>> + 't>>;
 
     fn turns(all: usize, own: usize) -> Arc<FairTurns<&'static str>> {
         FairTurns::new(TurnBounds { all, own })

@@ -6,7 +6,7 @@
 //!
 //! - [`SandboxGroup`] runs calls of components that share processes.
 //! - [`Loader`] compiles and lists a component, in processes of its own.
-//! - [`Capabilities`] is what one tool is granted, made ready.
+//! - [`GrantedCapabilities`] is what one tool is granted, made ready.
 //! - [`CallDoors`] serves what one call asks for.
 //!
 //! Imports run in one direction only, from the top of this table to its end:
@@ -38,16 +38,18 @@ pub use owned::{adopt, make_folders};
 pub use secrets::{
     HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue, ValueInTime,
 };
-pub use toolcell_wall::asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
-pub use toolcell_wall::caller::{Caller, Consent, LogLevel, NoCaller, Outside, Requested, Trace};
+pub use toolcell_wall::asking::{
+    AskKind, AskRefusal, AskResult, GuestAnswer, GuestQuestion, Inquiry, QuestionForm, QuestionPage, WorkRoot,
+};
+pub use toolcell_wall::caller::{CallerLink, ConsentAnswer, GuestLogLevel, NoCaller, Outside, Requested, Trace};
 pub use toolcell_wall::contract;
-pub use toolcell_wall::digest::Digest;
+pub use toolcell_wall::digest::ComponentDigest;
 pub use toolcell_wall::export;
-pub use toolcell_wall::failure::Failure;
+pub use toolcell_wall::failure::CallFailure;
 pub use toolcell_wall::load::COMPONENT_BYTES_MAX;
 pub use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
 pub use toolcell_wall::load::descriptions::{WitFile, WrittenDescriptions};
-pub use toolcell_wall::load::facts::{LeftOut, ShapeName};
+pub use toolcell_wall::load::facts::{LeftOutFunction, ShapeName};
 pub use toolcell_wall::load::inspection::Inspection;
 pub use toolcell_wall::message::ToolSchemas;
 pub use toolcell_wall::mounts::DEV_SOURCE;
@@ -64,12 +66,12 @@ pub use wall::attention::{begin_attending, leave_attending, wait_attending};
 pub use wall::conduct::{SharedEnds, Standing};
 pub use wall::duties::{leave, leaves, with_other_duties};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
-pub use wall::loading::listing::Listing;
+pub use wall::loading::listing::ListingResult;
 pub use wall::loading::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
 pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wall::process::{RemoteInstance, SandboxCall};
 pub use wall::required::RequiredWalls;
 pub use wall::reuse::ReusedInstance;
-pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
+pub use wasi::capabilities::{GrantSources, GrantedCapabilities, SecretProblem};
 pub use wasi::doors::{CallDoors, DoorPlace};
 pub use wasi::grant_problem::{GrantNote, GrantProblem};

@@ -2,8 +2,8 @@
 //! form for people.
 use toolcell_policy::{Limits, LoadLimits};
 use toolcell_sandbox::{
-    CarriedWishes, Digest, HeldComponent, Inspection, LeftOut, ListedBeside, Listing, LoadJob, Loader, NotLoaded,
-    SchemaLimits, ShapeName, WrittenDescriptions, contract,
+    CarriedWishes, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListedBeside, ListingResult, LoadJob,
+    Loader, NotLoaded, SchemaLimits, ShapeName, WrittenDescriptions, contract,
 };
 
 use crate::machine::Machine;
@@ -19,7 +19,7 @@ pub struct Inspected {
     /// Its digest, exports and imports.
     pub inspection: Inspection,
     /// Its tools, or the reason why it cannot be served.
-    pub tools: Result<Vec<contract::Tool>, String>,
+    pub tools: Result<Vec<contract::GuestTool>, String>,
     /// Its prompts and resources.
     pub beside: ListedBeside,
     /// Shape that makes tools of it.
@@ -30,7 +30,7 @@ pub struct Inspected {
     /// whose tools are not functions.
     pub functions: Vec<String>,
     /// Functions that cannot be tools.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutFunction>,
     /// The wishes that it carries; none of one that cannot be served.
     pub wishes: CarriedWishes,
 }
@@ -58,7 +58,7 @@ async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (S
     let time = load.compile_time();
     let memory_bytes_max = load.compile_memory_bytes();
     let call_memory_bytes = limits.memory_bytes();
-    let digest = Digest::of(bytes);
+    let digest = ComponentDigest::of(bytes);
     let job = LoadJob { digest, component: name, time, memory_bytes_max, call_memory_bytes, gives_way: false };
     let (component, lister) = match loader.load(bytes, &job).await {
         Ok(loaded) => loaded,
@@ -84,14 +84,14 @@ async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (S
     let schemas = SchemaLimits::of(&load, time);
     let listing = loader.list((&component, lister), bytes, (&limits, memory_bytes_max), (&written, schemas)).await;
     let listed = match listing {
-        Listing::Report(report, beside, _) => report.outcome.map(|tools| (tools, beside)).map_err(not_listed),
-        Listing::NotWit(problem) => Err(not_listed(problem)),
+        ListingResult::Report(report, beside, _) => report.outcome.map(|tools| (tools, beside)).map_err(not_listed),
+        ListingResult::NotWit(problem) => Err(not_listed(problem)),
     };
     Ok(found(&component, listed))
 }
 
 /// The tools of a component, and its other entries.
-type Listed = (Vec<contract::Tool>, ListedBeside);
+type Listed = (Vec<contract::GuestTool>, ListedBeside);
 
 fn found(component: &HeldComponent, listed: Result<Listed, String>) -> Inspected {
     let (tools, beside) = match listed {

@@ -147,7 +147,7 @@ pub(crate) struct OpenedAs {
     /// The text, if no file holds it.
     pub(crate) given: Option<Arc<str>>,
     pub(crate) name: String,
-    pub(crate) digest: toolcell_sandbox::Digest,
+    pub(crate) digest: toolcell_sandbox::ComponentDigest,
     pub(crate) locked: bool,
     /// The warnings that were found, which whoever opened it has shown.
     pub(crate) warned: Vec<String>,
@@ -276,7 +276,7 @@ impl ManifestFile {
             path: self.path.clone(),
             given: self.is_given.then(|| self.text.as_str().into()),
             name: self.name.clone(),
-            digest: toolcell_sandbox::Digest::of(self.text.as_bytes()),
+            digest: toolcell_sandbox::ComponentDigest::of(self.text.as_bytes()),
             locked: options.locked,
             warned: problems.iter().map(|problem| problem.message().to_owned()).collect(),
             differs,

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use toolcell_mcp::stdio::End;
+use toolcell_mcp::stdio::StdioEnd;
 use toolcell_policy::ListenAddress;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
@@ -93,7 +93,7 @@ fn a_program_serves_a_manifest_and_stops_it() {
     let listed = ask(&endpoint, "tools/list", json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "my_answer", "{listed}");
     stop();
-    assert_eq!(serving.join().unwrap().unwrap(), End::Shutdown);
+    assert_eq!(serving.join().unwrap().unwrap(), StdioEnd::Shutdown);
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Limit, Limits};
 
-use crate::failure::Failure;
+use crate::failure::CallFailure;
 
 /// The kind of a question to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum AskKind {
     /// The person fills in a form.
     Form,
     /// The person goes to a page.
@@ -21,7 +21,7 @@ pub enum Kind {
 
 /// A form for the person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Form {
+pub struct QuestionForm {
     /// Why it is asked, for the person.
     pub message: String,
     /// A JSON Schema as MCP restricts it.
@@ -30,7 +30,7 @@ pub struct Form {
 
 /// A page for the person, for what must not pass through the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Page {
+pub struct QuestionPage {
     /// Why, for the person.
     pub message: String,
     /// An `https:` address.
@@ -39,11 +39,11 @@ pub struct Page {
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Question {
+pub enum GuestQuestion {
     /// A form to fill in.
-    Form(Form),
+    Form(QuestionForm),
     /// A page to go to.
-    Page(Page),
+    Page(QuestionPage),
     /// The params of `sampling/createMessage` as a JSON object.
     Sampling(String),
     /// The folders that the client works in.
@@ -56,12 +56,12 @@ pub struct Inquiry {
     /// 1 to 64 of `A-Z a-z 0-9 _ -`.
     pub key: String,
     /// The question.
-    pub question: Question,
+    pub question: GuestQuestion,
 }
 
 /// A folder or file that the client works in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Root {
+pub struct WorkRoot {
     /// A `file:` URI.
     pub uri: String,
     /// A name for people.
@@ -70,7 +70,7 @@ pub struct Root {
 
 /// One answer. It fits its question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum GuestAnswer {
     /// The person agreed, and this is what was filled in: a JSON object.
     Accepted(String),
     /// The person said no.
@@ -80,14 +80,14 @@ pub enum Answer {
     /// The model's message, as a JSON object.
     Message(String),
     /// The folders.
-    Roots(Vec<Root>),
+    Roots(Vec<WorkRoot>),
 }
 
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Refusal {
+pub enum AskRefusal {
     /// The client cannot be asked this.
-    Unsupported(Kind),
+    Unsupported(AskKind),
     /// A question is not well formed: its problem.
     Invalid(String),
     /// More was asked than the call may ask: which limit.
@@ -100,9 +100,9 @@ pub enum Refusal {
 
 /// The result of asking.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Asked {
+pub enum AskResult {
     /// The answers in the order of the questions, or the refusal.
-    Answered(Result<Vec<Answer>, Refusal>),
+    Answered(Result<Vec<GuestAnswer>, AskRefusal>),
     /// The call ends here: its caller has the questions, and calls again with the answers; or is
     /// refused, and this is why.
     Ended(Option<String>),
@@ -125,29 +125,29 @@ pub struct AskBudget {
     wait_left: Duration,
 }
 
-impl From<&EndedByAsking> for Failure {
+impl From<&EndedByAsking> for CallFailure {
     fn from(ended: &EndedByAsking) -> Self {
         Self::Asked { refused: ended.refused.clone() }
     }
 }
 
-impl Question {
+impl GuestQuestion {
     /// The kind of question.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> AskKind {
         match self {
-            Self::Form(_) => Kind::Form,
-            Self::Page(_) => Kind::Page,
-            Self::Sampling(_) => Kind::Sampling,
-            Self::Roots => Kind::Roots,
+            Self::Form(_) => AskKind::Form,
+            Self::Page(_) => AskKind::Page,
+            Self::Sampling(_) => AskKind::Sampling,
+            Self::Roots => AskKind::Roots,
         }
     }
 
     /// Bytes of its texts.
     fn bytes(&self) -> usize {
         match self {
-            Self::Form(Form { message, schema_json }) => message.len() + schema_json.len(),
-            Self::Page(Page { message, url }) => message.len() + url.len(),
+            Self::Form(QuestionForm { message, schema_json }) => message.len() + schema_json.len(),
+            Self::Page(QuestionPage { message, url }) => message.len() + url.len(),
             Self::Sampling(params) => params.len(),
             Self::Roots => 0,
         }
@@ -194,10 +194,10 @@ impl AskBudget {
     ///
     /// # Errors
     /// They are more or larger than the call may ask.
-    pub fn charge(&mut self, asks: &[Inquiry]) -> Result<(), Refusal> {
+    pub fn charge(&mut self, asks: &[Inquiry]) -> Result<(), AskRefusal> {
         let over = |limit: Limit, value: u64, what: &str| {
             let spec = limit.spec();
-            Refusal::OverLimit(format!("{what} {} (limit \"{}\")", spec.show(value), spec.key))
+            AskRefusal::OverLimit(format!("{what} {} (limit \"{}\")", spec.show(value), spec.key))
         };
         let asked = self.asked.saturating_add(asks.len() as u64);
         if asked > self.asks {

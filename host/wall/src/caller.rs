@@ -10,11 +10,11 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Askable, Denial, HttpAsk};
 
-use crate::asking::{Asked, Inquiry, Kind, Refusal};
+use crate::asking::{AskKind, AskRefusal, AskResult, Inquiry};
 
 /// The level of a log line: those of RFC 5424, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LogLevel {
+pub enum GuestLogLevel {
     /// For whoever looks for a fault.
     Debug,
     /// For information.
@@ -57,12 +57,12 @@ pub struct Requested<'a> {
 
 /// A person's answer to a request that no rule allows.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Consent {
+pub enum ConsentAnswer {
     /// It is allowed.
     Given,
     /// It is not, or nobody could be asked.
     Refused,
-    /// The call ends here: as [`Asked::Ended`].
+    /// The call ends here: as [`AskResult::Ended`].
     Ended(Option<String>),
 }
 
@@ -70,7 +70,7 @@ pub enum Consent {
 /// is still wanted.
 ///
 /// Every method is called from the guest's worker thread and must not block.
-pub trait Caller: Send + Sync + 'static {
+pub trait CallerLink: Send + Sync + 'static {
     /// The guest reports its progress.
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
     /// The guest's instance is there, and begins to run: for measuring the parts of a call.
@@ -105,9 +105,9 @@ pub trait Caller: Send + Sync + 'static {
         let _ = (bucket, keys);
     }
     /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
-    fn log(&self, level: LogLevel, message: &str);
+    fn log(&self, level: GuestLogLevel, message: &str);
     /// True if a line of this level would reach anybody.
-    fn log_enabled(&self, level: LogLevel) -> bool;
+    fn log_enabled(&self, level: GuestLogLevel) -> bool;
     /// The guest asked for something that its tool is not granted.
     fn denied(&self, denial: &Denial);
     /// The caller's name, such as `local`: it keeps apart what different callers' calls leave
@@ -118,14 +118,14 @@ pub trait Caller: Send + Sync + 'static {
     /// Resolves once the caller has given up; never, where it cannot.
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// True if it can be asked a question of this kind.
-    fn supports(&self, kind: Kind) -> bool;
+    fn supports(&self, kind: AskKind) -> bool;
     /// True if params of a question to its model may have `tools` and `toolChoice`.
     fn supports_sampling_tools(&self) -> bool {
         false
     }
     /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the
     /// future takes them back.
-    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>>;
     /// True if a person has allowed this already, for more than one call.
     fn has_consent(&self, offer: &Askable) -> bool {
         let _ = offer;
@@ -133,9 +133,9 @@ pub trait Caller: Send + Sync + 'static {
     }
     /// Asks a person to allow it, for this call at least. The sandbox has already charged the
     /// question to the call's limits; dropping the future takes it back.
-    fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+    fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = ConsentAnswer> + Send + 'a>> {
         let _ = offer;
-        Box::pin(std::future::ready(Consent::Refused))
+        Box::pin(std::future::ready(ConsentAnswer::Refused))
     }
     /// The trace context that came with the request.
     fn trace(&self) -> Option<Trace>;
@@ -176,10 +176,10 @@ pub trait Outside: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCaller;
 
-impl Caller for NoCaller {
+impl CallerLink for NoCaller {
     fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
-    fn log(&self, _: LogLevel, _: &str) {}
-    fn log_enabled(&self, _: LogLevel) -> bool {
+    fn log(&self, _: GuestLogLevel, _: &str) {}
+    fn log_enabled(&self, _: GuestLogLevel) -> bool {
         false
     }
     fn denied(&self, _: &Denial) {}
@@ -192,12 +192,12 @@ impl Caller for NoCaller {
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
     }
-    fn supports(&self, _: Kind) -> bool {
+    fn supports(&self, _: AskKind) -> bool {
         false
     }
-    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
-        let kind = asks.first().map_or(Kind::Form, |ask| ask.question.kind());
-        Box::pin(std::future::ready(Asked::Answered(Err(Refusal::Unsupported(kind)))))
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>> {
+        let kind = asks.first().map_or(AskKind::Form, |ask| ask.question.kind());
+        Box::pin(std::future::ready(AskResult::Answered(Err(AskRefusal::Unsupported(kind)))))
     }
     fn trace(&self) -> Option<Trace> {
         None

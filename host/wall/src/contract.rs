@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// For whom a piece of content is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Role {
+pub enum GuestRole {
     /// The person.
     User,
     /// The model.
@@ -13,9 +13,9 @@ pub enum Role {
 
 /// Hints about a piece of content, for the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Annotations {
+pub struct ContentHints {
     /// For whom the content is meant; empty: not said.
-    pub audience: Vec<Role>,
+    pub audience: Vec<GuestRole>,
     /// From 0.0 (optional) to 1.0 (effectively required).
     pub priority: Option<f64>,
     /// ISO 8601, such as `2026-01-12T15:00:58Z`.
@@ -33,7 +33,7 @@ pub enum Theme {
 
 /// A picture for a user interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Icon {
+pub struct GuestIcon {
     /// An `https:` or `data:` URI.
     pub src: String,
     /// Such as `image/png`.
@@ -46,7 +46,7 @@ pub struct Icon {
 
 /// Hints of a tool about its own behaviour. The host never trusts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hints {
+pub struct GuestToolHints {
     /// Only reads; changes nothing.
     pub read_only: Option<bool>,
     /// May destroy something (matters only where `read_only` is not true).
@@ -59,7 +59,7 @@ pub struct Hints {
 
 /// One tool, as the client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct GuestTool {
     /// Unique in the component.
     pub name: String,
     /// A name for people.
@@ -68,12 +68,12 @@ pub struct Tool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema_json: String,
-    /// JSON Schema of [`CallResult::structured_json`].
+    /// JSON Schema of [`GuestResult::structured_json`].
     pub output_schema_json: Option<String>,
     /// Its hints about its own behaviour.
-    pub hints: Option<Hints>,
+    pub hints: Option<GuestToolHints>,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<GuestIcon>,
     /// A JSON object for the definition's `_meta`.
     pub meta_json: Option<String>,
 }
@@ -84,7 +84,7 @@ pub struct TextContent {
     /// The text.
     pub text: String,
     /// Hints for the client.
-    pub annotations: Option<Annotations>,
+    pub annotations: Option<ContentHints>,
     /// A JSON object for its `_meta`.
     pub meta_json: Option<String>,
 }
@@ -97,14 +97,14 @@ pub struct MediaContent {
     /// Such as `image/png` or `audio/wav`.
     pub mime_type: String,
     /// Hints for the client.
-    pub annotations: Option<Annotations>,
+    pub annotations: Option<ContentHints>,
     /// A JSON object for its `_meta`.
     pub meta_json: Option<String>,
 }
 
 /// A pointer to something the client may fetch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ResourceLink {
+pub struct GuestLink {
     /// The address.
     pub uri: String,
     /// A name for programs.
@@ -118,16 +118,16 @@ pub struct ResourceLink {
     /// In bytes, before any encoding.
     pub size: Option<u64>,
     /// Hints for the client.
-    pub annotations: Option<Annotations>,
+    pub annotations: Option<ContentHints>,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<GuestIcon>,
     /// A JSON object for its `_meta`.
     pub meta_json: Option<String>,
 }
 
 /// The body of an embedded resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ResourceBody {
+pub enum GuestResourceBody {
     /// Text.
     Text(String),
     /// Bytes, not encoded.
@@ -142,16 +142,16 @@ pub struct EmbeddedResource {
     /// Such as `text/markdown`.
     pub mime_type: Option<String>,
     /// Its body.
-    pub body: ResourceBody,
+    pub body: GuestResourceBody,
     /// Hints for the client.
-    pub annotations: Option<Annotations>,
+    pub annotations: Option<ContentHints>,
     /// A JSON object for its `_meta`.
     pub meta_json: Option<String>,
 }
 
 /// One piece of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Content {
+pub enum GuestContent {
     /// A text.
     Text(TextContent),
     /// A picture.
@@ -159,16 +159,16 @@ pub enum Content {
     /// A sound.
     Audio(MediaContent),
     /// A pointer to a resource.
-    ResourceLink(ResourceLink),
+    ResourceLink(GuestLink),
     /// A resource.
     EmbeddedResource(EmbeddedResource),
 }
 
 /// The answer of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CallResult {
+pub struct GuestResult {
     /// Its pieces.
-    pub content: Vec<Content>,
+    pub content: Vec<GuestContent>,
     /// One JSON value.
     pub structured_json: Option<String>,
     /// The call ran and failed in a way that the model should read about.
@@ -179,7 +179,7 @@ pub struct CallResult {
 
 /// One argument of a prompt. Its value is a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Argument {
+pub struct GuestPromptArgument {
     /// Unique in the prompt.
     pub name: String,
     /// A name for people.
@@ -194,7 +194,7 @@ pub struct Argument {
 
 /// One prompt, as the client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prompt {
+pub struct GuestPrompt {
     /// Unique in the component.
     pub name: String,
     /// A name for people.
@@ -202,16 +202,16 @@ pub struct Prompt {
     /// Its use, for people.
     pub description: Option<String>,
     /// In the order in which people are asked for them.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<GuestPromptArgument>,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<GuestIcon>,
     /// A JSON object for the definition's `_meta`.
     pub meta_json: Option<String>,
 }
 
 /// A variable of a template of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Variable {
+pub struct TemplateVariable {
     /// Its name in the template.
     pub name: String,
     /// Values that the host offers as completions.
@@ -220,7 +220,7 @@ pub struct Variable {
 
 /// One resource, or a template of addresses of many, as the client sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Resource {
+pub struct ListedResource {
     /// The address, or the template. Unique in the component.
     pub uri: String,
     /// A name for programs.
@@ -234,11 +234,11 @@ pub struct Resource {
     /// In bytes, before any encoding.
     pub size: Option<u64>,
     /// Hints for the client.
-    pub annotations: Option<Annotations>,
+    pub annotations: Option<ContentHints>,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<GuestIcon>,
     /// A JSON object for the definition's `_meta`.
     pub meta_json: Option<String>,
     /// Variables of the template that have known values.
-    pub variables: Vec<Variable>,
+    pub variables: Vec<TemplateVariable>,
 }

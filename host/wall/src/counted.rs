@@ -7,21 +7,21 @@ use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess,
 
 /// A part of a deserializer that takes the memory of each item of a list from what is left. Fields
 /// of structures and tuples are part of the item that holds them.
-pub(crate) struct Counted<'c, T> {
+pub(crate) struct CountedSeed<'c, T> {
     inner: T,
     left: &'c Cell<usize>,
     /// True within a list or a map.
     is_list: bool,
 }
 
-impl<'c, T> Counted<'c, T> {
+impl<'c, T> CountedSeed<'c, T> {
     /// A deserializer whose lists may take so many bytes of memory together, beside their texts.
     pub(crate) fn new(inner: T, left: &'c Cell<usize>) -> Self {
         Self { inner, left, is_list: false }
     }
 
-    fn with<U>(&self, inner: U, is_list: bool) -> Counted<'c, U> {
-        Counted { inner, left: self.left, is_list }
+    fn with<U>(&self, inner: U, is_list: bool) -> CountedSeed<'c, U> {
+        CountedSeed { inner, left: self.left, is_list }
     }
 }
 
@@ -43,7 +43,7 @@ macro_rules! forwarded {
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counted<'_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for CountedSeed<'_, D> {
     type Error = D::Error;
 
     forwarded! {
@@ -73,7 +73,7 @@ macro_rules! visited {
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Counted<'_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for CountedSeed<'_, V> {
     type Value = V::Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,7 +121,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Counted<'_, V> {
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Counted<'_, S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for CountedSeed<'_, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
@@ -130,11 +130,11 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Counted<'_, S> {
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Counted<'_, A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for CountedSeed<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        let item = self.inner.next_element_seed(Counted { inner: seed, left: self.left, is_list: false })?;
+        let item = self.inner.next_element_seed(CountedSeed { inner: seed, left: self.left, is_list: false })?;
         take::<S::Value, A::Error>(self.left, self.is_list && item.is_some())?;
         Ok(item)
     }
@@ -144,18 +144,18 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Counted<'_, A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Counted<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for CountedSeed<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        let key = self.inner.next_key_seed(Counted { inner: seed, left: self.left, is_list: false })?;
+        let key = self.inner.next_key_seed(CountedSeed { inner: seed, left: self.left, is_list: false })?;
         take::<S::Value, A::Error>(self.left, self.is_list && key.is_some())?;
         Ok(key)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
         take::<S::Value, A::Error>(self.left, self.is_list)?;
-        self.inner.next_value_seed(Counted { inner: seed, left: self.left, is_list: false })
+        self.inner.next_value_seed(CountedSeed { inner: seed, left: self.left, is_list: false })
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -163,18 +163,18 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Counted<'_, A> {
     }
 }
 
-impl<'de, 'c, A: EnumAccess<'de>> EnumAccess<'de> for Counted<'c, A> {
+impl<'de, 'c, A: EnumAccess<'de>> EnumAccess<'de> for CountedSeed<'c, A> {
     type Error = A::Error;
-    type Variant = Counted<'c, A::Variant>;
+    type Variant = CountedSeed<'c, A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
         let Self { inner, left, .. } = self;
-        let (name, variant) = inner.variant_seed(Counted { inner: seed, left, is_list: false })?;
-        Ok((name, Counted { inner: variant, left, is_list: false }))
+        let (name, variant) = inner.variant_seed(CountedSeed { inner: seed, left, is_list: false })?;
+        Ok((name, CountedSeed { inner: variant, left, is_list: false }))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Counted<'_, A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for CountedSeed<'_, A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -221,7 +221,7 @@ mod tests {
     fn read(of: &Kind, bytes: usize) -> Option<Kind> {
         let encoded = postcard::to_stdvec(of).unwrap();
         let left = Cell::new(bytes);
-        Kind::deserialize(Counted::new(&mut postcard::Deserializer::from_bytes(&encoded), &left)).ok()
+        Kind::deserialize(CountedSeed::new(&mut postcard::Deserializer::from_bytes(&encoded), &left)).ok()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcell_policy::Denial;
 
-use crate::caller::{Caller, Requested};
+use crate::caller::{CallerLink, Requested};
 
 /// Denials of one call that its report holds: a model reads no more, and the audit has them all.
 const KEPT_MAX: usize = 16;
@@ -16,26 +16,26 @@ const TOLD_MAX: u64 = 64;
 /// The denials of one call. Cheap to clone: host functions that outlive a borrow of the store hold
 /// one.
 #[derive(Clone)]
-pub struct Denials(Arc<Mutex<Log>>);
+pub struct CallDenials(Arc<Mutex<DenialLog>>);
 
-struct Log {
-    caller: Arc<dyn Caller>,
+struct DenialLog {
+    caller: Arc<dyn CallerLink>,
     kept: Vec<Denial>,
     count: u64,
 }
 
-impl Denials {
+impl CallDenials {
     /// None yet. This caller is told.
     #[must_use]
-    pub fn new(caller: Arc<dyn Caller>) -> Self {
-        Self(Arc::new(Mutex::new(Log { caller, kept: Vec::new(), count: 0 })))
+    pub fn new(caller: Arc<dyn CallerLink>) -> Self {
+        Self(Arc::new(Mutex::new(DenialLog { caller, kept: Vec::new(), count: 0 })))
     }
 
     /// The call begins, or ends: from now on, this caller is told. Forgets the denials of an
     /// earlier call.
-    pub fn hand_to(&self, caller: Arc<dyn Caller>) {
+    pub fn hand_to(&self, caller: Arc<dyn CallerLink>) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *log = Log { caller, kept: Vec::new(), count: 0 };
+        *log = DenialLog { caller, kept: Vec::new(), count: 0 };
     }
 
     /// The guest asked for something and does not get it.

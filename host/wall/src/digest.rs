@@ -6,9 +6,9 @@ use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 of a component's bytes, shown as `sha256:` and 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Digest([u8; 32]);
+pub struct ComponentDigest([u8; 32]);
 
-impl Digest {
+impl ComponentDigest {
     /// Of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -22,14 +22,14 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for ComponentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for ComponentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -37,12 +37,12 @@ impl fmt::Debug for Digest {
 
 #[cfg(test)]
 mod tests {
-    use super::Digest;
+    use super::ComponentDigest;
 
     #[test]
     fn the_digest_of_nothing_is_the_published_one() {
         assert_eq!(
-            Digest::of(b"").to_string(),
+            ComponentDigest::of(b"").to_string(),
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
     }

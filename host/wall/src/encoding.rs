@@ -5,7 +5,7 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::counted::Counted;
+use crate::counted::CountedSeed;
 
 /// The version of all messages and of all that is kept: the first byte of each. Bump it with every
 /// change of them, and with every change of what a component is found to list.
@@ -76,7 +76,7 @@ pub fn decode_within<'b, M: Deserialize<'b>>(bytes: &'b [u8], item_bytes_max: us
     }
     let left = Cell::new(item_bytes_max);
     let mut format = postcard::Deserializer::from_bytes(rest);
-    let message = M::deserialize(Counted::new(&mut format, &left))?;
+    let message = M::deserialize(CountedSeed::new(&mut format, &left))?;
     let rest = format.finalize()?;
     if rest.is_empty() { Ok(message) } else { Err(EncodingError::Rest(rest.len())) }
 }

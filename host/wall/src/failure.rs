@@ -18,9 +18,9 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Why a call gave no result.
 ///
 /// `Display` is the external text: one clear sentence for the model, without host paths, addresses
-/// or backtraces. [`Failure::detail`] is for the operator's log.
+/// or backtraces. [`CallFailure::detail`] is for the operator's log.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
-pub enum Failure {
+pub enum CallFailure {
     /// The tool says the arguments are wrong.
     #[error("{0}")]
     InvalidInput(String),
@@ -113,7 +113,7 @@ fn over(limit: Limit, value: &str) -> String {
     }
 }
 
-impl Failure {
+impl CallFailure {
     /// The text for the operator's log beside the external text; empty where there is no more.
     #[must_use]
     pub fn detail(&self) -> &str {

@@ -9,9 +9,9 @@ use toolcell_policy::{Capability, Limit, Limits};
 use toolcell_schema::{PROBLEMS_BYTES_MAX, SchemaTexts};
 use zeroize::Zeroizing;
 
-use crate::asking::{Asked, Inquiry, Kind};
-use crate::caller::{LogLevel, Trace};
-use crate::contract::CallResult;
+use crate::asking::{AskKind, AskResult, Inquiry};
+use crate::caller::{GuestLogLevel, Trace};
+use crate::contract::GuestResult;
 use crate::load::facts::CodeFacts;
 use crate::load::message::{CompileSettings, LinkSettings};
 use crate::mounts::MountFacts;
@@ -68,9 +68,9 @@ pub const fn counted(bytes: u64) -> u64 {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToSandbox {
     /// The first message: settings of the engine.
-    Begin(Settings),
+    Begin(ProcessSettings),
     /// A component. The descriptor is its code.
-    Load(Box<Load>),
+    Load(Box<LoadComponent>),
     /// The schemas of a tool of the component that came last.
     Schemas(Box<ToolSchemas>),
     /// A mount of the component before. The first descriptor is the folder or file; the second, of
@@ -81,11 +81,11 @@ pub enum ToSandbox {
     /// No component follows. The process puts its walls up, loads them, and answers.
     Seal(Bound),
     /// A call.
-    Call(Box<Call>),
+    Call(Box<RunCall>),
     /// Its caller has given up.
     Cancel(CallId),
     /// The answer to its questions.
-    Asked(CallId, Asked),
+    Asked(CallId, AskResult),
     /// The door that it asked for, by the number it gave. The descriptor is the door; none comes
     /// with it where there is no door.
     Door(CallId, u32),
@@ -100,7 +100,7 @@ pub enum ToSandbox {
 
 /// Settings of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ProcessSettings {
     /// Bytes of WebAssembly stack per call.
     pub stack_bytes: u64,
     /// Calls at once.
@@ -120,7 +120,7 @@ pub struct Bound {
 
 /// A component to load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Load {
+pub struct LoadComponent {
     /// The manifest of this component alone.
     pub manifest: String,
     /// The code that comes with it.
@@ -190,7 +190,7 @@ mod text {
 
 /// A call to run.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Call {
+pub struct RunCall {
     /// Its number.
     pub id: CallId,
     /// The component that has the tool.
@@ -239,7 +239,7 @@ pub enum FromSandbox {
         missing: Vec<(String, String)>,
     },
     /// A call has ended.
-    Ended(CallId, Box<CallReport<CallResult>>),
+    Ended(CallId, Box<CallReport<GuestResult>>),
     /// The guest's instance runs.
     Instantiated(CallId),
     /// The guest reports its progress.
@@ -258,7 +258,7 @@ pub enum FromSandbox {
         /// Its call.
         call: CallId,
         /// Its level.
-        level: LogLevel,
+        level: GuestLogLevel,
         /// Its text.
         message: String,
     },
@@ -327,19 +327,19 @@ pub fn capability(number: u8) -> Option<Capability> {
 }
 
 /// The levels of log lines, the lowest first.
-pub const LEVELS: [LogLevel; 8] = [
-    LogLevel::Debug,
-    LogLevel::Info,
-    LogLevel::Notice,
-    LogLevel::Warning,
-    LogLevel::Error,
-    LogLevel::Critical,
-    LogLevel::Alert,
-    LogLevel::Emergency,
+pub const LEVELS: [GuestLogLevel; 8] = [
+    GuestLogLevel::Debug,
+    GuestLogLevel::Info,
+    GuestLogLevel::Notice,
+    GuestLogLevel::Warning,
+    GuestLogLevel::Error,
+    GuestLogLevel::Critical,
+    GuestLogLevel::Alert,
+    GuestLogLevel::Emergency,
 ];
 
 /// The kinds of questions.
-pub const KINDS: [Kind; 4] = [Kind::Form, Kind::Page, Kind::Sampling, Kind::Roots];
+pub const KINDS: [AskKind; 4] = [AskKind::Form, AskKind::Page, AskKind::Sampling, AskKind::Roots];
 
 /// A set as bits, in the order of a list of at most eight.
 #[must_use]
@@ -357,10 +357,10 @@ pub fn has_bit<T: PartialEq>(bits: u8, all: &[T], item: &T) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asking::Question;
+    use crate::asking::GuestQuestion;
     use crate::contract;
     use crate::encoding::{EncodingError, decode, encode, encode_fitting};
-    use crate::failure::Failure;
+    use crate::failure::CallFailure;
     use crate::load::message::tests::each_changed;
     use crate::seeds::are_seeds;
     use crate::weight::weigh;
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_message_is_whole_or_none() {
         let bytes =
-            encode(&FromSandbox::Log { call: 7, level: LogLevel::Warning, message: "text".to_owned() }).unwrap();
+            encode(&FromSandbox::Log { call: 7, level: GuestLogLevel::Warning, message: "text".to_owned() }).unwrap();
         assert!(matches!(decode(&bytes), Ok(FromSandbox::Log { call: 7, .. })));
         for cut in 0..bytes.len() {
             assert!(decode::<FromSandbox>(&bytes[..cut]).is_err(), "{cut}");
@@ -383,32 +383,32 @@ mod tests {
     fn answer(texts: usize) -> FromSandbox {
         let text = |text: &str| {
             let text = text.to_owned();
-            contract::Content::Text(contract::TextContent { text, annotations: None, meta_json: None })
+            contract::GuestContent::Text(contract::TextContent { text, annotations: None, meta_json: None })
         };
         let content = vec![text("an answer"); texts];
-        let result = contract::CallResult { content, structured_json: None, is_error: false, meta_json: None };
+        let result = contract::GuestResult { content, structured_json: None, is_error: false, meta_json: None };
         let report = CallReport::without_running(result);
         FromSandbox::Ended(1, Box::new(report))
     }
 
-    fn failed(failure: Failure) -> FromSandbox {
+    fn failed(failure: CallFailure) -> FromSandbox {
         FromSandbox::Ended(1, Box::new(CallReport::not_run(failure).to_send()))
     }
 
     /// Messages out of a process, of each kind.
     fn said() -> Vec<(&'static str, FromSandbox)> {
-        let asked = Inquiry { key: "k".to_owned(), question: Question::Roots };
-        let trapped = Failure::Trapped { reason: "unreachable".to_owned(), detail: "backtrace".to_owned() };
+        let asked = Inquiry { key: "k".to_owned(), question: GuestQuestion::Roots };
+        let trapped = CallFailure::Trapped { reason: "unreachable".to_owned(), detail: "backtrace".to_owned() };
         let half = Some("half".to_owned());
         vec![
             ("not_loaded", FromSandbox::NotLoaded(0, "no code".to_owned())),
             ("sealed", FromSandbox::Sealed { missing: vec![("landlock".to_owned(), "none".to_owned())] }),
             ("ended", answer(3)),
             ("trapped", failed(trapped)),
-            ("over_limit", failed(Failure::over(Limit::Fuel, &Limits::default()))),
+            ("over_limit", failed(CallFailure::over(Limit::Fuel, &Limits::default()))),
             ("instantiated", FromSandbox::Instantiated(3)),
             ("progress", FromSandbox::Progress { call: 300, progress: 0.5, total: Some(1.0), message: half }),
-            ("log", FromSandbox::Log { call: 3, level: LogLevel::Warning, message: "a line".to_owned() }),
+            ("log", FromSandbox::Log { call: 3, level: GuestLogLevel::Warning, message: "a line".to_owned() }),
             ("updated", FromSandbox::Updated(2, "note:///a".to_owned())),
             ("denied", FromSandbox::Denied { call: 3, capability: 1, asked: "GET https://x.example/".to_owned() }),
             ("ask", FromSandbox::Ask(2, vec![asked])),
@@ -421,7 +421,7 @@ mod tests {
 
     /// Messages to a process.
     fn told() -> Vec<(&'static str, ToSandbox)> {
-        let settings = Settings { stack_bytes: 512 << 10, calls_max: 64, prewarm_bytes: 64 << 20 };
+        let settings = ProcessSettings { stack_bytes: 512 << 10, calls_max: 64, prewarm_bytes: 64 << 20 };
         let caller = CallerFacts {
             name: "local".to_owned(),
             log_levels: 0xff,
@@ -432,7 +432,7 @@ mod tests {
             meta_json: "{}".to_owned(),
             extensions_json: "{}".to_owned(),
         };
-        let call = Call {
+        let call = RunCall {
             id: 9,
             component: 0,
             tool: "echo".to_owned(),
@@ -446,7 +446,7 @@ mod tests {
             ("seal", ToSandbox::Seal(Bound { writable_bytes_max: 1 << 30, file_bytes_max: Some(1 << 20) })),
             ("call", ToSandbox::Call(Box::new(call))),
             ("cancel", ToSandbox::Cancel(9)),
-            ("asked", ToSandbox::Asked(2, Asked::Ended(None))),
+            ("asked", ToSandbox::Asked(2, AskResult::Ended(None))),
             ("door", ToSandbox::Door(2, 5)),
         ]
     }
@@ -482,7 +482,7 @@ mod tests {
 
     #[test]
     fn lists_of_items_without_bytes_take_no_more_memory_than_a_small_multiple_of_their_message() {
-        let asked = |key: &str| Inquiry { key: key.to_owned(), question: Question::Roots };
+        let asked = |key: &str| Inquiry { key: key.to_owned(), question: GuestQuestion::Roots };
         let hostile = [answer(2_000_000), FromSandbox::Ask(1, (0..2_000_000).map(|_| asked("")).collect())];
         for message in hostile {
             let refused = decode::<FromSandbox>(&encode(&message).unwrap()).unwrap_err().to_string();
@@ -494,10 +494,10 @@ mod tests {
     }
 
     /// An answer with one link, whose icon has that many empty sizes.
-    fn with_sizes(sizes: usize) -> contract::CallResult {
+    fn with_sizes(sizes: usize) -> contract::GuestResult {
         let icon =
-            contract::Icon { src: String::new(), mime_type: None, sizes: vec![String::new(); sizes], theme: None };
-        let link = contract::ResourceLink {
+            contract::GuestIcon { src: String::new(), mime_type: None, sizes: vec![String::new(); sizes], theme: None };
+        let link = contract::GuestLink {
             uri: "a:/".to_owned(),
             name: "a".to_owned(),
             title: None,
@@ -508,8 +508,8 @@ mod tests {
             icons: vec![icon],
             meta_json: None,
         };
-        let content = vec![contract::Content::ResourceLink(link)];
-        contract::CallResult { content, structured_json: None, is_error: false, meta_json: None }
+        let content = vec![contract::GuestContent::ResourceLink(link)];
+        contract::GuestResult { content, structured_json: None, is_error: false, meta_json: None }
     }
 
     #[test]
@@ -540,9 +540,9 @@ mod tests {
         let limits = limits.fold(Limits::default(), |limits, (limit, value)| limits.with(limit, value).unwrap());
         let long = || "ä".repeat(1 << 20);
         for failure in [
-            Failure::Trapped { reason: long(), detail: long() },
-            Failure::Host { detail: long() },
-            Failure::SandboxEnded { reason: long() },
+            CallFailure::Trapped { reason: long(), detail: long() },
+            CallFailure::Host { detail: long() },
+            CallFailure::SandboxEnded { reason: long() },
         ] {
             let bytes = encode(&failed(failure)).unwrap();
             assert!(bytes.len() as u64 <= bytes_max(&limits), "{} bytes", bytes.len());

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 /// A supply that messages are taken from, and that fills up again.
 #[derive(Debug)]
-pub struct Rate {
+pub struct MessageRate {
     most: u64,
     per_second: u64,
     supply: Mutex<Supply>,
@@ -16,7 +16,7 @@ struct Supply {
     counted: Instant,
 }
 
-impl Rate {
+impl MessageRate {
     /// A full supply of `most`, which `per_second` fills up.
     #[must_use]
     pub fn new(most: u64, per_second: u64) -> Self {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_supply_runs_out_and_fills_up_to_its_most_again() {
-        let rate = Rate::new(10, 1_000);
+        let rate = MessageRate::new(10, 1_000);
         let began = rate.supply.lock().unwrap_or_else(PoisonError::into_inner).counted;
         let left = |after: Duration| {
             let mut supply = Supply { left: 0, counted: began };
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(left(Duration::from_micros(999)), 0);
         assert_eq!(left(Duration::from_millis(3)), 3);
         assert_eq!(left(Duration::from_secs(3_600)), 10);
-        let still = Rate::new(10, 0);
+        let still = MessageRate::new(10, 0);
         assert!(still.take(4) && still.take(6), "so many at once");
         assert!(!still.take(1) && still.take(0));
     }

@@ -4,8 +4,8 @@ use toolcell_audit::Usage;
 use toolcell_policy::{Denial, Limits};
 use toolcell_schema::{PROBLEMS_BYTES_MAX, sanitize};
 
-use crate::contract::{CallResult, Prompt, Resource};
-use crate::failure::Failure;
+use crate::contract::{GuestPrompt, GuestResult, ListedResource};
+use crate::failure::CallFailure;
 use crate::weight::weigh;
 
 /// Bytes of texts that take tens of microseconds to look through.
@@ -28,7 +28,7 @@ pub struct Captured {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallReport<T> {
     /// The answer, or the failure.
-    pub outcome: Result<T, Failure>,
+    pub outcome: Result<T, CallFailure>,
     /// The resources that it used.
     pub usage: Usage,
     /// The guest's prints.
@@ -47,14 +47,14 @@ pub struct CallReport<T> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ListedBeside {
     /// Its prompts.
-    pub prompts: Vec<Prompt>,
+    pub prompts: Vec<GuestPrompt>,
     /// Its resources and templates.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<ListedResource>,
 }
 
 impl<T> CallReport<T> {
     /// Nothing ran.
-    fn of(outcome: Result<T, Failure>) -> Self {
+    fn of(outcome: Result<T, CallFailure>) -> Self {
         Self {
             outcome,
             usage: Usage::default(),
@@ -73,13 +73,13 @@ impl<T> CallReport<T> {
 
     /// Nothing runs, and this is why.
     #[must_use]
-    pub fn not_run(failure: Failure) -> Self {
+    pub fn not_run(failure: CallFailure) -> Self {
         Self::of(Err(failure))
     }
 
     /// The report with another outcome, made of the answer.
     #[must_use]
-    pub fn and_then<U>(self, then: impl FnOnce(T) -> Result<U, Failure>) -> CallReport<U> {
+    pub fn and_then<U>(self, then: impl FnOnce(T) -> Result<U, CallFailure>) -> CallReport<U> {
         let Self { outcome, usage, captured, denials, unfit, kept } = self;
         CallReport { outcome: outcome.and_then(then), usage, captured, denials, unfit, kept }
     }
@@ -103,12 +103,12 @@ impl<T> CallReport<T> {
     /// The report, short enough for a message about a call that may say nothing.
     #[must_use]
     pub fn to_send(mut self) -> Self {
-        self.outcome = self.outcome.map_err(Failure::to_send);
+        self.outcome = self.outcome.map_err(CallFailure::to_send);
         self
     }
 }
 
-impl CallReport<CallResult> {
+impl CallReport<GuestResult> {
     /// True if the texts of the report are long.
     #[must_use]
     pub fn is_long(&self) -> bool {

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcell_fuzz::{Client, server};
-use toolcell_mcp::{CallResult, DefinitionBounds, Patience, Tool, ToolDefinition, ToolList};
+use toolcell_mcp::{CallResult, DefinitionBounds, McpTool, Patience, ToolDefinition, ToolList};
 
 /// Values of one input at most.
 const VALUES_MAX: usize = 8;
@@ -23,7 +23,7 @@ const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.split(|byte| *byte == b'\n');
     let Some(Ok(Value::Object(said))) = lines.next().map(serde_json::from_slice) else { return };
-    let tool = match Tool::compile(definition(said), &DefinitionBounds::default()) {
+    let tool = match McpTool::compile(definition(said), &DefinitionBounds::default()) {
         Ok(tool) => tool,
         Err(problems) => {
             assert!(!problems.is_empty(), "refused without a problem");
@@ -56,7 +56,7 @@ fn definition(mut said: Map<String, Value>) -> ToolDefinition {
     definition
 }
 
-fn is_clean(tool: &Tool) {
+fn is_clean(tool: &McpTool) {
     let definition = tool.definition();
     for line in [&definition.title, &definition.hints.title].into_iter().flatten() {
         assert!(!line.chars().any(char::is_control), "a title with controls: {line:?}");
@@ -65,7 +65,7 @@ fn is_clean(tool: &Tool) {
     assert_eq!(control, None, "in {:?}", definition.description);
 }
 
-fn is_answered(tool: &Tool, value: &RawValue) {
+fn is_answered(tool: &McpTool, value: &RawValue) {
     if let Err(problems) = tool.check_arguments(value, &Patience::default()) {
         let text = problems.to_string();
         assert!(!text.is_empty() && text.len() <= REFUSAL_BYTES_MAX, "{} bytes of problems", text.len());
@@ -76,7 +76,7 @@ fn is_answered(tool: &Tool, value: &RawValue) {
 }
 
 /// Asserts that every revision lists it as JSON.
-fn is_listed(tool: Tool) {
+fn is_listed(tool: McpTool) {
     let list = ToolList::new(1, vec![Arc::new(tool)]).expect("one tool has one name");
     let server = server(list);
     for revision in REVISIONS {

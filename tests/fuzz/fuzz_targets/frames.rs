@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use toolcell_fuzz::{Client, MemoryHost, server, tools};
-use toolcell_mcp::Server;
+use toolcell_mcp::McpServer;
 
 /// Frames of one input at most.
 const FRAMES_MAX: usize = 64;
@@ -16,7 +16,7 @@ const FRAMES_MAX: usize = 64;
 /// Opening brackets that serde_json reads for certain.
 const BRACKETS_MAX: usize = 100;
 
-static SERVER: LazyLock<Arc<Server<MemoryHost>>> =
+static SERVER: LazyLock<Arc<McpServer<MemoryHost>>> =
     LazyLock::new(|| server(tools(&["echo", "hold", "report", "structured"])));
 
 fuzz_target!(|data: &[u8]| {

@@ -12,8 +12,8 @@ use libfuzzer_sys::fuzz_target;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
 use toolcell_fuzz::{AtOnce, Frames, MemoryHost, server, tools};
-use toolcell_mcp::stdio::{End, Shutdown, StdioOptions, serve};
-use toolcell_mcp::{Outbox, OverlongFrame, Server};
+use toolcell_mcp::stdio::{StdioEnd, StdioOptions, StdioShutdown, serve};
+use toolcell_mcp::{McpServer, Outbox, OverlongFrame};
 
 /// Reads of one input at most, the number of packets that a pipe keeps apart.
 const READS_MAX: usize = 16;
@@ -21,7 +21,7 @@ const READS_MAX: usize = 16;
 /// Bytes of one read at most, which a pipe keeps together.
 const READ_BYTES_MAX: usize = 4_096;
 
-static SERVER: LazyLock<Arc<Server<MemoryHost>>> = LazyLock::new(|| server(tools(&["echo", "structured"])));
+static SERVER: LazyLock<Arc<McpServer<MemoryHost>>> = LazyLock::new(|| server(tools(&["echo", "structured"])));
 
 fuzz_target!(|data: &[u8]| {
     let [line_max, cut, stream @ ..] = data else { return };
@@ -47,9 +47,9 @@ fn served(stream: &[u8], line_bytes_max: usize, read_bytes: usize) -> Vec<u8> {
     let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("a file in memory"));
     let kept = OwnedFd::from(output.try_clone().expect("a second handle"));
     let options = StdioOptions { line_bytes_max, ..StdioOptions::over(input, kept) };
-    let shutdown = Shutdown::new().expect("a shutdown");
+    let shutdown = StdioShutdown::new().expect("a shutdown");
     let ended = serve(&SERVER, options, AtOnce, &shutdown).expect("it serves");
-    assert_eq!(ended, End::Eof);
+    assert_eq!(ended, StdioEnd::Eof);
     let mut written = Vec::new();
     output.rewind().expect("a file goes back");
     output.read_to_end(&mut written).expect("a file is read");

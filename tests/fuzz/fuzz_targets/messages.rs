@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use toolcell_policy::Limits;
 
-use toolcell_wall::contract::{CallResult, Content};
+use toolcell_wall::contract::{GuestContent, GuestResult};
 use toolcell_wall::encoding::{decode, encode_fitting};
 use toolcell_wall::message::{self, FromSandbox, ToSandbox};
 use toolcell_wall::report::CallReport;
@@ -29,9 +29,9 @@ const SIZES_MAX: usize = 1 << 19;
 fn is_sent_and_decoded(data: &[u8]) {
     let Some((sizes, answer)) = data.split_first_chunk::<3>() else { return };
     let sizes = usize::try_from(u32::from_le_bytes([sizes[0], sizes[1], sizes[2], 0])).unwrap_or(0) % SIZES_MAX;
-    let Ok(mut result) = postcard::from_bytes::<CallResult>(answer) else { return };
+    let Ok(mut result) = postcard::from_bytes::<GuestResult>(answer) else { return };
     let links = result.content.iter_mut().filter_map(|content| match content {
-        Content::ResourceLink(link) => Some(link),
+        GuestContent::ResourceLink(link) => Some(link),
         _ => None,
     });
     if let Some(icon) = links.flat_map(|link| &mut link.icons).next() {

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::json;
 use toolcell_mcp::{
-    Call, CallResult, Catalog, CheckedResult, Connection, DefinitionBounds, Executor, Host, LogLevel, Outbox, Patience,
-    Server, ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList, Work,
+    Call, CallResult, CheckedResult, ClientConnection, ClientLogLevel, DefinitionBounds, Executor, Host, McpServer,
+    McpTool, Outbox, Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList, Work,
 };
 
 /// Calls that run at once. The number is small, so that short inputs reach the queue behind them.
@@ -31,7 +31,7 @@ impl Host for MemoryHost {
     }
 }
 
-impl Catalog for MemoryCatalog {
+impl ServedCatalog for MemoryCatalog {
     fn tools(&self) -> &ToolList {
         &self.0
     }
@@ -55,7 +55,7 @@ async fn answer(name: &str, call: Call) -> CallResult {
             for progress in [1.0, 1.0, 0.5, f64::NAN, 2.5] {
                 call.context.events.progress(progress, Some(4.0), Some(call.arguments.get()));
             }
-            for level in LogLevel::ALL {
+            for level in ClientLogLevel::ALL {
                 call.context.events.log(level, call.arguments.get(), Some(&call.context.meta_json));
             }
             CallResult::text(call.context.request_id)
@@ -74,18 +74,18 @@ pub fn tools(names: &[&str]) -> ToolList {
     let compiled = names.iter().map(|name| {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}});
         let definition = ToolDefinition::new(*name, "A tool of a fuzz target.", schema);
-        Arc::new(Tool::compile(definition, &DefinitionBounds::default()).expect("a plain definition compiles"))
+        Arc::new(McpTool::compile(definition, &DefinitionBounds::default()).expect("a plain definition compiles"))
     });
     ToolList::new(1, compiled.collect()).expect("the names differ")
 }
 
 /// A server over these tools.
 #[must_use]
-pub fn server(tools: ToolList) -> Arc<Server<MemoryHost>> {
+pub fn server(tools: ToolList) -> Arc<McpServer<MemoryHost>> {
     let host = Arc::new(MemoryHost(Arc::new(MemoryCatalog(tools))));
     let info = ServerInfo { name: "fuzzed".to_owned(), version: "1".to_owned(), ..ServerInfo::default() };
     let options = ServerOptions { in_flight_max: IN_FLIGHT_MAX, listens_max: 2, page_size: 2, ..Default::default() };
-    Arc::new(Server::new(host, info, options))
+    Arc::new(McpServer::new(host, info, options))
 }
 
 /// An executor that stores work and polls it on request.
@@ -148,7 +148,7 @@ impl Outbox for Frames {
 /// A connection whose calls make progress when they are polled.
 pub struct Client {
     /// Takes frames in.
-    pub connection: Connection<MemoryHost>,
+    pub connection: ClientConnection<MemoryHost>,
     /// Collects the frames that come out.
     pub frames: Arc<Frames>,
     work: Inline,
@@ -157,7 +157,7 @@ pub struct Client {
 impl Client {
     /// Connects to this server.
     #[must_use]
-    pub fn of(server: &Arc<Server<MemoryHost>>) -> Self {
+    pub fn of(server: &Arc<McpServer<MemoryHost>>) -> Self {
         let frames = Arc::new(Frames::default());
         let work = Inline::default();
         let outbox: Arc<dyn Outbox> = Arc::<Frames>::clone(&frames);

@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcell_audit::Outcome;
-use toolcell_mcp::{CallResult, Cancellation, ContentKind, Patience, Tool, sanitize};
+use toolcell_mcp::{CallResult, Cancellation, ContentKind, McpTool, Patience, sanitize};
 use toolcell_policy::{PeakUsage, Proposal, Unit};
 use toolcell_server::Measured;
 use toolcell_server::Ready;
@@ -73,7 +73,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
 fn measure(
     ready: &Ready,
     index: usize,
-    tool: &Tool,
+    tool: &McpTool,
     samples: &[Box<RawValue>],
     runs: u32,
 ) -> Result<PeakUsage, UnusableSample> {
@@ -95,7 +95,7 @@ fn measure(
 }
 
 /// Usage of one call, if it was answered.
-fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<PeakUsage, UnusableSample> {
+fn used(tool: &McpTool, arguments: &RawValue, number: usize, measured: Measured) -> Result<PeakUsage, UnusableSample> {
     let Measured { outcome, usage, log_dropped_bytes, .. } = measured;
     let output_items = measured.result.content.len() as u64;
     let result = measured.finish(tool);
@@ -139,7 +139,7 @@ pub(super) fn text_of(result: &CallResult) -> String {
 }
 
 impl LimitsTable {
-    fn of(ready: &Ready, index: usize, tool: &Tool) -> Self {
+    fn of(ready: &Ready, index: usize, tool: &McpTool) -> Self {
         let component = ready.catalog.tool_source(index).map_or("", |(component, _)| component.name());
         let policy = ready.manifest.component(component);
         let exposed = tool.definition().name.as_str();

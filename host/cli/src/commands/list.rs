@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, ResourceReader, Revision, Skill, Tool, sanitize};
+use toolcell_mcp::{Caller, DeclaredResource, McpTool, ResourceReader, Revision, ServedCatalog as _, Skill, sanitize};
 use toolcell_policy::{Limits, SourceRef};
 use toolcell_server::catalog::{App, Catalog, LeftOutComponent, LoadedComponent};
 use toolcell_server::lost_signers;
@@ -30,7 +30,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let catalog = ready.catalog;
     let caller = args.caller.as_ref().map(|name| Caller::new(name, args.scopes.iter().map(String::as_str)));
     let view = caller.and_then(|caller| catalog.view(&caller));
-    let sees = |tool: &Tool| view.as_ref().is_none_or(|view| view.find(&tool.definition().name).is_some());
+    let sees = |tool: &McpTool| view.as_ref().is_none_or(|view| view.find(&tool.definition().name).is_some());
     let seen = || catalog.tools().tools().iter().map(AsRef::as_ref).enumerate().filter(|(_, tool)| sees(tool));
     let tools: Vec<IndexedTool<'_>> = seen().filter(|(_, tool)| tool.is_tool()).collect();
     let prompts: Vec<IndexedTool<'_>> = seen().filter(|(_, entry)| entry.prompt().is_some()).collect();
@@ -69,7 +69,7 @@ fn left_out(catalog: &Catalog) -> String {
 }
 
 /// A tool with its index in the catalog.
-type IndexedTool<'c> = (usize, &'c Tool);
+type IndexedTool<'c> = (usize, &'c McpTool);
 
 /// A view, with the tools whose results it shows.
 struct View<'c> {
@@ -287,7 +287,7 @@ fn all(
     })
 }
 
-fn definition(tool: &Tool) -> Value {
+fn definition(tool: &McpTool) -> Value {
     serde_json::from_str(&Revision::V2026_07_28.definition_json(tool.served())).unwrap_or_default()
 }
 

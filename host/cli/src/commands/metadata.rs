@@ -105,7 +105,7 @@ pub fn loading_advice(read: &ReadMetadata) -> String {
 impl Offer {
     /// Sorts the suggestions for a component that lists these tools. `policy` is its entry without
     /// them. What the component says of a tool itself wins, and needs no line.
-    pub fn of(metadata: &Metadata, tools: &[contract::Tool], policy: &ComponentPolicy) -> Self {
+    pub fn of(metadata: &Metadata, tools: &[contract::GuestTool], policy: &ComponentPolicy) -> Self {
         let mut offer = Self::default();
         for suggestion in metadata.suggestions() {
             if let Some(name) = suggestion.tool() {
@@ -163,7 +163,7 @@ impl Beyond {
 }
 
 /// True if the component's own definition says the same kind of thing.
-fn is_said(tool: &contract::Tool, what: &Suggested) -> bool {
+fn is_said(tool: &contract::GuestTool, what: &Suggested) -> bool {
     let hints = tool.hints.as_ref();
     match what {
         Suggested::Title(_) => tool.title.is_some(),
@@ -207,8 +207,13 @@ mod tests {
         of_component(&with_metadata(EMPTY, text))
     }
 
-    fn tool(name: &str, title: Option<&str>, description: &str, hints: Option<contract::Hints>) -> contract::Tool {
-        contract::Tool {
+    fn tool(
+        name: &str,
+        title: Option<&str>,
+        description: &str,
+        hints: Option<contract::GuestToolHints>,
+    ) -> contract::GuestTool {
+        contract::GuestTool {
             name: name.to_owned(),
             title: title.map(str::to_owned),
             description: description.to_owned(),
@@ -221,7 +226,7 @@ mod tests {
     }
 
     /// The lines that are taken, those that are beyond, and other tools.
-    fn sorted(metadata: &str, tools: &[contract::Tool], defaults: &str) -> [Vec<String>; 3] {
+    fn sorted(metadata: &str, tools: &[contract::GuestTool], defaults: &str) -> [Vec<String>; 3] {
         let manifest = format!("version = 1\n{defaults}\n[components.c]\nsource = \"c.wasm\"\n");
         let manifest = parse(&Source { name: "", text: &manifest }).unwrap().manifest;
         let offer = Offer::of(&read(metadata).unwrap().unwrap(), tools, manifest.component("c").unwrap());
@@ -230,8 +235,12 @@ mod tests {
 
     #[test]
     fn what_a_component_says_itself_wins_and_needs_no_line() {
-        let hints =
-            contract::Hints { read_only: Some(true), destructive: None, idempotent: Some(false), open_world: None };
+        let hints = contract::GuestToolHints {
+            read_only: Some(true),
+            destructive: None,
+            idempotent: Some(false),
+            open_world: None,
+        };
         let tools = [
             tool("own", Some("Own"), "Says.", Some(hints)),
             tool("bare", None, "Calls bare of the component.", None),

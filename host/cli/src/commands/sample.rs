@@ -4,7 +4,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::value::RawValue;
-use toolcell_mcp::{Asking, Call, CallContext, CallEvents, Caller, Cancellation, Catalog as _, Revision, Tool};
+use toolcell_mcp::{
+    Call, CallAsking, CallContext, CallEvents, Caller, Cancellation, McpTool, Revision, ServedCatalog as _,
+};
 use toolcell_policy::names;
 use toolcell_server::{catalog::Catalog, file::read_bounded};
 
@@ -23,7 +25,7 @@ pub fn arguments_or_say(given: &str) -> Option<Box<RawValue>> {
 }
 
 /// The tool of this name and its index. Prints a problem if there is none.
-pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c Tool)> {
+pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c McpTool)> {
     let found = catalog.tools().find(name);
     if found.is_none() {
         let known = catalog.tools().tools().iter().map(|tool| tool.definition().name.as_str());
@@ -46,7 +48,7 @@ pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -
         extensions: None,
         cancellation,
         events: CallEvents::nowhere(),
-        asking: Asking::nobody(),
+        asking: CallAsking::nobody(),
         task: false,
     };
     Call { tool, arguments, context }

@@ -1,7 +1,7 @@
 //! Warnings about tools that load, and that some model API or client refuses, cuts or makes less
 //! of: for people and as JSON. Must not hold: the rules, which `host/schema` has.
 use serde_json::{Value, json};
-use toolcell_mcp::{Catalog as _, sanitize};
+use toolcell_mcp::{ServedCatalog as _, sanitize};
 use toolcell_policy::Style;
 use toolcell_sandbox::{ShapeName, contract};
 use toolcell_schema::{ApiWarning, ListedDefinition, SchemaForms, SchemaUse, ShownParts, api_warnings, portable};
@@ -97,7 +97,7 @@ impl ToolWarnings {
     /// Those about the tools that a component of this shape lists. A manifest may add titles and
     /// hints, and makes all tools of a program. A schema that is not JSON is the component's fault,
     /// which loading it names.
-    pub fn of_component(component: &str, shape: ShapeName, tools: &[contract::Tool]) -> Self {
+    pub fn of_component(component: &str, shape: ShapeName, tools: &[contract::GuestTool]) -> Self {
         let mut warnings = Self::default();
         let by = SchemaAuthor::of(shape);
         let tools = if shape == ShapeName::Program { &[] } else { tools };
@@ -252,8 +252,8 @@ pub(super) fn written_text(description: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn tool(name: &str, input: &Value) -> contract::Tool {
-        contract::Tool {
+    fn tool(name: &str, input: &Value) -> contract::GuestTool {
+        contract::GuestTool {
             name: name.to_owned(),
             title: None,
             description: "Does it.".to_owned(),
@@ -294,7 +294,7 @@ warning[const]: const: refused by Gemini; clients get an enum of one text, or a 
 
     #[test]
     fn many_tools_take_few_lines_and_the_rest_is_counted() {
-        let made_up = |number: usize, input: &Value| contract::Tool {
+        let made_up = |number: usize, input: &Value| contract::GuestTool {
             description: format!("Calls f{number} of the component."),
             output_schema_json: None,
             ..tool(&format!("t{number}"), input)

@@ -1,16 +1,16 @@
 //! Messages to the host that no honest process sends, by name.
 use std::net::SocketAddr;
 
-use toolcell_wall::asking::{Inquiry, Question};
-use toolcell_wall::caller::LogLevel;
+use toolcell_wall::asking::{GuestQuestion, Inquiry};
+use toolcell_wall::caller::GuestLogLevel;
 use toolcell_wall::contract;
 use toolcell_wall::doors::Opening;
-use toolcell_wall::doors::consent::Wish;
+use toolcell_wall::doors::consent::ConsentWish;
 use toolcell_wall::doors::http::{RequestHead, RequestWaits};
 use toolcell_wall::doors::socket_options::SocketOptions;
 use toolcell_wall::doors::sockets::{TcpWanted, UdpWanted};
 use toolcell_wall::encoding::encode;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{CallId, FromSandbox};
 use toolcell_wall::report::CallReport;
 use toolcell_walls::door::framed_message;
@@ -54,13 +54,14 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
         "the end of the first call" => ended(1, Ok(FORGED.to_owned())),
         "the end" => ended(call, Ok(FORGED.to_owned())),
         "a long end" => ended(call, Ok(long())),
-        "a failure that is long" => ended(call, Err(Failure::Failed(long()))),
-        "a trap that is long" => {
-            FromSandbox::Ended(call, Box::new(CallReport::not_run(Failure::Trapped { reason: long(), detail: long() })))
-        }
-        "an end that is cancelled" => ended(call, Err(Failure::Cancelled)),
+        "a failure that is long" => ended(call, Err(CallFailure::Failed(long()))),
+        "a trap that is long" => FromSandbox::Ended(
+            call,
+            Box::new(CallReport::not_run(CallFailure::Trapped { reason: long(), detail: long() })),
+        ),
+        "an end that is cancelled" => ended(call, Err(CallFailure::Cancelled)),
         "an end that says the sandbox was ended" => {
-            ended(call, Err(Failure::SandboxEnded { reason: "nobody's fault".to_owned() }))
+            ended(call, Err(CallFailure::SandboxEnded { reason: "nobody's fault".to_owned() }))
         }
         "an end with figures" => {
             let mut report = answered(FORGED.to_owned());
@@ -116,7 +117,7 @@ pub(super) fn opening(name: &str, of: &str) -> Option<Vec<u8>> {
             Opening::Tcp(TcpWanted { to, six: to.is_ipv6(), options: SocketOptions::default() })
         }
         "udp" => Opening::Udp(UdpWanted { six: false, options: SocketOptions::default() }),
-        "consent" => Opening::Consent(Wish::Connect(address()?)),
+        "consent" => Opening::Consent(ConsentWish::Connect(address()?)),
         _ => return None,
     };
     Some(framed_message(&encode(&opening).ok()?))
@@ -131,10 +132,10 @@ fn rest(message: &FromSandbox) -> Option<Vec<u8>> {
     Some(encode(message).ok()?.split_off(1))
 }
 
-fn answered(text: String) -> CallReport<contract::CallResult> {
+fn answered(text: String) -> CallReport<contract::GuestResult> {
     let text = contract::TextContent { text, annotations: None, meta_json: None };
-    let content = vec![contract::Content::Text(text)];
-    CallReport::without_running(contract::CallResult {
+    let content = vec![contract::GuestContent::Text(text)];
+    CallReport::without_running(contract::GuestResult {
         content,
         structured_json: None,
         is_error: false,
@@ -142,7 +143,7 @@ fn answered(text: String) -> CallReport<contract::CallResult> {
     })
 }
 
-fn ended(call: CallId, outcome: Result<String, Failure>) -> FromSandbox {
+fn ended(call: CallId, outcome: Result<String, CallFailure>) -> FromSandbox {
     let report = outcome.map_or_else(CallReport::not_run, answered);
     FromSandbox::Ended(call, Box::new(report))
 }
@@ -152,9 +153,9 @@ fn progress(call: CallId, progress: f64, text: String) -> FromSandbox {
 }
 
 fn log(call: CallId, text: &str) -> FromSandbox {
-    FromSandbox::Log { call, level: LogLevel::Error, message: text.to_owned() }
+    FromSandbox::Log { call, level: GuestLogLevel::Error, message: text.to_owned() }
 }
 
 fn inquiry() -> Inquiry {
-    Inquiry { key: "key".to_owned(), question: Question::Roots }
+    Inquiry { key: "key".to_owned(), question: GuestQuestion::Roots }
 }

@@ -41,18 +41,18 @@ pub(crate) struct Slots {
 }
 
 /// The right to run one call, given back when dropped.
-pub(crate) type CallPermit = OwnedSemaphorePermit;
+pub(crate) type SlotPermit = OwnedSemaphorePermit;
 
 /// One instance's share of the pool, given back when dropped, and the right to run while it does.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    call: Option<CallPermit>,
+    call: Option<SlotPermit>,
     _units: OwnedSemaphorePermit,
 }
 
 impl Slot {
     /// Starts the call of a prewarmed instance.
-    pub(crate) fn run(&mut self, call: CallPermit) {
+    pub(crate) fn run(&mut self, call: SlotPermit) {
         self.call = Some(call);
     }
 
@@ -123,7 +123,7 @@ impl Slots {
     }
 
     /// Waits at most `wait` for the right to run a call; `None` if the time is up.
-    pub(crate) async fn call(&self, wait: Duration) -> Option<CallPermit> {
+    pub(crate) async fn call(&self, wait: Duration) -> Option<SlotPermit> {
         if let Ok(call) = Arc::clone(&self.calls).try_acquire_owned() {
             return Some(call);
         }
@@ -131,7 +131,7 @@ impl Slots {
     }
 
     /// Waits at most `wait` for `units` of room for this call's instance; `None` if the time is up.
-    pub(crate) async fn take(&self, call: CallPermit, units: u32, wait: Duration) -> Option<Slot> {
+    pub(crate) async fn take(&self, call: SlotPermit, units: u32, wait: Duration) -> Option<Slot> {
         let units = match Arc::clone(&self.units).try_acquire_many_owned(units) {
             Ok(units) => units,
             Err(_) => tokio::time::timeout(wait, Arc::clone(&self.units).acquire_many_owned(units)).await.ok()?.ok()?,

@@ -14,16 +14,16 @@ use toolcell_policy::{Denial, Limit, Limits};
 use toolcell_walls::link::{SendError, Sender};
 
 use crate::run::call::GuestEnd;
-use toolcell_wall::asking::{Asked, Inquiry, Kind};
+use toolcell_wall::asking::{AskKind, AskResult, Inquiry};
 use toolcell_wall::caller::Outside;
-use toolcell_wall::caller::{Caller, LogLevel, Trace};
-use toolcell_wall::contract::CallResult;
+use toolcell_wall::caller::{CallerLink, GuestLogLevel, Trace};
+use toolcell_wall::contract::GuestResult;
 use toolcell_wall::encoding;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{
     self, CallId, CallerFacts, FromSandbox, KINDS, LEVELS, PROGRESS_TEXT_BYTES_MAX, capability_number,
 };
-use toolcell_wall::rate::Rate;
+use toolcell_wall::rate::MessageRate;
 use toolcell_wall::report::CallReport;
 
 /// Progress reports, log lines, changes and denials that one call may send at once, and then each
@@ -44,25 +44,25 @@ pub(super) struct RemoteCaller {
     link: Sender,
     cancelled: watch::Sender<bool>,
     /// Rate of its progress reports, log lines, changes and denials.
-    told: Rate,
+    told: MessageRate,
     /// Bytes of a log line: what the call may log in all.
     log_bytes_max: usize,
     /// Bytes of a message about the call that the host takes.
     message_bytes_max: u64,
     /// Where the answers to its questions go.
-    asking: Mutex<Option<oneshot::Sender<Asked>>>,
-    doors: Arc<Doors>,
+    asking: Mutex<Option<oneshot::Sender<AskResult>>>,
+    doors: Arc<WaitingDoors>,
 }
 
 /// The doors that a call waits for.
-struct Doors {
+struct WaitingDoors {
     call: CallId,
     link: Sender,
     next: AtomicU32,
     waiting: Mutex<HashMap<u32, oneshot::Sender<Option<OwnedFd>>>>,
 }
 
-impl Outside for Doors {
+impl Outside for WaitingDoors {
     fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (give, given) = oneshot::channel();
@@ -80,9 +80,9 @@ impl RemoteCaller {
     pub(super) fn new(call: CallId, facts: CallerFacts, link: Sender, limits: &Limits) -> Self {
         let next = AtomicU32::new(0);
         let waiting = Mutex::default();
-        let doors = Arc::new(Doors { call, link: link.clone(), next, waiting });
+        let doors = Arc::new(WaitingDoors { call, link: link.clone(), next, waiting });
         let logged = message::counted(limits.log_bytes());
-        let told = Rate::new(TOLD_AT_ONCE.saturating_add(logged), TOLD_PER_SECOND);
+        let told = MessageRate::new(TOLD_AT_ONCE.saturating_add(logged), TOLD_PER_SECOND);
         let log_bytes_max = usize::try_from(limits.log_bytes()).unwrap_or(usize::MAX);
         let cancelled = watch::Sender::new(false);
         let message_bytes_max = message::bytes_max(limits);
@@ -104,7 +104,7 @@ impl RemoteCaller {
     }
 
     /// Hands over the answers to a question.
-    pub(super) fn answer(&self, asked: Asked) {
+    pub(super) fn answer(&self, asked: AskResult) {
         let waits = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The guest may have given up waiting.
         if let Some(waits) = waits {
@@ -114,7 +114,7 @@ impl RemoteCaller {
 
     /// Reports to the host how the call ended; otherwise the call would hang. If that fails, the
     /// link ends, and the host notices.
-    pub(super) async fn end(&self, end: GuestEnd<CallResult>) {
+    pub(super) async fn end(&self, end: GuestEnd<GuestResult>) {
         let GuestEnd { report, spent } = end;
         let usage = report.usage;
         let kept = report.kept;
@@ -122,7 +122,7 @@ impl RemoteCaller {
         if matches!(given, Err(NotGiven::TooMuch)) {
             // The message exceeds the limits, so this is how the call ends. The host fills in the
             // limit's value.
-            let failure = Failure::OverLimit { limit: Limit::Output, value: String::new() };
+            let failure = CallFailure::OverLimit { limit: Limit::Output, value: String::new() };
             given = self.give(CallReport { usage, kept, ..CallReport::not_run(failure) }).await;
         }
         if given.is_err() {
@@ -132,7 +132,7 @@ impl RemoteCaller {
     }
 
     /// Sends a report, once the host has read enough of the earlier messages.
-    async fn give(&self, report: CallReport<CallResult>) -> Result<(), NotGiven> {
+    async fn give(&self, report: CallReport<GuestResult>) -> Result<(), NotGiven> {
         let ended = FromSandbox::Ended(self.call, Box::new(report.to_send()));
         let bytes = self.taken(&ended).ok_or(NotGiven::TooMuch)?;
         loop {
@@ -187,12 +187,12 @@ enum NotGiven {
 }
 
 /// Withdraws questions once nobody waits for the answers.
-struct Waiting<'c> {
+struct PendingQuestion<'c> {
     caller: &'c RemoteCaller,
     answered: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         if !self.answered {
             self.caller.tell(&FromSandbox::TakeBack(self.caller.call));
@@ -200,7 +200,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Caller for RemoteCaller {
+impl CallerLink for RemoteCaller {
     fn instantiated(&self) {
         if self.facts.times {
             self.tell(&FromSandbox::Instantiated(self.call));
@@ -220,7 +220,7 @@ impl Caller for RemoteCaller {
         self.mention(&FromSandbox::Used { call: self.call, fuel, memory_bytes });
     }
 
-    fn log(&self, level: LogLevel, message: &str) {
+    fn log(&self, level: GuestLogLevel, message: &str) {
         self.mention(&FromSandbox::Log { call: self.call, level, message: cut(message, self.log_bytes_max) });
     }
 
@@ -229,10 +229,10 @@ impl Caller for RemoteCaller {
     }
 
     fn outside(&self) -> Option<Arc<dyn Outside>> {
-        Some(Arc::<Doors>::clone(&self.doors))
+        Some(Arc::<WaitingDoors>::clone(&self.doors))
     }
 
-    fn log_enabled(&self, level: LogLevel) -> bool {
+    fn log_enabled(&self, level: GuestLogLevel) -> bool {
         message::has_bit(self.facts.log_levels, &LEVELS, &level)
     }
 
@@ -258,7 +258,7 @@ impl Caller for RemoteCaller {
         })
     }
 
-    fn supports(&self, kind: Kind) -> bool {
+    fn supports(&self, kind: AskKind) -> bool {
         message::has_bit(self.facts.asks, &KINDS, &kind)
     }
 
@@ -266,14 +266,14 @@ impl Caller for RemoteCaller {
         self.facts.sampling_tools
     }
 
-    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>> {
         let (answer, answered) = oneshot::channel();
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         if !self.tell(&FromSandbox::Ask(self.call, asks)) {
             let refused = "the questions are more than the host takes at once".to_owned();
-            return Box::pin(std::future::ready(Asked::Ended(Some(refused))));
+            return Box::pin(std::future::ready(AskResult::Ended(Some(refused))));
         }
-        let waiting = Waiting { caller: self, answered: false };
+        let waiting = PendingQuestion { caller: self, answered: false };
         Box::pin(async move {
             // Moves it whole, so that it is dropped with this future.
             let mut waiting = waiting;

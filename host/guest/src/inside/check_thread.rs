@@ -14,14 +14,14 @@ const NICER: i32 = 5;
 /// Queues work for the thread, which runs it in order. Calls have priority where cores are short,
 /// so nobody waits for the check of another caller's arguments.
 #[derive(Clone)]
-pub(super) struct CheckThread(mpsc::Sender<Check>);
+pub(super) struct CheckThread(mpsc::Sender<CheckJob>);
 
-type Check = Box<dyn FnOnce() + Send>;
+type CheckJob = Box<dyn FnOnce() + Send>;
 
 impl CheckThread {
     /// Starts the thread. It ends with the process, or once this is dropped.
     pub(super) fn start() -> io::Result<Self> {
-        let (sender, checks) = mpsc::channel::<Check>();
+        let (sender, checks) = mpsc::channel::<CheckJob>();
         std::thread::Builder::new().name("toolcell-checks".to_owned()).spawn(move || {
             step_back(NICER);
             checks.into_iter().for_each(|check| check());

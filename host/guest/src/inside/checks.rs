@@ -11,9 +11,9 @@ use toolcell_schema::{ArgumentProblems, GivenUp, Patience, Schema, SchemaBudget,
 
 use super::caller::RemoteCaller;
 use super::check_thread::CheckThread;
-use toolcell_wall::caller::Caller as _;
-use toolcell_wall::contract::CallResult;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::caller::CallerLink as _;
+use toolcell_wall::contract::GuestResult;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::report::CallReport;
 
 /// Least time to check arguments, including the wait for the thread. It holds for calls that may
@@ -28,7 +28,7 @@ const RESULT_WITHIN: Duration = Duration::from_millis(100);
 /// Time and memory that a component has for compiling the schemas of its tools, and the thread for
 /// long checks.
 #[derive(Clone)]
-pub(super) struct Budget {
+pub(super) struct CompileBudget {
     thread: CheckThread,
     memory: Arc<Mutex<SchemaBudget>>,
     /// Time for the schemas of one tool.
@@ -46,7 +46,7 @@ pub(super) struct ToolChecks {
 /// The schemas of one tool.
 struct SchemasOnce {
     texts: SchemaTexts,
-    budget: Budget,
+    budget: CompileBudget,
     /// Compiled when a call first needs them.
     compiled: OnceCell<Arc<Schemas>>,
 }
@@ -68,16 +68,16 @@ impl Picked {
 
     /// Checks a text and returns it. The guest gets arguments in the form that their schema
     /// defines.
-    fn check(self, schema: &Schema, text: String, patience: &Patience) -> Checked {
+    fn check(self, schema: &Schema, text: String, patience: &Patience) -> CheckedText {
         let rewritten = (self == Self::Input).then(|| schema.rewritten(&text)).flatten();
         let text = rewritten.unwrap_or(text);
         let verdict = schema.check(&text, patience);
-        Checked { text, verdict }
+        CheckedText { text, verdict }
     }
 }
 
 /// A text, and the problems found in it.
-struct Checked {
+struct CheckedText {
     text: String,
     verdict: Result<(), ArgumentProblems>,
 }
@@ -94,17 +94,17 @@ enum Unchecked {
 
 impl Unchecked {
     /// How a call ends if its check was to be done `within` this time.
-    fn failure(self, within: Duration, limits: &Limits) -> Failure {
+    fn failure(self, within: Duration, limits: &Limits) -> CallFailure {
         match self {
-            Self::Cancelled => Failure::Cancelled,
-            Self::Late if within < limits.deadline() => Failure::Busy,
-            Self::Late => Failure::over(Limit::Deadline, limits),
-            Self::Failed(detail) => Failure::Host { detail },
+            Self::Cancelled => CallFailure::Cancelled,
+            Self::Late if within < limits.deadline() => CallFailure::Busy,
+            Self::Late => CallFailure::over(Limit::Deadline, limits),
+            Self::Failed(detail) => CallFailure::Host { detail },
         }
     }
 }
 
-impl Budget {
+impl CompileBudget {
     pub(super) fn new(time: Duration, thread: CheckThread) -> Self {
         Self { thread, memory: Arc::new(Mutex::new(SchemaBudget::within(time))), time }
     }
@@ -130,7 +130,7 @@ impl Budget {
 }
 
 impl ToolChecks {
-    pub(super) fn new(texts: SchemaTexts, checks_arguments: bool, budget: Budget) -> Self {
+    pub(super) fn new(texts: SchemaTexts, checks_arguments: bool, budget: CompileBudget) -> Self {
         Self { schemas: Arc::new(SchemasOnce { texts, budget, compiled: OnceCell::new() }), checks_arguments }
     }
 
@@ -143,14 +143,16 @@ impl ToolChecks {
         text: String,
         limits: &Limits,
         caller: &Arc<RemoteCaller>,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CallFailure> {
         if !self.checks_arguments {
             return Ok(text);
         }
         let within = limits.deadline().min(limits.queue_wait().max(ARGUMENTS_WITHIN));
         match self.check(Picked::Input, text, within, caller).await {
-            Ok(Checked { text, verdict: Ok(()) }) => Ok(text),
-            Ok(Checked { verdict: Err(problems), .. }) => Err(Failure::Unfit { problems: problems.to_string() }),
+            Ok(CheckedText { text, verdict: Ok(()) }) => Ok(text),
+            Ok(CheckedText { verdict: Err(problems), .. }) => {
+                Err(CallFailure::Unfit { problems: problems.to_string() })
+            }
             Err(reason) => Err(reason.failure(within, limits)),
         }
     }
@@ -158,7 +160,7 @@ impl ToolChecks {
     /// Checks the structured part of an answer, and notes its problems in the report.
     pub(super) async fn result(
         &self,
-        report: &mut CallReport<CallResult>,
+        report: &mut CallReport<GuestResult>,
         limits: &Limits,
         caller: &Arc<RemoteCaller>,
     ) {
@@ -169,7 +171,7 @@ impl ToolChecks {
         let Some(text) = answer.structured_json.take() else { return };
         let within = limits.deadline().saturating_sub(report.usage.duration).max(RESULT_WITHIN);
         match self.check(Picked::Output, text, within, caller).await {
-            Ok(Checked { text, verdict }) => {
+            Ok(CheckedText { text, verdict }) => {
                 answer.structured_json = Some(text);
                 report.unfit = verdict.err().map(|problems| problems.to_string());
             }
@@ -185,7 +187,7 @@ impl ToolChecks {
         text: String,
         within: Duration,
         caller: &Arc<RemoteCaller>,
-    ) -> Result<Checked, Unchecked> {
+    ) -> Result<CheckedText, Unchecked> {
         let until = Instant::now().checked_add(within);
         let schemas = match self.schemas.compiled.get() {
             Some(schemas) => Arc::clone(schemas),
@@ -195,12 +197,12 @@ impl ToolChecks {
                 in_time(tokio::spawn(async move { schemas.compiled().await }), within, caller).await??
             }
         };
-        let Some(schema) = pick.of(&schemas) else { return Ok(Checked { text, verdict: Ok(()) }) };
-        let Checked { text, verdict } = if schema.is_long(&text) {
+        let Some(schema) = pick.of(&schemas) else { return Ok(CheckedText { text, verdict: Ok(()) }) };
+        let CheckedText { text, verdict } = if schema.is_long(&text) {
             let patience = Patience { until, given_up: Some(Arc::<RemoteCaller>::clone(caller)) };
             let work = self.schemas.budget.thread.run(move || match pick.of(&schemas) {
                 Some(schema) => pick.check(schema, text, &patience),
-                None => Checked { text, verdict: Ok(()) },
+                None => CheckedText { text, verdict: Ok(()) },
             });
             let left = until.map_or(within, |until| until.saturating_duration_since(Instant::now()));
             in_time(work, left, caller).await?
@@ -208,10 +210,10 @@ impl ToolChecks {
             pick.check(schema, text, &Patience { until, given_up: None })
         };
         match verdict {
-            Err(problems) if problems.is_verdict() => Ok(Checked { text, verdict: Err(problems) }),
+            Err(problems) if problems.is_verdict() => Ok(CheckedText { text, verdict: Err(problems) }),
             Err(_) if caller.is_cancelled() => Err(Unchecked::Cancelled),
             Err(_) => Err(Unchecked::Late),
-            Ok(()) => Ok(Checked { text, verdict: Ok(()) }),
+            Ok(()) => Ok(CheckedText { text, verdict: Ok(()) }),
         }
     }
 }
@@ -288,16 +290,16 @@ mod tests {
 
     fn checks(input: &str, output: Option<&str>) -> ToolChecks {
         let texts = SchemaTexts { input: input.to_owned(), output: output.map(str::to_owned) };
-        ToolChecks::new(texts, true, Budget::new(Duration::from_secs(60), CheckThread::start().unwrap()))
+        ToolChecks::new(texts, true, CompileBudget::new(Duration::from_secs(60), CheckThread::start().unwrap()))
     }
 
     fn bits(count: usize) -> String {
         format!(r#"{{"bits":"{}"}}"#, "01".repeat(count))
     }
 
-    fn report(structured: &str, is_error: bool) -> CallReport<CallResult> {
+    fn report(structured: &str, is_error: bool) -> CallReport<GuestResult> {
         let structured_json = Some(structured.to_owned());
-        CallReport::without_running(CallResult { content: Vec::new(), structured_json, is_error, meta_json: None })
+        CallReport::without_running(GuestResult { content: Vec::new(), structured_json, is_error, meta_json: None })
     }
 
     #[tokio::test]
@@ -311,7 +313,7 @@ mod tests {
             [("{}", "- (root): \"n\" is required"), (r#"{"n":"1"}"#, "- /n: must be of type integer")]
         {
             let refused = checks.arguments(arguments.to_owned(), &limits, &caller).await;
-            assert_eq!(refused, Err(Failure::Unfit { problems: expected.to_owned() }));
+            assert_eq!(refused, Err(CallFailure::Unfit { problems: expected.to_owned() }));
         }
         for (structured, is_error, expected) in [
             (r#"{"n":1}"#, false, None),
@@ -344,7 +346,7 @@ mod tests {
         };
         let (refused, turns) = tokio::join!(checks.arguments(bits(20_000), &limits, &caller), others);
         assert!(turns > 1_000);
-        let Err(Failure::Unfit { problems }) = refused else { panic!("{refused:?}") };
+        let Err(CallFailure::Unfit { problems }) = refused else { panic!("{refused:?}") };
         assert!(problems.starts_with("- (root): checking it would take too long"), "{problems}");
         let mut report = report(&bits(20_000), false);
         checks.result(&mut report, &limits, &caller).await;
@@ -357,14 +359,14 @@ mod tests {
         let checks = checks(SLOW, None);
         let brief = Limits::default().with(Limit::Deadline, 1).unwrap();
         let late = checks.arguments(bits(20_000), &brief, &caller).await;
-        assert_eq!(late, Err(Failure::over(Limit::Deadline, &brief)));
+        assert_eq!(late, Err(CallFailure::over(Limit::Deadline, &brief)));
         // Compiling goes on for later calls, however short their time is.
         while checks.schemas.compiled.get().is_none() {
             tokio::task::yield_now().await;
         }
         caller.cancel();
         let cancelled = checks.arguments(bits(20_000), &Limits::default(), &caller).await;
-        assert_eq!(cancelled, Err(Failure::Cancelled));
+        assert_eq!(cancelled, Err(CallFailure::Cancelled));
     }
 
     /// Keeps the thread for long checks busy with something else.
@@ -378,12 +380,12 @@ mod tests {
         let brief = Limits::default().with(Limit::Deadline, 50).unwrap();
         let patient = Limits::default().with(Limit::QueueWait, 1).unwrap();
         let late = checks.arguments(bits(20_000), &brief, &caller).await;
-        assert_eq!(late, Err(Failure::over(Limit::Deadline, &brief)));
+        assert_eq!(late, Err(CallFailure::over(Limit::Deadline, &brief)));
         let busy = checks.arguments(bits(20_000), &patient, &caller).await;
-        assert_eq!(busy, Err(Failure::Busy));
+        assert_eq!(busy, Err(CallFailure::Busy));
         let mut report = report(&bits(20_000), false);
         checks.result(&mut report, &brief, &caller).await;
-        assert_eq!(report.outcome.unwrap_err(), Failure::over(Limit::Deadline, &brief));
+        assert_eq!(report.outcome.unwrap_err(), CallFailure::over(Limit::Deadline, &brief));
         assert_eq!(report.unfit, None);
         release.send(()).unwrap();
         holds.await.unwrap().unwrap();
@@ -394,7 +396,7 @@ mod tests {
         let (caller, _link) = caller().await;
         let checks = checks(r#"{"type":"object","properties":{"a":{"$ref":"http://x.example"}}}"#, None);
         let refused = checks.arguments("{}".to_owned(), &Limits::default(), &caller).await;
-        let Err(Failure::Host { detail }) = refused else { panic!("{refused:?}") };
+        let Err(CallFailure::Host { detail }) = refused else { panic!("{refused:?}") };
         assert!(detail.starts_with("its schemas do not compile here: inputSchema/properties/a/$ref"), "{detail}");
     }
 }

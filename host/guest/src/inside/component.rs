@@ -8,32 +8,32 @@ use toolcell_schema::SchemaTexts;
 use toolcell_wall::load::facts::ShapeName;
 
 use super::check_thread::CheckThread;
-use super::checks::{Budget, ToolChecks};
+use super::checks::{CompileBudget, ToolChecks};
 use crate::load::component::ToolComponent;
 use crate::load::sandbox::Sandbox;
 use crate::run::call::InstanceSource;
 use crate::run::warm::{WarmInstances, WarmSetup, WarmTool};
 use crate::wasi::files::HandedFiles;
 use crate::wasi::guest_grants::{GuestGrants, HandedValues};
-use toolcell_wall::contract::CallResult;
-use toolcell_wall::failure::Failure;
-use toolcell_wall::message::{HandedSecret, Load, ToolSchemas};
+use toolcell_wall::contract::GuestResult;
+use toolcell_wall::failure::CallFailure;
+use toolcell_wall::message::{HandedSecret, LoadComponent, ToolSchemas};
 use toolcell_wall::report::CallReport;
 
 /// A component that is ready for calls.
-pub(super) struct Loaded {
+pub(super) struct ReadyComponent {
     component: Arc<ToolComponent>,
     policy: ComponentPolicy,
     values: HandedValues,
     /// The schemas of its tools, by tool name.
     schemas: HashMap<String, SchemaTexts>,
-    budget: Budget,
+    budget: CompileBudget,
     /// Made at their first call.
-    tools: Mutex<HashMap<String, Result<Arc<Tool>, String>>>,
+    tools: Mutex<HashMap<String, Result<Arc<LoadedTool>, String>>>,
 }
 
 /// One of its tools.
-pub(super) struct Tool {
+pub(super) struct LoadedTool {
     /// Its name inside the component.
     export: String,
     limits: Limits,
@@ -44,14 +44,14 @@ pub(super) struct Tool {
 }
 
 /// The report of a call that did not run.
-pub(super) fn not_run(problem: &str) -> CallReport<CallResult> {
-    CallReport::not_run(Failure::Host { detail: problem.to_owned() })
+pub(super) fn not_run(problem: &str) -> CallReport<GuestResult> {
+    CallReport::not_run(CallFailure::Host { detail: problem.to_owned() })
 }
 
-impl Loaded {
+impl ReadyComponent {
     pub(super) fn new(
         sandbox: &Sandbox,
-        load: &Load,
+        load: &LoadComponent,
         code: &File,
         files: HandedFiles,
         schemas: Vec<ToolSchemas>,
@@ -74,7 +74,7 @@ impl Loaded {
         let component = ToolComponent::handed(sandbox, code, &load.facts).map_err(|error| error.to_string())?;
         Ok(Self {
             component: Arc::new(component),
-            budget: Budget::new(policy.load().compile_time(), checks),
+            budget: CompileBudget::new(policy.load().compile_time(), checks),
             schemas: schemas.into_iter().map(|schemas| (schemas.tool, schemas.texts)).collect(),
             policy,
             values,
@@ -92,7 +92,7 @@ impl Loaded {
     }
 
     /// The tool of this name.
-    pub(super) fn tool(&self, name: &str, warm: &WarmSetup) -> Result<Arc<Tool>, String> {
+    pub(super) fn tool(&self, name: &str, warm: &WarmSetup) -> Result<Arc<LoadedTool>, String> {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tool) = tools.get(name) {
             return tool.clone();
@@ -102,7 +102,7 @@ impl Loaded {
         tool
     }
 
-    fn prepare(&self, name: &str, warm: &WarmSetup) -> Result<Tool, String> {
+    fn prepare(&self, name: &str, warm: &WarmSetup) -> Result<LoadedTool, String> {
         let capabilities = GuestGrants::of(&self.policy.tool_grants(name), &self.values)?;
         let limits = *self.policy.tool_limits(name);
         let program = self.program(name);
@@ -118,7 +118,7 @@ impl Loaded {
         let is_function = self.component.shape() == ShapeName::Typed && program.is_none();
         let checks = ToolChecks::new(texts, !is_function, self.budget.clone());
         let export = self.policy.export_of(name).to_owned();
-        Ok(Tool { export, limits, capabilities, program, warm, checks })
+        Ok(LoadedTool { export, limits, capabilities, program, warm, checks })
     }
 
     fn program(&self, name: &str) -> Option<Arc<Program>> {
@@ -128,7 +128,7 @@ impl Loaded {
     }
 }
 
-impl Tool {
+impl LoadedTool {
     pub(super) fn export(&self) -> &str {
         &self.export
     }

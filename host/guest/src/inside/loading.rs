@@ -11,7 +11,7 @@ use toolcell_walls::link::{FRAME_BYTES_MAX, Frame, Receiver, SendError, Sender};
 use wasmtime::Engine;
 
 use crate::engine;
-use crate::inside::{InsideError, Place, closed, missing};
+use crate::inside::{InsideError, RunPlace, closed, missing};
 use crate::load::compile;
 use crate::load::component::{Mapped, ToolComponent};
 use crate::load::error::LoadError;
@@ -19,15 +19,15 @@ use crate::load::functions::handed::HandedFunctions;
 use crate::load::inspect::{NamesAhead, names_ahead};
 use crate::load::precompiled;
 use crate::load::sandbox::SandboxError;
-use crate::run::listing::Found;
+use crate::run::listing::RawListing;
 use crate::shape::typed::Descriptions;
 use toolcell_wall::encoding::{decode, encode};
 use toolcell_wall::failure::clipped;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
-use toolcell_wall::load::message::{self, ANSWER_BYTES_MAX, CompileSettings, LinkSettings, Shown, ToLoader};
-use toolcell_wall::load::message::{FromLoader, Listed};
+use toolcell_wall::load::message::{self, ANSWER_BYTES_MAX, CompileSettings, ExternNames, LinkSettings, ToLoader};
+use toolcell_wall::load::message::{FromLoader, ListReport};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_walls::background;
 
@@ -39,14 +39,14 @@ const SHOWN_BYTES_MAX: usize = ANSWER_BYTES_MAX / 2;
 const FILES_MAX: u64 = 128;
 
 /// The link to the host.
-pub(crate) struct Link<'p> {
+pub(crate) struct HostLink<'p> {
     pub(crate) peer: OwnedFd,
     pub(crate) sender: Sender,
     pub(crate) frames: Receiver,
-    pub(crate) place: &'p Place,
+    pub(crate) place: &'p RunPlace,
 }
 
-impl Link<'_> {
+impl HostLink<'_> {
     fn tell(&self, message: &FromLoader) -> Result<(), InsideError> {
         Ok(self.sender.send(&encode(message)?, &[])?)
     }
@@ -79,7 +79,7 @@ impl Link<'_> {
 }
 
 /// Compiles one component. The process is sealed before it gets a byte of it.
-pub(crate) async fn compile(settings: CompileSettings, mut link: Link<'_>) -> Result<(), InsideError> {
+pub(crate) async fn compile(settings: CompileSettings, mut link: HostLink<'_>) -> Result<(), InsideError> {
     give_way(settings.gives_way);
     let entered = link.enter(settings.memory_bytes_max, message::file_bytes_max(settings.memory_bytes_max), None);
     let threads = threads(&settings)?;
@@ -144,7 +144,7 @@ fn compiled(
             let is_known = matches!(error, LoadError::Imports { .. });
             let shown = is_known.then(|| names_ahead(&bytes)).flatten();
             let shown = shown.filter(|names| names.bytes() <= SHOWN_BYTES_MAX);
-            let shown = shown.map(|NamesAhead { exports, imports }| Shown { exports, imports });
+            let shown = shown.map(|NamesAhead { exports, imports }| ExternNames { exports, imports });
             return Ok(refused(&error, shown));
         }
     };
@@ -155,7 +155,7 @@ fn compiled(
 }
 
 /// Links one component and lists its tools. Its code is mapped before the seal, and runs behind it.
-pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Link<'_>) -> Result<(), InsideError> {
+pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: HostLink<'_>) -> Result<(), InsideError> {
     give_way(settings.gives_way);
     let code = fds.into_iter().next().map(File::from);
     let code = code.ok_or_else(|| InsideError::Message("its code did not come with it".to_owned()))?;
@@ -183,7 +183,7 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Li
         Err(error) => {
             let exports = inspection.exports().to_vec();
             let imports = inspection.imports().to_vec();
-            return finish(&mut link, &refused(&error, Some(Shown { exports, imports }))).await;
+            return finish(&mut link, &refused(&error, Some(ExternNames { exports, imports }))).await;
         }
     };
     link.tell(&FromLoader::Linked(Box::new(component.facts())))?;
@@ -198,13 +198,13 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Li
 }
 
 /// The refusal of a component, with the names that are shown of it.
-fn refused(error: &LoadError, shown: Option<Shown>) -> FromLoader {
+fn refused(error: &LoadError, shown: Option<ExternNames>) -> FromLoader {
     let shown = shown.map(Box::new);
     FromLoader::Refused { message: clipped(error.to_string()), hint: error.hint().to_owned(), shown }
 }
 
 /// Sends the last message, then waits for the host to end the process.
-async fn finish(link: &mut Link<'_>, message: &FromLoader) -> Result<(), InsideError> {
+async fn finish(link: &mut HostLink<'_>, message: &FromLoader) -> Result<(), InsideError> {
     link.tell(message)?;
     while link.next().await?.is_some() {}
     Ok(())
@@ -219,8 +219,8 @@ async fn listed(
     match Descriptions::read(written) {
         Ok(descriptions) => {
             let found = component.look(&message::limits(limits), &descriptions, &schemas).await;
-            let Found { report, beside, schemas } = found;
-            FromLoader::Listed(Box::new(Listed::new(report, beside, schemas)))
+            let RawListing { report, beside, schemas } = found;
+            FromLoader::Listed(Box::new(ListReport::new(report, beside, schemas)))
         }
         Err(error) => FromLoader::NotWit(error.to_string()),
     }

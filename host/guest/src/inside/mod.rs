@@ -37,13 +37,13 @@ use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
 use crate::wasi::files::{HandedFiles, ScratchFolder};
 use caller::RemoteCaller;
 use check_thread::CheckThread;
-use component::{Loaded, Tool};
-use loading::Link;
-pub(crate) use place::Place;
+use component::{LoadedTool, ReadyComponent};
+use loading::HostLink;
+pub(crate) use place::RunPlace;
 pub use place::{run_sandbox_process, sandbox_threads};
-use toolcell_wall::contract::CallResult;
+use toolcell_wall::contract::GuestResult;
 use toolcell_wall::encoding::{self, EncodingError};
-use toolcell_wall::message::{Bound, Call, CallId, FromSandbox, InstanceId, Load, ToSandbox, ToolSchemas};
+use toolcell_wall::message::{Bound, CallId, FromSandbox, InstanceId, LoadComponent, RunCall, ToSandbox, ToolSchemas};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
@@ -92,7 +92,7 @@ const YIELDS_EVERY: Duration = Duration::from_millis(1);
 ///
 /// The process must not have started a thread before: some walls belong to a thread, and new
 /// threads inherit them. Nothing that a component controls is read before the walls stand.
-async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
+async fn serve(socket: OwnedFd, place: &RunPlace) -> Result<(), InsideError> {
     let peer = socket.try_clone().map_err(InsideError::NoLink)?;
     let (link, mut frames) = link::join(socket).await.map_err(InsideError::NoLink)?;
     #[cfg(feature = "drill")]
@@ -103,10 +103,10 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
     let settings = match encoding::decode(&bytes)? {
         ToSandbox::Begin(settings) => settings,
         ToSandbox::Compile(settings) => {
-            return loading::compile(settings, Link { peer, sender: link, frames, place }).await;
+            return loading::compile(settings, HostLink { peer, sender: link, frames, place }).await;
         }
         ToSandbox::Link(settings) => {
-            return loading::list(*settings, fds, Link { peer, sender: link, frames, place }).await;
+            return loading::list(*settings, fds, HostLink { peer, sender: link, frames, place }).await;
         }
         _ => return Err(InsideError::Message("a link begins with settings".to_owned())),
     };
@@ -115,13 +115,13 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
     })?;
-    let mut loads = Vec::<Handed>::new();
+    let mut loads = Vec::<HandedComponent>::new();
     let mut scratch = None;
     let bound = loop {
         let Some(Frame { bytes, fds }) = closed(frames.receive().await)? else { return Ok(()) };
         match (encoding::decode(&bytes)?, loads.last_mut()) {
             (ToSandbox::Load(load), _) => {
-                loads.push(Handed { load, code: fds, mounts: Vec::new(), schemas: Vec::new() });
+                loads.push(HandedComponent { load, code: fds, mounts: Vec::new(), schemas: Vec::new() });
             }
             (ToSandbox::Mount(mount), Some(handed)) => handed.mounts.push((*mount, fds)),
             (ToSandbox::Schemas(schemas), Some(handed)) => handed.schemas.push(*schemas),
@@ -131,7 +131,7 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
         }
     };
     let entered = place.has_walls().then(|| enter(bound, peer.as_fd(), &loads, scratch.as_ref()));
-    let mut inside = Inside::new(sandbox.start()?, settings.prewarm_bytes, link);
+    let mut inside = SandboxState::new(sandbox.start()?, settings.prewarm_bytes, link);
     let scratch = scratch.map(ScratchFolder::handed);
     let checks = CheckThread::start().map_err(InsideError::Threads)?;
     for handed in loads {
@@ -145,14 +145,14 @@ async fn serve(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
 }
 
 /// A component with everything that came with it.
-struct Handed {
-    load: Box<Load>,
+struct HandedComponent {
+    load: Box<LoadComponent>,
     code: Vec<OwnedFd>,
     mounts: Vec<(MountFacts, Vec<OwnedFd>)>,
     schemas: Vec<ToolSchemas>,
 }
 
-impl Handed {
+impl HandedComponent {
     /// The file of its code, and its folders.
     fn rights(&self) -> impl Iterator<Item = Folder<'_>> {
         let code = self.code.first().map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read });
@@ -169,9 +169,9 @@ impl Handed {
 
 /// Builds the walls that must stand before code is mapped. The process can still open the code and
 /// the folders that it is given, and nothing else.
-fn enter(bound: Bound, link: BorrowedFd<'_>, loads: &[Handed], scratch: Option<&OwnedFd>) -> Entered {
+fn enter(bound: Bound, link: BorrowedFd<'_>, loads: &[HandedComponent], scratch: Option<&OwnedFd>) -> Entered {
     let scratch = scratch.map(|folder| Folder { descriptor: folder.as_fd(), access: kernel::Access::Write });
-    let folders: Vec<Folder<'_>> = loads.iter().flat_map(Handed::rights).chain(scratch).collect();
+    let folders: Vec<Folder<'_>> = loads.iter().flat_map(HandedComponent::rights).chain(scratch).collect();
     #[cfg(not(feature = "drill"))]
     let without = Vec::new();
     #[cfg(feature = "drill")]
@@ -203,11 +203,11 @@ pub(super) fn closed<T>(frame: Result<T, LinkError>) -> Result<Option<T>, LinkEr
 }
 
 /// The state of a sandbox process.
-struct Inside {
+struct SandboxState {
     sandbox: Sandbox,
     warm: WarmSetup,
     link: Sender,
-    components: Vec<Option<Arc<Loaded>>>,
+    components: Vec<Option<Arc<ReadyComponent>>>,
     /// Their names, in the order of loading.
     names: Arc<Mutex<Vec<String>>>,
     calls: Arc<Calls>,
@@ -225,7 +225,7 @@ impl Calls {
     }
 }
 
-impl Inside {
+impl SandboxState {
     fn new(sandbox: Sandbox, prewarm_bytes: u64, link: Sender) -> Self {
         let spawn: Spawn = Arc::new(|work| drop(tokio::spawn(work)));
         let names: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -307,14 +307,14 @@ impl Inside {
     /// Loads a component. If that fails, the host is notified, and calls of it are refused.
     fn load(
         &mut self,
-        handed: Handed,
+        handed: HandedComponent,
         scratch: Option<Arc<ScratchFolder>>,
         checks: CheckThread,
     ) -> Result<(), InsideError> {
-        let Handed { load, code, mounts, schemas } = handed;
+        let HandedComponent { load, code, mounts, schemas } = handed;
         let files = HandedFiles::new(mounts, scratch);
         let code = code.into_iter().next().map(File::from).ok_or_else(|| "its code did not come with it".to_owned());
-        let loaded = code.and_then(|code| Loaded::new(&self.sandbox, &load, &code, files?, schemas, checks));
+        let loaded = code.and_then(|code| ReadyComponent::new(&self.sandbox, &load, &code, files?, schemas, checks));
         let id = u32::try_from(self.components.len()).unwrap_or(u32::MAX);
         let name = loaded.as_ref().map(|loaded| loaded.name().to_owned()).unwrap_or_default();
         self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
@@ -329,8 +329,8 @@ impl Inside {
     }
 
     /// Runs a call until it first waits or its first tick is over. The rest becomes a task.
-    async fn call(&mut self, call: Call) {
-        let Call { id, component, tool, arguments_json, caller, deadline_ms, instance } = call;
+    async fn call(&mut self, call: RunCall) {
+        let RunCall { id, component, tool, arguments_json, caller, deadline_ms, instance } = call;
         let deadline = Duration::from_millis(deadline_ms);
         #[cfg(feature = "drill")]
         crate::drill::begins(id);
@@ -371,11 +371,11 @@ impl Inside {
 
 /// Runs a call between the checks of its arguments and of its result.
 async fn run(
-    loaded: &Loaded,
-    (tool, kept): (&Tool, Option<&KeptInstance>),
+    loaded: &ReadyComponent,
+    (tool, kept): (&LoadedTool, Option<&KeptInstance>),
     (arguments, deadline): (String, Duration),
     caller: &Arc<RemoteCaller>,
-) -> GuestEnd<CallResult> {
+) -> GuestEnd<GuestResult> {
     let limits = &tool.limits().within(deadline);
     let arguments = match tool.checks().arguments(arguments, limits, caller).await {
         Ok(arguments) => arguments,

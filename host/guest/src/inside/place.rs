@@ -14,7 +14,7 @@ use toolcell_wall::pool_sizes::SandboxOptions;
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// The place where guests run.
-pub(crate) enum Place {
+pub(crate) enum RunPlace {
     /// A process, which puts walls around itself.
     Process,
     /// A thread of the host, without walls. All such threads share one engine.
@@ -43,7 +43,7 @@ impl Starting {
     }
 }
 
-impl Place {
+impl RunPlace {
     /// The engine. In a process it is made with these options, and without a thread yet.
     pub(super) fn sandbox(&self, options: SandboxOptions) -> Result<Starting, SandboxError> {
         match self {
@@ -80,7 +80,7 @@ impl SharedEngine {
 /// # Errors
 /// [`InsideError`].
 pub fn run_sandbox_process(socket: OwnedFd) -> Result<(), InsideError> {
-    run(socket, &Place::Process)
+    run(socket, &RunPlace::Process)
 }
 
 /// Threads that serve calls as sandbox processes do, without walls. All share one engine with these
@@ -88,7 +88,7 @@ pub fn run_sandbox_process(socket: OwnedFd) -> Result<(), InsideError> {
 #[must_use]
 pub fn sandbox_threads(options: SandboxOptions) -> Threads {
     let engine = Arc::new(SharedEngine { options, started: Mutex::default() });
-    Threads::new(move |socket| run(socket, &Place::Thread(Arc::clone(&engine))).map_err(|error| in_one_line(&error)))
+    Threads::new(move |socket| run(socket, &RunPlace::Thread(Arc::clone(&engine))).map_err(|error| in_one_line(&error)))
 }
 
 /// An error with its causes.
@@ -99,7 +99,7 @@ fn in_one_line(error: &InsideError) -> String {
     causes.join(": ")
 }
 
-fn run(socket: OwnedFd, place: &Place) -> Result<(), InsideError> {
+fn run(socket: OwnedFd, place: &RunPlace) -> Result<(), InsideError> {
     let runtime = runtime().map_err(InsideError::Threads)?;
     runtime.block_on(serve(socket, place))
 }

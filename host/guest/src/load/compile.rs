@@ -12,7 +12,7 @@ use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey;
 use crate::engine::errors::panic_line;
-use toolcell_wall::digest::Digest;
+use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::offers::offered;
@@ -53,8 +53,9 @@ pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(InstanceCost, Ve
 fn guarded<T>(bytes: &[u8], work: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
     // Nothing that the work began is used again: a compilation owns what it changes, and the
     // functions that it kept are complete.
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(LoadError::EngineFault { reason: panic_line(&*panic), digest: Digest::of(bytes) }))
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        Err(LoadError::EngineFault { reason: panic_line(&*panic), digest: ComponentDigest::of(bytes) })
+    })
 }
 
 /// Refuses files that are not components, and counts the parts of the others.
@@ -85,7 +86,7 @@ mod tests {
     fn a_panic_of_the_engine_refuses_the_component_in_one_line_with_its_digest_and_the_version() {
         let refused = guarded::<()>(b"bytes", || panic!("invalid adapter\nmodule {}", 7));
         let Err(error) = refused else { panic!("it compiles") };
-        let digest = Digest::of(b"bytes");
+        let digest = ComponentDigest::of(b"bytes");
         let version = env!("CARGO_PKG_VERSION");
         let expected = format!(
             "the engine failed at this component: invalid adapter module 7 (component {digest}, toolcell {version})"

@@ -11,11 +11,11 @@ use super::precompiled;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::start_code::StartCode;
 use crate::engine::errors::one_line;
-use crate::shape::{ExportedTools, Shape};
+use crate::shape::{ComponentShape, ExportedTools};
 use crate::wasi::state::CallState;
-use toolcell_wall::digest::Digest;
+use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::cost::InstanceCost;
-use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOut, ShapeName, SourceFacts};
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOutFunction, ShapeName, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::is_module;
 use toolcell_wall::sections::wishes::{CarriedWishes, carried_wishes};
@@ -25,8 +25,8 @@ use toolcell_wall::sections::wishes::{CarriedWishes, carried_wishes};
 pub struct ToolComponent {
     sandbox: Sandbox,
     pre: InstancePre<CallState>,
-    shape: Shape,
-    left_out: Vec<LeftOut>,
+    shape: ComponentShape,
+    left_out: Vec<LeftOutFunction>,
     slot_units: u32,
     pooled: bool,
     inspection: Inspection,
@@ -96,8 +96,11 @@ impl ToolComponent {
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
         let (cost, code) = compile::compile(sandbox.pooled().engine(), bytes)?;
         let code = memory_file::sealed(&code).map_err(|error| invalid(error.to_string()))?;
-        let source =
-            SourceFacts { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, adapted: is_module(bytes) };
+        let source = SourceFacts {
+            digest: ComponentDigest::of(bytes),
+            size_bytes: bytes.len() as u64,
+            adapted: is_module(bytes),
+        };
         let facts = CodeFacts { source, cost };
         Mapped::of(sandbox, &code, &facts)?.link(bytes)
     }
@@ -125,7 +128,7 @@ impl ToolComponent {
 
     /// The digest of the bytes it was compiled from.
     #[must_use]
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> ComponentDigest {
         self.inspection.digest()
     }
 
@@ -149,7 +152,7 @@ impl ToolComponent {
 
     /// Functions that are not tools, such as those whose parameters or results JSON cannot carry.
     #[must_use]
-    pub fn left_out(&self) -> &[LeftOut] {
+    pub fn left_out(&self) -> &[LeftOutFunction] {
         &self.left_out
     }
 
@@ -158,8 +161,8 @@ impl ToolComponent {
     #[must_use]
     pub fn functions(&self) -> Option<Vec<String>> {
         match &self.shape {
-            Shape::Typed { functions, .. } => Some(functions.served()),
-            Shape::Contract(_) | Shape::Program(_) => None,
+            ComponentShape::Typed { functions, .. } => Some(functions.served()),
+            ComponentShape::Contract(_) | ComponentShape::Program(_) => None,
         }
     }
 
@@ -168,8 +171,8 @@ impl ToolComponent {
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
         match &self.shape {
-            Shape::Typed { functions, .. } => Some(functions.describable()),
-            Shape::Contract(_) | Shape::Program(_) => None,
+            ComponentShape::Typed { functions, .. } => Some(functions.describable()),
+            ComponentShape::Contract(_) | ComponentShape::Program(_) => None,
         }
     }
 
@@ -199,7 +202,7 @@ impl ToolComponent {
         &self.start
     }
 
-    pub(crate) fn tools(&self) -> &Shape {
+    pub(crate) fn tools(&self) -> &ComponentShape {
         &self.shape
     }
 

@@ -8,7 +8,7 @@ use super::preview1::NotAProgram;
 use super::survey::{Excess, Refusal};
 use crate::engine::errors::one_line;
 use crate::shape::ShapeError;
-use toolcell_wall::digest::Digest;
+use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use toolcell_wall::load::inspection::TOOLS;
 use toolcell_wall::load::offers::with_offer;
@@ -53,7 +53,7 @@ pub enum LoadError {
         /// The engine's message, on one line.
         reason: String,
         /// The digest of the component.
-        digest: Digest,
+        digest: ComponentDigest,
     },
     /// Made of async functions, or of streams and futures: WASI 0.3, which is off.
     #[error("uses async functions, streams or futures of components, which are off: {reason}")]

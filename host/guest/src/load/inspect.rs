@@ -79,7 +79,7 @@ fn shown(name: &str, is_function: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolcell_wall::digest::Digest;
+    use toolcell_wall::digest::ComponentDigest;
     use wasmtime::Engine;
     use wasmtime::component::Component;
 
@@ -99,7 +99,8 @@ mod tests {
         for text in texts {
             let bytes = wat::parse_str(text).unwrap();
             let component = Component::from_binary(&engine, &bytes).unwrap();
-            let source = SourceFacts { digest: Digest::of(&bytes), size_bytes: bytes.len() as u64, adapted: false };
+            let source =
+                SourceFacts { digest: ComponentDigest::of(&bytes), size_bytes: bytes.len() as u64, adapted: false };
             let inspection = of_code(&component, source);
             let NamesAhead { mut exports, mut imports } = names_ahead(&bytes).unwrap();
             let mut own_exports = inspection.exports().to_vec();

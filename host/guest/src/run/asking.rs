@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use toolcell_policy::Limits;
-use toolcell_wall::asking::{AskBudget, Inquiry, Refusal};
+use toolcell_wall::asking::{AskBudget, AskRefusal, Inquiry};
 
 use crate::engine::epoch::{Resting, Running, RunningAt};
 
@@ -45,7 +45,7 @@ impl CallQuestions {
     ///
     /// # Errors
     /// They are more or larger than the call may ask.
-    pub(crate) fn charge(&mut self, asks: &[Inquiry]) -> Result<(), Refusal> {
+    pub(crate) fn charge(&mut self, asks: &[Inquiry]) -> Result<(), AskRefusal> {
         self.budget.charge(asks)
     }
 
@@ -103,20 +103,20 @@ impl AskWaits {
         }
     }
 
-    fn wait(self: &Arc<Self>) -> Waiting {
+    fn wait(self: &Arc<Self>) -> AskWait {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).waits = true;
-        Waiting { waits: Arc::clone(self), began: Instant::now(), _resting: self.running.rest() }
+        AskWait { waits: Arc::clone(self), began: Instant::now(), _resting: self.running.rest() }
     }
 }
 
 /// One wait.
-struct Waiting {
+struct AskWait {
     waits: Arc<AskWaits>,
     began: Instant,
     _resting: Resting,
 }
 
-impl Drop for Waiting {
+impl Drop for AskWait {
     fn drop(&mut self) {
         {
             let mut state = self.waits.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,16 +9,16 @@ use wasmtime::Store;
 use crate::load::component::ToolComponent;
 use crate::run::asking::AskWaits;
 use crate::run::failures;
-use crate::run::instance::Instance;
+use crate::run::instance::GuestInstance;
 use crate::run::store::Terms;
 use crate::run::warm::WarmInstances;
 use crate::shape::typed::Descriptions;
-use crate::shape::{Exports, Shape, ToolCall, dev_source};
+use crate::shape::{ComponentShape, Exports, ToolCall, dev_source};
 use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
-use toolcell_wall::caller::{Caller, NoCaller};
+use toolcell_wall::caller::{CallerLink, NoCaller};
 use toolcell_wall::contract;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::report::{CallReport, ListedBeside};
 use toolcell_wall::weight;
 
@@ -36,7 +36,7 @@ pub struct CallInput<'a> {
     /// The grants of this tool. A prewarmed or reused instance was made with the same ones.
     pub capabilities: &'a Arc<GuestGrants>,
     /// The sender of the call.
-    pub caller: Arc<dyn Caller>,
+    pub caller: Arc<dyn CallerLink>,
     /// The source of its instance.
     pub source: InstanceSource<'a>,
 }
@@ -63,7 +63,7 @@ enum InstanceReturn<'a> {
 /// runs the caller's calls one after the other, and drops an instance whose call ended without an
 /// answer.
 #[derive(Default)]
-pub struct KeptInstance(Mutex<Option<Box<Instance>>>);
+pub struct KeptInstance(Mutex<Option<Box<GuestInstance>>>);
 
 impl KeptInstance {
     /// True if it holds an instance.
@@ -71,11 +71,11 @@ impl KeptInstance {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    fn take(&self) -> Option<Box<Instance>> {
+    fn take(&self) -> Option<Box<GuestInstance>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn keep(&self, instance: Instance) {
+    fn keep(&self, instance: GuestInstance) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(instance));
     }
 }
@@ -101,7 +101,7 @@ impl<T> From<CallReport<T>> for GuestEnd<T> {
 /// is dropped, but does not keep a call from running.
 #[must_use]
 #[derive(Default)]
-pub struct SpentInstance(Option<Box<Instance>>);
+pub struct SpentInstance(Option<Box<GuestInstance>>);
 
 impl std::fmt::Debug for SpentInstance {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -110,7 +110,7 @@ impl std::fmt::Debug for SpentInstance {
 }
 
 impl SpentInstance {
-    fn of(mut instance: Instance) -> Self {
+    fn of(mut instance: GuestInstance) -> Self {
         // A large instance frees its memory before anything else happens.
         if !instance.is_small() {
             return Self(None);
@@ -130,14 +130,18 @@ impl ToolComponent {
     ///
     /// The size of a typed component's definitions is checked before any is made. They may take as
     /// much as a list of the contract.
-    pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
-        if let Shape::Typed { functions, .. } = self.tools() {
+    pub async fn list_tools(
+        &self,
+        limits: &Limits,
+        descriptions: &Descriptions,
+    ) -> CallReport<Vec<contract::GuestTool>> {
+        if let ComponentShape::Typed { functions, .. } = self.tools() {
             return match functions.tools(descriptions, limits.host_data_bytes()) {
                 Some(tools) => CallReport::without_running(tools),
-                None => CallReport::not_run(Failure::over(Limit::HostData, limits)),
+                None => CallReport::not_run(CallFailure::over(Limit::HostData, limits)),
             };
         }
-        if let Shape::Program(_) = self.tools() {
+        if let ComponentShape::Program(_) = self.tools() {
             return CallReport::without_running(Vec::new());
         }
         let capabilities = GuestGrants::sealed_with("", descriptions.dev_source.as_deref());
@@ -165,15 +169,15 @@ impl ToolComponent {
         })
         .await
         .report;
-        report.and_then(|loaded| loaded.map_err(Failure::Failed))
+        report.and_then(|loaded| loaded.map_err(CallFailure::Failed))
     }
 
     /// Asks the component for its prompts in the same way. Most components have none, and then
     /// nothing runs.
-    async fn list_prompts(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::Prompt>> {
+    async fn list_prompts(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::GuestPrompt>> {
         match self.tools() {
-            Shape::Contract(indices) if indices.has_prompts() => {}
-            Shape::Contract(_) | Shape::Typed { .. } | Shape::Program(_) => {
+            ComponentShape::Contract(indices) if indices.has_prompts() => {}
+            ComponentShape::Contract(_) | ComponentShape::Typed { .. } | ComponentShape::Program(_) => {
                 return CallReport::without_running(Vec::new());
             }
         }
@@ -188,10 +192,14 @@ impl ToolComponent {
     }
 
     /// Asks the component for its resources in the same way.
-    async fn list_resources(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::Resource>> {
+    async fn list_resources(
+        &self,
+        limits: &Limits,
+        dev_source: Option<&str>,
+    ) -> CallReport<Vec<contract::ListedResource>> {
         match self.tools() {
-            Shape::Contract(indices) if indices.has_resources() => {}
-            Shape::Contract(_) | Shape::Typed { .. } | Shape::Program(_) => {
+            ComponentShape::Contract(indices) if indices.has_resources() => {}
+            ComponentShape::Contract(_) | ComponentShape::Typed { .. } | ComponentShape::Program(_) => {
                 return CallReport::without_running(Vec::new());
             }
         }
@@ -210,20 +218,24 @@ impl ToolComponent {
     ///
     /// # Errors
     /// Listing either failed.
-    pub async fn list_beside_tools(&self, limits: &Limits, dev_source: Option<&str>) -> Result<ListedBeside, Failure> {
+    pub async fn list_beside_tools(
+        &self,
+        limits: &Limits,
+        dev_source: Option<&str>,
+    ) -> Result<ListedBeside, CallFailure> {
         let prompts = self.list_prompts(limits, dev_source).await.outcome?;
         let resources = self.list_resources(limits, dev_source).await.outcome?;
         Ok(ListedBeside { prompts, resources })
     }
 
     /// Runs one call. Dropping the future stops the guest.
-    pub async fn call_tool(&self, input: CallInput<'_>) -> GuestEnd<contract::CallResult> {
+    pub async fn call_tool(&self, input: CallInput<'_>) -> GuestEnd<contract::GuestResult> {
         call_tool(self, input).await
     }
 }
 
 /// Runs `call-tool` and holds the result to the output limits.
-async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> GuestEnd<contract::CallResult> {
+async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> GuestEnd<contract::GuestResult> {
     let CallInput { tool, arguments_json, program, limits, capabilities, caller, source } = input;
     let ask = ToolCall { tool, arguments_json, program, adapted: component.inspection().is_adapted(), limits };
     let GuestEnd { report, spent } =
@@ -256,7 +268,7 @@ async fn run<T>(
     let answer = if caller.is_cancelled() {
         // The caller stopped waiting, or lost its rights while it waited, so nothing of the call
         // runs.
-        Err(Failure::Cancelled)
+        Err(CallFailure::Cancelled)
     } else {
         let work = async {
             instance.instantiate(component).await?;
@@ -269,7 +281,7 @@ async fn run<T>(
             if caller.notes_use() {
                 instance.tell_use(caller.as_ref());
             }
-            let Instance { store, exports, .. } = &mut instance;
+            let GuestInstance { store, exports, .. } = &mut instance;
             match exports {
                 Some(exports) => export(store, exports).await,
                 None => Err(wasmtime::Error::msg("there is no instance after instantiation")),
@@ -289,8 +301,11 @@ async fn run<T>(
     let mut usage = instance.usage(started.elapsed());
     // An answer that cost too much is refused. Otherwise the last tick would decide whether the
     // same call passes.
-    let outcome =
-        if outcome.is_ok() && usage.fuel > limits.fuel() { Err(Failure::over(Limit::Fuel, limits)) } else { outcome };
+    let outcome = if outcome.is_ok() && usage.fuel > limits.fuel() {
+        Err(CallFailure::over(Limit::Fuel, limits))
+    } else {
+        outcome
+    };
     usage.fuel = usage.fuel.min(limits.fuel());
     let (denials, count) = instance.store.data().denials.take();
     usage.denials = count;
@@ -314,12 +329,12 @@ async fn obtain<'a>(
     component: &ToolComponent,
     terms: &Terms<'_>,
     source: InstanceSource<'a>,
-) -> Result<(Instance, InstanceReturn<'a>), Failure> {
+) -> Result<(GuestInstance, InstanceReturn<'a>), CallFailure> {
     let Terms { limits, caller, .. } = terms;
-    let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
+    let host = |error: wasmtime::Error| CallFailure::Host { detail: format!("{error:?}") };
     let slots = component.sandbox().slots();
     let wait = limits.queue_wait();
-    let call = slots.call(wait).await.ok_or(Failure::Busy)?;
+    let call = slots.call(wait).await.ok_or(CallFailure::Busy)?;
     let back = match source {
         InstanceSource::Fresh => InstanceReturn::Nowhere,
         InstanceSource::Warm(warm) => match warm.take() {
@@ -337,8 +352,8 @@ async fn obtain<'a>(
             None => InstanceReturn::Kept(place),
         },
     };
-    let slot = slots.take(call, component.slot_units(), wait).await.ok_or(Failure::Busy)?;
-    let instance = Instance::empty(component, terms, slot).map_err(host)?;
+    let slot = slots.take(call, component.slot_units(), wait).await.ok_or(CallFailure::Busy)?;
+    let instance = GuestInstance::empty(component, terms, slot).map_err(host)?;
     Ok((instance, back))
 }
 
@@ -367,9 +382,9 @@ impl Deadline<'_> {
 }
 
 /// Resolves when the call must end although the guest has not answered.
-async fn stopped(deadline: Deadline<'_>, caller: &dyn Caller) -> Failure {
+async fn stopped(deadline: Deadline<'_>, caller: &dyn CallerLink) -> CallFailure {
     tokio::select! {
-        () = deadline.passed() => Failure::over(Limit::Deadline, deadline.limits),
-        () = caller.cancelled() => Failure::Cancelled,
+        () = deadline.passed() => CallFailure::over(Limit::Deadline, deadline.limits),
+        () = caller.cancelled() => CallFailure::Cancelled,
     }
 }

@@ -7,13 +7,13 @@ use crate::shape::program;
 use crate::wasi::keyvalue::StateFailed;
 use crate::wasi::state::CallState;
 use toolcell_wall::asking::EndedByAsking;
-use toolcell_wall::failure::{Failure, LimitReached};
+use toolcell_wall::failure::{CallFailure, LimitReached};
 
 /// The failure of a call that ended with this error. `state` knows which limits refused the guest
 /// something before.
-pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Failure {
+pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> CallFailure {
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return Failure::Exited { status: exit.0 };
+        return CallFailure::Exited { status: exit.0 };
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return sort_trap(*trap, error, state, limits);
@@ -22,45 +22,45 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
         return ended.into();
     }
     if let Some(LimitReached(limit)) = error.downcast_ref() {
-        return Failure::over(*limit, limits);
+        return CallFailure::over(*limit, limits);
     }
     if let Some(failed) = error.downcast_ref::<StateFailed>() {
         return failed.into();
     }
     if state.limiter.refused() {
-        return Failure::over(Limit::Memory, limits);
+        return CallFailure::over(Limit::Memory, limits);
     }
     sort_text(error, limits)
 }
 
 /// Sorts errors whose types wasmtime keeps private. A fixture in tests/ triggers each, so a changed
 /// text is noticed.
-fn sort_text(error: &wasmtime::Error, limits: &Limits) -> Failure {
+fn sort_text(error: &wasmtime::Error, limits: &Limits) -> CallFailure {
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     let says = |words: &str| causes.iter().any(|cause| cause.contains(words));
     if says("fuel allocated for hostcalls has been exhausted") {
-        return Failure::over(Limit::HostData, limits);
+        return CallFailure::over(Limit::HostData, limits);
     }
     if says("store handle limit exceeded") || says("resource table has no free keys") {
-        return Failure::over(Limit::Handles, limits);
+        return CallFailure::over(Limit::Handles, limits);
     }
     if says("requested len") {
-        return Failure::over(Limit::Random, limits);
+        return CallFailure::over(Limit::Random, limits);
     }
     if says("total size of fields exceeds limit") || says("too many fields in the field map") {
-        return Failure::over(Limit::HttpHeaderBytes, limits);
+        return CallFailure::over(Limit::HttpHeaderBytes, limits);
     }
     if says("resource limit exceeded") {
-        return Failure::Parts;
+        return CallFailure::Parts;
     }
-    Failure::Trapped { reason: reason(causes.last().map_or("", String::as_str)), detail: format!("{error:?}") }
+    CallFailure::Trapped { reason: reason(causes.last().map_or("", String::as_str)), detail: format!("{error:?}") }
 }
 
-fn sort_trap(trap: Trap, error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Failure {
+fn sort_trap(trap: Trap, error: &wasmtime::Error, state: &CallState, limits: &Limits) -> CallFailure {
     match trap {
-        Trap::OutOfFuel => Failure::over(Limit::Fuel, limits),
-        Trap::StackOverflow => Failure::StackOverflow,
-        _ if state.limiter.refused() => Failure::over(Limit::Memory, limits),
+        Trap::OutOfFuel => CallFailure::over(Limit::Fuel, limits),
+        Trap::StackOverflow => CallFailure::StackOverflow,
+        _ if state.limiter.refused() => CallFailure::over(Limit::Memory, limits),
         // wasmtime appends a longer explanation to some traps; the first line names them.
         _ => {
             let mut reason = reason(&trap.to_string());
@@ -69,7 +69,7 @@ fn sort_trap(trap: Trap, error: &wasmtime::Error, state: &CallState, limits: &Li
             if !said.is_empty() {
                 reason = format!("{reason}; it last printed:\n{said}");
             }
-            Failure::Trapped { reason, detail: format!("{error:?}") }
+            CallFailure::Trapped { reason, detail: format!("{error:?}") }
         }
     }
 }

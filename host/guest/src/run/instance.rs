@@ -6,13 +6,13 @@ use std::time::Duration;
 use toolcell_audit::Usage;
 use wasmtime::Store;
 
-use crate::engine::slots::{CallPermit, Slot};
+use crate::engine::slots::{Slot, SlotPermit};
 use crate::load::component::ToolComponent;
 use crate::run::asking::CallQuestions;
 use crate::run::store::{self, Terms};
 use crate::shape::Exports;
 use crate::wasi::state::CallState;
-use toolcell_wall::caller::{Caller, NoCaller};
+use toolcell_wall::caller::{CallerLink, NoCaller};
 
 /// Bytes of memories and tables up to which a used instance may be dropped after its call ends.
 /// Most guests that did not grow have little more than one MiB. Dropping a larger instance takes so
@@ -20,13 +20,13 @@ use toolcell_wall::caller::{Caller, NoCaller};
 const SMALL_BYTES_MAX: u64 = 2 << 20;
 
 /// A store with its share of the pool, and the instance once it is made.
-pub struct Instance {
+pub struct GuestInstance {
     pub(crate) store: Store<CallState>,
     pub(crate) exports: Option<Exports>,
     slot: Slot,
 }
 
-impl Instance {
+impl GuestInstance {
     /// An empty store with every limit set.
     pub(crate) fn empty(component: &ToolComponent, terms: &Terms<'_>, slot: Slot) -> wasmtime::Result<Self> {
         let store = store::fresh(component.pre().engine(), terms)?;
@@ -64,7 +64,7 @@ impl Instance {
     }
 
     /// Reports to the caller what was used since the fuel was last refilled.
-    pub(crate) fn tell_use(&self, caller: &dyn Caller) {
+    pub(crate) fn tell_use(&self, caller: &dyn CallerLink) {
         let state = self.store.data();
         caller.used(state.fuel.used(self.store.get_fuel().unwrap_or(0)), state.limiter.peak_bytes());
     }
@@ -80,7 +80,7 @@ impl Instance {
     }
 
     /// Prepares a prewarmed instance, which was made with the same limits, for its one call.
-    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn CallerLink>, call: SlotPermit) {
         self.slot.run(call);
         self.store.data_mut().hand_to(caller);
         self.store.set_epoch_deadline(1);
@@ -95,7 +95,7 @@ impl Instance {
 
     /// Prepares an instance that already served calls for another one: budgets are refilled, memory
     /// stays.
-    pub(crate) fn refill(&mut self, terms: &Terms<'_>, call: CallPermit) -> wasmtime::Result<()> {
+    pub(crate) fn refill(&mut self, terms: &Terms<'_>, call: SlotPermit) -> wasmtime::Result<()> {
         let limits = terms.limits;
         self.hand_to(Arc::clone(&terms.caller), call);
         let state = self.store.data_mut();
@@ -156,7 +156,7 @@ mod tests {
             let limits = Limits::default();
             let capabilities = GuestGrants::sealed("tool");
             let terms = Terms { limits: &limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
-            let mut instance = Instance::empty(&component, &terms, slot).unwrap();
+            let mut instance = GuestInstance::empty(&component, &terms, slot).unwrap();
             {
                 let mut making = pin!(instance.instantiate(&component));
                 // A thread with other duties polls a call once.

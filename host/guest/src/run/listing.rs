@@ -5,20 +5,25 @@ use toolcell_schema::SchemaFindings;
 use crate::load::component::ToolComponent;
 use crate::shape::typed::Descriptions;
 use toolcell_wall::contract;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
 use toolcell_wall::report::{CallReport, ListedBeside};
 
 /// The result of listing, before anybody decides on it.
-pub(crate) struct Found {
-    pub(crate) report: CallReport<Vec<contract::Tool>>,
-    pub(crate) beside: Result<ListedBeside, Failure>,
+pub(crate) struct RawListing {
+    pub(crate) report: CallReport<Vec<contract::GuestTool>>,
+    pub(crate) beside: Result<ListedBeside, CallFailure>,
     pub(crate) schemas: SchemaFindings,
 }
 
 impl ToolComponent {
     /// Lists its entries, and compiles the schemas of its tools for what is wrong with them.
-    pub(crate) async fn look(&self, limits: &Limits, descriptions: &Descriptions, schemas: &SchemaLimits) -> Found {
+    pub(crate) async fn look(
+        &self,
+        limits: &Limits,
+        descriptions: &Descriptions,
+        schemas: &SchemaLimits,
+    ) -> RawListing {
         let source = descriptions.dev_source.as_deref();
         let report = match self.import_dev_source(limits, source).await {
             CallReport { outcome: Err(failure), captured, .. } => {
@@ -31,6 +36,6 @@ impl ToolComponent {
             Ok(_) => self.list_beside_tools(limits, source).await,
             Err(_) => Ok(ListedBeside::default()),
         };
-        Found { report, beside, schemas }
+        RawListing { report, beside, schemas }
     }
 }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::load::component::ToolComponent;
     use crate::load::sandbox::Sandbox;
-    use crate::run::instance::Instance;
+    use crate::run::instance::GuestInstance;
     use crate::run::warm::{WarmBudget, WarmInstances, WarmSetup, WarmTool};
     use toolcell_wall::pool_sizes::SandboxOptions;
 
@@ -142,7 +142,7 @@ mod tests {
             let granted = GuestGrants::sealed("granted");
             let terms = Terms { limits: &limits, capabilities: &granted, caller: Arc::new(NoCaller) };
             let slot = SANDBOX.slots().take_warm(component.slot_units()).unwrap();
-            let mut instance = Instance::empty(&component, &terms, slot).unwrap();
+            let mut instance = GuestInstance::empty(&component, &terms, slot).unwrap();
             instance.store.data_mut().starting();
             instance.instantiate(&component).await.unwrap();
             assert_eq!(instance.store.data_mut().started(), alone);

@@ -7,13 +7,13 @@ use wasmtime::{Engine, Store, Trap, UpdateDeadline};
 use crate::engine::fuel::HostFuel;
 use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
-use toolcell_wall::caller::Caller;
+use toolcell_wall::caller::CallerLink;
 
 /// What a guest runs with: limits, grants, and the caller.
 pub(crate) struct Terms<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) capabilities: &'a Arc<GuestGrants>,
-    pub(crate) caller: Arc<dyn Caller>,
+    pub(crate) caller: Arc<dyn CallerLink>,
 }
 
 /// A fresh store with every limit set.

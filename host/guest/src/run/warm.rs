@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use toolcell_policy::Limits;
 
 use crate::load::component::ToolComponent;
-use crate::run::instance::Instance;
+use crate::run::instance::GuestInstance;
 use crate::run::start;
 use crate::run::store::Terms;
 use crate::wasi::guest_grants::GuestGrants;
@@ -96,10 +96,10 @@ pub struct WarmTool {
 pub struct WarmInstances {
     tool: WarmTool,
     setup: WarmSetup,
-    ready: Mutex<Vec<(Instance, Charge)>>,
+    ready: Mutex<Vec<(GuestInstance, Charge)>>,
     /// Used instances, to be dropped outside of a call. They count against the budget as ready ones
     /// do.
-    spent: Mutex<Vec<(Instance, Charge)>>,
+    spent: Mutex<Vec<(GuestInstance, Charge)>>,
     /// True while instances are being made, or about to be.
     refilling: AtomicBool,
     /// True while a task polls whether the tool is still used.
@@ -122,7 +122,7 @@ impl WarmInstances {
     }
 
     /// An instance for one call, if one is ready.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Instance> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<GuestInstance> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let (taken, left) = {
             let mut ready = lock(&self.ready);
@@ -140,7 +140,7 @@ impl WarmInstances {
     /// Takes an instance whose call has ended, to drop it when others are made. Returns an instance
     /// that grew, and any if the tool is not watched, so that memory of calls is freed by the next
     /// poll at the latest.
-    pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
+    pub(crate) fn give_up(&self, mut instance: GuestInstance) -> Option<GuestInstance> {
         instance.rest();
         let small = instance.is_small() && self.may_be_made() && self.watched.load(Ordering::Acquire);
         let charged = small.then(|| self.setup.budget.charge(instance.held_bytes())).flatten();
@@ -174,7 +174,7 @@ impl WarmInstances {
         self.tool.component.start().is_alone() != Some(false)
     }
 
-    async fn make(&self) -> Option<(Instance, Charge)> {
+    async fn make(&self) -> Option<(GuestInstance, Charge)> {
         let sandbox = self.tool.component.sandbox();
         let slot = sandbox.slots().take_warm(self.tool.component.slot_units())?;
         let _running = sandbox.clock().running();
@@ -183,7 +183,7 @@ impl WarmInstances {
         }
         let terms =
             Terms { limits: &self.tool.limits, capabilities: &self.tool.capabilities, caller: Arc::new(NoCaller) };
-        let mut instance = Instance::empty(&self.tool.component, &terms, slot).ok()?;
+        let mut instance = GuestInstance::empty(&self.tool.component, &terms, slot).ok()?;
         // Even after a successful try, this code runs without grants, and an instance that called
         // the host serves no call.
         instance.store.data_mut().starting();

@@ -19,12 +19,12 @@ pub(crate) mod typed;
 #[cfg(test)]
 mod tests;
 
-use toolcell_wall::load::facts::{LeftOut, ShapeName};
+use toolcell_wall::load::facts::{LeftOutFunction, ShapeName};
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 
-use program::Run;
-use typed::Functions;
+use program::RunExport;
+use typed::TypedFunctions;
 
 use crate::wasi::state::CallState;
 
@@ -33,14 +33,14 @@ pub(crate) use tool_call::{ToolAnswer, ToolCall};
 
 /// The shape of a component: how its exports become tools.
 #[allow(clippy::large_enum_variant, reason = "there is one of each component")]
-pub(crate) enum Shape {
+pub(crate) enum ComponentShape {
     /// It exports the tool contract, and lists its tools itself.
     Contract(contract::Indices),
     /// It is a command-line program, from which the manifest makes tools.
     Program(ComponentExportIndex),
     /// It exports functions over WIT values: each is a tool.
     Typed {
-        functions: Functions,
+        functions: TypedFunctions,
         /// Its entry point, if it is also a command-line program.
         run: Option<ComponentExportIndex>,
     },
@@ -48,9 +48,9 @@ pub(crate) enum Shape {
 
 /// The tools of a component, found in its exports.
 pub(crate) struct ExportedTools {
-    pub(crate) shape: Shape,
+    pub(crate) shape: ComponentShape,
     /// Functions that are not tools, each with the reason.
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<LeftOutFunction>,
 }
 
 /// Why a function of a component with the contract is not a tool.
@@ -58,9 +58,9 @@ const NOT_LISTED: &str = "the component lists its tools itself, by the contract"
 
 /// The exports of one instance, as its shape calls them.
 pub(crate) enum Exports {
-    Contract(contract::Functions),
+    Contract(contract::ContractFunctions),
     Typed(Instance),
-    Program(Run),
+    Program(RunExport),
 }
 
 impl Exports {
@@ -83,30 +83,30 @@ impl ExportedTools {
         let component = pre.component();
         if let Some(indices) = contract::detect(pre, exports)? {
             let left_out = typed::left_out_all(component, NOT_LISTED);
-            return Ok(Self { shape: Shape::Contract(indices), left_out });
+            return Ok(Self { shape: ComponentShape::Contract(indices), left_out });
         }
-        let mut functions = Functions::of(component, bytes)?;
+        let mut functions = TypedFunctions::of(component, bytes)?;
         let mut left_out = functions.take_left_out();
         let run = match program::detect(component, exports) {
             // The functions are still tools.
             Err(ShapeError::Mismatch { reason }) if !functions.is_empty() => {
-                left_out.push(LeftOut { function: "wasi:cli/run.run".to_owned(), reason });
+                left_out.push(LeftOutFunction { function: "wasi:cli/run.run".to_owned(), reason });
                 None
             }
             run => run?,
         };
         let shape = match run {
-            Some(run) if functions.is_empty() => Shape::Program(run),
+            Some(run) if functions.is_empty() => ComponentShape::Program(run),
             None if functions.is_empty() && left_out.is_empty() => {
                 return Err(ShapeError::NotATool { exports: exports.to_vec() });
             }
-            run => Shape::Typed { functions, run },
+            run => ComponentShape::Typed { functions, run },
         };
         Ok(Self { shape, left_out })
     }
 }
 
-impl Shape {
+impl ComponentShape {
     pub(crate) const fn name(&self) -> ShapeName {
         match self {
             Self::Contract(_) => ShapeName::Contract,
@@ -144,7 +144,7 @@ impl Shape {
             (Self::Contract(_), Exports::Contract(functions)) => contract::call(store, functions, ask).await,
             (Self::Typed { functions, run }, Exports::Typed(instance)) => match ask.program.zip(run.as_ref()) {
                 Some((program, run)) => {
-                    let run: Run = instance.get_typed_func(&mut *store, run)?;
+                    let run: RunExport = instance.get_typed_func(&mut *store, run)?;
                     program::run(store, &run, program, ask).await
                 }
                 None => functions.call(store, instance, ask).await,

@@ -7,7 +7,7 @@ use toolcell_policy::{Limit, Limits};
 use crate::{CallInput, Descriptions, GuestGrants, InstanceSource, LoadError, Sandbox, ToolComponent};
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::contract;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::load::facts::ShapeName;
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::CallReport;
@@ -19,7 +19,7 @@ fn load(text: &str) -> Result<ToolComponent, LoadError> {
     ToolComponent::load(&SANDBOX, &wat::parse_str(text).unwrap())
 }
 
-async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::CallResult> {
+async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::GuestResult> {
     let limits = Limits::default();
     let capabilities = GuestGrants::sealed("");
     let caller = Arc::new(NoCaller);
@@ -71,7 +71,7 @@ async fn arguments_that_do_not_fit_are_refused_by_their_path() {
     let component = load(ADDERS).unwrap();
     let failure = call(&component, "total", r#"{"left_hand":2,"right":"5"}"#).await.outcome.unwrap_err();
     let expected = "$.right: expected an integer from -2147483648 to 2147483647";
-    assert_eq!(failure, Failure::InvalidInput(expected.to_owned()));
+    assert_eq!(failure, CallFailure::InvalidInput(expected.to_owned()));
 }
 
 /// A component that exports interfaces with these names, each with a function that returns another
@@ -287,7 +287,7 @@ async fn names_of_types_count_for_each_function_that_has_them_before_any_is_desc
     };
     assert_eq!(listed(200, 40).await.unwrap().len(), 200);
     let failure = listed(900, 1_000).await.unwrap_err();
-    assert_eq!(failure, Failure::over(Limit::HostData, &Limits::default()));
+    assert_eq!(failure, CallFailure::over(Limit::HostData, &Limits::default()));
     // The estimate is close to the size of the text, and not below it.
     for letters in [1, 100, 2_000] {
         let tools = listed(3, letters).await.unwrap();

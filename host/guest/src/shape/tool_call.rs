@@ -2,7 +2,7 @@
 use toolcell_policy::{Limits, Program};
 
 use toolcell_wall::contract;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 
 /// One call of one tool.
 #[derive(Clone, Copy)]
@@ -19,4 +19,4 @@ pub(crate) struct ToolCall<'a> {
 }
 
 /// The answer of a tool: its result, or its own failure.
-pub(crate) type ToolAnswer = Result<contract::CallResult, Failure>;
+pub(crate) type ToolAnswer = Result<contract::GuestResult, CallFailure>;

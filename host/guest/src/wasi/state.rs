@@ -22,8 +22,8 @@ use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::http::{self as http, HttpHooks};
 use crate::wasi::keyvalue::{KeyvalueView, OutsideState};
 use crate::wasi::net::{OutsideNet, OutsideNetGuard};
-use toolcell_wall::caller::Caller;
-use toolcell_wall::denials::Denials;
+use toolcell_wall::caller::CallerLink;
+use toolcell_wall::denials::CallDenials;
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -32,8 +32,8 @@ pub(crate) struct CallState {
     files: Files,
     pub(crate) limiter: MemoryLimiter,
     pub(crate) log: LogBudget,
-    pub(crate) caller: Arc<dyn Caller>,
-    pub(crate) denials: Denials,
+    pub(crate) caller: Arc<dyn CallerLink>,
+    pub(crate) denials: CallDenials,
     /// The way to the state that the host keeps.
     outside_state: Option<OutsideState>,
     pub(crate) asking: CallQuestions,
@@ -56,13 +56,13 @@ pub(crate) struct CallState {
 impl CallState {
     /// Whatever the grants do not name is absent: arguments, environment, preopens, sockets, name
     /// lookups. Standard input is closed. Standard output and error go to the call's log.
-    pub(crate) fn new(limits: &Limits, capabilities: Arc<GuestGrants>, caller: Arc<dyn Caller>) -> Self {
+    pub(crate) fn new(limits: &Limits, capabilities: Arc<GuestGrants>, caller: Arc<dyn CallerLink>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
         let wasi = wasi_context(limits, &capabilities, &log);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
-        let denials = Denials::new(Arc::clone(&caller));
+        let denials = CallDenials::new(Arc::clone(&caller));
         let asking = CallQuestions::of(limits);
         let files = Files::new(Arc::clone(capabilities.files()));
         let net_limits = NetLimits::from(limits);
@@ -164,7 +164,7 @@ impl CallState {
     }
 
     /// From now on, the guest's progress, log and denials go to this caller.
-    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn CallerLink>) {
         self.files.end_call();
         self.denials.hand_to(Arc::clone(&caller));
         self.caller = caller;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use toolcell_mcp::{DefinitionBounds, Tool, ToolList};
+use toolcell_mcp::{DefinitionBounds, McpTool, ToolList};
 
 use crate::schema::{ECHO, definition};
 
@@ -22,7 +22,7 @@ pub fn measure(criterion: &mut Criterion) {
 fn list(count: usize) -> ToolList {
     let tools = (0..count).map(|copy| {
         let definition = definition(&format!("c{copy}_echo"), ECHO);
-        Arc::new(Tool::compile(definition, &DefinitionBounds::default()).unwrap())
+        Arc::new(McpTool::compile(definition, &DefinitionBounds::default()).unwrap())
     });
     ToolList::new(1, tools.collect()).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Answer, PreparedQuestion, QuestionKind, ReplyText, Root, sampling};
+use super::{ClientAnswer, ClientRoot, PreparedQuestion, QuestionKind, ReplyText, sampling};
 use crate::frame::{echo, scan};
 use crate::sanitize;
 
@@ -14,7 +14,7 @@ impl PreparedQuestion {
     ///
     /// # Errors
     /// The problem, as a text for the asker.
-    pub(super) fn read_reply(&self, reply: ReplyText, bytes_max: usize) -> Result<Answer, String> {
+    pub(super) fn read_reply(&self, reply: ReplyText, bytes_max: usize) -> Result<ClientAnswer, String> {
         let named = |text: String| format!("the client's answer to {:?}: {text}", self.key);
         match reply {
             ReplyText::Gone => Err("the client is gone, so nobody can answer".to_owned()),
@@ -28,13 +28,13 @@ impl PreparedQuestion {
     ///
     /// # Errors
     /// The problem, without the answer's own content.
-    pub(super) fn read(&self, text: &str, bytes_max: usize) -> Result<Answer, String> {
+    pub(super) fn read(&self, text: &str, bytes_max: usize) -> Result<ClientAnswer, String> {
         if text.len() > bytes_max {
             return Err(too_long(text.len(), bytes_max));
         }
         match scan::check_value(text, scan::DEPTH_MAX) {
-            Ok(scan::Value { duplicate: None }) => {}
-            Ok(scan::Value { duplicate: Some(key) }) => {
+            Ok(scan::ScannedValue { duplicate: None }) => {}
+            Ok(scan::ScannedValue { duplicate: Some(key) }) => {
                 return Err(format!("it has the key {key:?} twice in one object"));
             }
             Err(error) => return Err(format!("it cannot be taken: {error}")),
@@ -47,20 +47,20 @@ impl PreparedQuestion {
         }
     }
 
-    fn elicited(&self, mut answer: Map<String, Value>) -> Result<Answer, String> {
+    fn elicited(&self, mut answer: Map<String, Value>) -> Result<ClientAnswer, String> {
         match answer.get("action").and_then(Value::as_str) {
             Some("accept") => {}
-            Some("decline") => return Ok(Answer::Declined),
-            Some("cancel") => return Ok(Answer::Dismissed),
+            Some("decline") => return Ok(ClientAnswer::Declined),
+            Some("cancel") => return Ok(ClientAnswer::Dismissed),
             _ => return Err("action must be accept, decline or cancel".to_owned()),
         }
-        let Some(form) = &self.form else { return Ok(Answer::Accepted("{}".to_owned())) };
+        let Some(form) = &self.form else { return Ok(ClientAnswer::Accepted("{}".to_owned())) };
         match answer.remove("content") {
             None | Some(Value::Null) => form.accept(Map::new()),
             Some(Value::Object(content)) => form.accept(content),
             Some(_) => Err("content must be an object".to_owned()),
         }
-        .map(Answer::Accepted)
+        .map(ClientAnswer::Accepted)
     }
 }
 
@@ -68,7 +68,7 @@ fn too_long(bytes: usize, bytes_max: usize) -> String {
     format!("it has {bytes} bytes, more than {bytes_max}")
 }
 
-fn sampled(mut answer: Map<String, Value>) -> Result<Answer, String> {
+fn sampled(mut answer: Map<String, Value>) -> Result<ClientAnswer, String> {
     let model = answer.get("model").is_some_and(Value::is_string);
     let message = Value::Object(answer.clone());
     if !model || !sampling::is_message(&message, true) {
@@ -76,23 +76,23 @@ fn sampled(mut answer: Map<String, Value>) -> Result<Answer, String> {
     }
     // Members that describe the protocol's result, not the model's message.
     answer.retain(|key, _| !matches!(key.as_str(), "_meta" | "resultType"));
-    Ok(Answer::Message(Value::Object(answer).to_string()))
+    Ok(ClientAnswer::Message(Value::Object(answer).to_string()))
 }
 
-fn roots(answer: &Map<String, Value>) -> Result<Answer, String> {
+fn roots(answer: &Map<String, Value>) -> Result<ClientAnswer, String> {
     let roots = answer.get("roots").and_then(Value::as_array).ok_or("roots must be a list")?;
     if roots.len() > ROOTS_MAX {
         return Err(format!("it has {} roots, more than {ROOTS_MAX}", roots.len()));
     }
-    let roots: Option<Vec<Root>> = roots
+    let roots: Option<Vec<ClientRoot>> = roots
         .iter()
         .map(|root| {
             let uri = root.get("uri")?.as_str().filter(|uri| uri.starts_with("file://"))?.to_owned();
             let name = root.get("name").and_then(Value::as_str).map(str::to_owned);
-            Some(Root { uri, name })
+            Some(ClientRoot { uri, name })
         })
         .collect();
-    roots.map(Answer::Roots).ok_or_else(|| "each root must have a uri that begins with file://".to_owned())
+    roots.map(ClientAnswer::Roots).ok_or_else(|| "each root must have a uri that begins with file://".to_owned())
 }
 
 /// The message of a JSON-RPC error, short and on one line.

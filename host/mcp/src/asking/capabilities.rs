@@ -10,7 +10,7 @@ use crate::task::EXTENSION;
 
 /// The capabilities that questions need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Capabilities {
+pub(crate) struct AskCapabilities {
     form: bool,
     page: bool,
     sampling: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Capabilities {
 
 /// One capability that a question needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum AskNeed {
     /// That of all questions of its kind.
     Kind(QuestionKind),
     /// Sampling with `tools` or `toolChoice`.
@@ -33,7 +33,7 @@ pub(super) enum Need {
 }
 
 #[derive(Deserialize)]
-struct Declared {
+struct DeclaredAnswers {
     elicitation: Option<Elicitation>,
     sampling: Option<Sampling>,
     roots: Option<IgnoredAny>,
@@ -53,11 +53,11 @@ struct Sampling {
     context: Option<IgnoredAny>,
 }
 
-impl Capabilities {
+impl AskCapabilities {
     /// Reads a `ClientCapabilities`. Ill-typed members count as not declared, and so do members
     /// that the revision does not have.
     pub(crate) fn read(text: &str, revision: Revision) -> Self {
-        let Ok(declared) = serde_json::from_str::<Declared>(text) else { return Self::default() };
+        let Ok(declared) = serde_json::from_str::<DeclaredAnswers>(text) else { return Self::default() };
         let features = revision.features();
         let elicitation = declared.elicitation.filter(|_| features.elicitation);
         let sampling = declared.sampling;
@@ -117,18 +117,18 @@ impl Capabilities {
     }
 
     /// True if the client declares what a question needs.
-    pub(super) const fn meets(self, need: Need) -> bool {
+    pub(super) const fn meets(self, need: AskNeed) -> bool {
         match need {
-            Need::Kind(kind) => self.has(kind),
-            Need::SamplingTools => self.sampling_tools,
-            Need::SamplingContext => self.sampling_context,
+            AskNeed::Kind(kind) => self.has(kind),
+            AskNeed::SamplingTools => self.sampling_tools,
+            AskNeed::SamplingContext => self.sampling_context,
         }
     }
 }
 
 /// The `requiredCapabilities` of these needs, as JSON.
-pub(super) fn required(needs: &[Need]) -> String {
-    let has = |kind| needs.contains(&Need::Kind(kind));
+pub(super) fn required(needs: &[AskNeed]) -> String {
+    let has = |kind| needs.contains(&AskNeed::Kind(kind));
     let mut members = Vec::new();
     let modes: Vec<&str> = [(QuestionKind::Form, r#""form":{}"#), (QuestionKind::Page, r#""url":{}"#)]
         .into_iter()
@@ -137,7 +137,7 @@ pub(super) fn required(needs: &[Need]) -> String {
     if !modes.is_empty() {
         members.push(format!(r#""elicitation":{{{}}}"#, modes.join(",")));
     }
-    let finer: Vec<&str> = [(Need::SamplingTools, r#""tools":{}"#), (Need::SamplingContext, r#""context":{}"#)]
+    let finer: Vec<&str> = [(AskNeed::SamplingTools, r#""tools":{}"#), (AskNeed::SamplingContext, r#""context":{}"#)]
         .into_iter()
         .filter_map(|(need, member)| needs.contains(&need).then_some(member))
         .collect();
@@ -151,14 +151,14 @@ pub(super) fn required(needs: &[Need]) -> String {
 }
 
 /// The capability, for people.
-pub(super) const fn wanting(need: Need) -> &'static str {
+pub(super) const fn wanting(need: AskNeed) -> &'static str {
     match need {
-        Need::Kind(QuestionKind::Form) => "elicitation with forms",
-        Need::Kind(QuestionKind::Page) => "elicitation with pages (\"url\")",
-        Need::Kind(QuestionKind::Sampling) => "sampling",
-        Need::Kind(QuestionKind::Roots) => "roots",
-        Need::SamplingTools => "sampling with tools, so \"tools\" and \"toolChoice\" cannot be sent",
-        Need::SamplingContext => "sampling with context, so \"includeContext\" can only be \"none\"",
+        AskNeed::Kind(QuestionKind::Form) => "elicitation with forms",
+        AskNeed::Kind(QuestionKind::Page) => "elicitation with pages (\"url\")",
+        AskNeed::Kind(QuestionKind::Sampling) => "sampling",
+        AskNeed::Kind(QuestionKind::Roots) => "roots",
+        AskNeed::SamplingTools => "sampling with tools, so \"tools\" and \"toolChoice\" cannot be sent",
+        AskNeed::SamplingContext => "sampling with context, so \"includeContext\" can only be \"none\"",
     }
 }
 
@@ -169,8 +169,11 @@ mod tests {
     #[test]
     fn capabilities_are_read_from_their_bits() {
         for bits in 0..64 {
-            assert_eq!(Capabilities::of_bits(bits).bits(), bits);
+            assert_eq!(AskCapabilities::of_bits(bits).bits(), bits);
         }
-        assert!(Capabilities::of_bits(1).has(QuestionKind::Form) && Capabilities::of_bits(32).has(QuestionKind::Roots));
+        assert!(
+            AskCapabilities::of_bits(1).has(QuestionKind::Form)
+                && AskCapabilities::of_bits(32).has(QuestionKind::Roots)
+        );
     }
 }

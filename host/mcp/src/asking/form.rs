@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use toolcell_schema::{Patience, Schema, SchemaUse, portable};
 
-use super::AskError;
+use super::ClientAskError;
 use crate::frame::scan;
 
 /// Most fields of a form. Nobody reads more.
@@ -29,25 +29,25 @@ const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 /// A form that can be sent.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct ClientForm {
     json: String,
     fields: Vec<String>,
     /// Checks the filled-in content, as arguments and results are checked.
     compiled: Schema,
 }
 
-type Checked<T = ()> = Result<T, String>;
+type FormChecked<T = ()> = Result<T, String>;
 
-impl Form {
+impl ClientForm {
     /// Reads a form's schema. `rich`: the revision has choices with titles and choices of several.
-    pub(super) fn read(text: &str, rich: bool) -> Result<Self, AskError> {
-        let invalid = |text: String| AskError::Invalid(format!("its schema {text}"));
+    pub(super) fn read(text: &str, rich: bool) -> Result<Self, ClientAskError> {
+        let invalid = |text: String| ClientAskError::Invalid(format!("its schema {text}"));
         if text.len() > FORM_BYTES_MAX {
             return Err(invalid(format!("has {} bytes, more than {FORM_BYTES_MAX}", text.len())));
         }
         match scan::check_value(text, DEPTH_MAX) {
             Err(fault) => return Err(invalid(format!("is {fault}"))),
-            Ok(scan::Value { duplicate: Some(key) }) => {
+            Ok(scan::ScannedValue { duplicate: Some(key) }) => {
                 return Err(invalid(format!("has the key {key:?} twice in one object")));
             }
             Ok(_) => {}
@@ -83,7 +83,7 @@ impl Form {
 }
 
 /// Returns the names of the fields, if the schema is one of a form.
-fn check(schema: &Value, rich: bool) -> Checked<Vec<String>> {
+fn check(schema: &Value, rich: bool) -> FormChecked<Vec<String>> {
     let schema = schema.as_object().ok_or("must be an object")?;
     only(schema, &["$schema", "type", "properties", "required"], "")?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -121,7 +121,7 @@ fn choices(field: &Value) -> usize {
     lists.map(Vec::len).sum::<usize>() + field.get("items").map_or(0, choices)
 }
 
-fn check_field(field: &Value, rich: bool) -> Checked {
+fn check_field(field: &Value, rich: bool) -> FormChecked {
     let field = field.as_object().ok_or("must be an object")?;
     for key in ["title", "description"] {
         if field.get(key).is_some_and(|text| !text.is_string()) {
@@ -158,7 +158,7 @@ fn check_field(field: &Value, rich: bool) -> Checked {
     }
 }
 
-fn check_text(field: &Map<String, Value>) -> Checked {
+fn check_text(field: &Map<String, Value>) -> FormChecked {
     only(field, &["type", "title", "description", "minLength", "maxLength", "format", "default"], "")?;
     match field.get("format") {
         Some(format) if !format.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
@@ -169,7 +169,7 @@ fn check_text(field: &Map<String, Value>) -> Checked {
 }
 
 /// Checks the choices of a field for several.
-fn check_items(items: Option<&Value>) -> Checked {
+fn check_items(items: Option<&Value>) -> FormChecked {
     let items = items.and_then(Value::as_object).ok_or("items must be an object")?;
     if items.contains_key("anyOf") {
         only(items, &["anyOf"], "items/")?;
@@ -183,7 +183,7 @@ fn check_items(items: Option<&Value>) -> Checked {
     check_count(choices.len())
 }
 
-fn check_titled(choices: Option<&Value>) -> Checked {
+fn check_titled(choices: Option<&Value>) -> FormChecked {
     let choices = choices.and_then(Value::as_array).ok_or("choices must be a list")?;
     check_count(choices.len())?;
     let titled = |choice: &Value| {
@@ -193,11 +193,11 @@ fn check_titled(choices: Option<&Value>) -> Checked {
     if choices.iter().all(titled) { Ok(()) } else { Err("each choice must be {const, title}, both strings".to_owned()) }
 }
 
-fn check_count(choices: usize) -> Checked {
+fn check_count(choices: usize) -> FormChecked {
     if (1..=CHOICES_MAX).contains(&choices) { Ok(()) } else { Err(format!("there must be 1 to {CHOICES_MAX} choices")) }
 }
 
-fn known(rich: bool) -> Checked {
+fn known(rich: bool) -> FormChecked {
     if rich {
         Ok(())
     } else {
@@ -205,7 +205,7 @@ fn known(rich: bool) -> Checked {
     }
 }
 
-fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Checked {
+fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> FormChecked {
     match object.keys().find(|key| !keys.contains(&key.as_str())) {
         Some(key) => Err(format!("has {place}{key:?}, which forms do not have")),
         None => Ok(()),
@@ -230,11 +230,11 @@ mod tests {
         json!({"type": "array", "items": {"anyOf": choices}})
     }
 
-    fn form(fields: &[(&str, Value)]) -> Result<Form, String> {
+    fn form(fields: &[(&str, Value)]) -> Result<ClientForm, String> {
         let fields: Map<String, Value> =
             fields.iter().map(|(name, field)| ((*name).to_owned(), field.clone())).collect();
         let schema = json!({"type": "object", "properties": fields});
-        Form::read(&schema.to_string(), true).map_err(|error| error.to_string())
+        ClientForm::read(&schema.to_string(), true).map_err(|error| error.to_string())
     }
 
     fn content(content: Value) -> Map<String, Value> {
@@ -245,7 +245,7 @@ mod tests {
     fn optional_fields_that_are_null_are_left_out_and_integers_written_as_such() {
         let schema = json!({"type": "object", "required": ["name"], "properties": {
             "name": {"type": "string"}, "age": {"type": "integer", "maximum": u64::MAX}}});
-        let form = Form::read(&schema.to_string(), true).unwrap();
+        let form = ClientForm::read(&schema.to_string(), true).unwrap();
         assert!(!form.schema_json().contains("maximum"), "{}", form.schema_json());
         assert_eq!(form.accept(content(json!({"name": "Ada", "age": null}))).unwrap(), r#"{"name":"Ada"}"#);
         assert_eq!(form.accept(content(json!({"name": "Ada", "age": 36.0}))).unwrap(), r#"{"name":"Ada","age":36}"#);

@@ -26,9 +26,9 @@ use crate::meta::Peer;
 use crate::revision::Revision;
 use crate::task::TaskHandle;
 
-use capabilities::{Need, wanting};
+use capabilities::{AskNeed, wanting};
 
-pub(crate) use capabilities::Capabilities;
+pub(crate) use capabilities::AskCapabilities;
 pub(crate) use pending::{AskName, PendingAsks};
 pub(crate) use question::PreparedQuestion;
 pub(crate) use rounds::{InputRequired, Round, RoundInput, Rounds};
@@ -65,7 +65,7 @@ impl QuestionKind {
 
 /// One question, as the asker writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum ClientQuestion {
     /// A form (`elicitation/create`, form mode).
     Form {
         /// The text for the person.
@@ -89,7 +89,7 @@ pub enum Question {
     Roots,
 }
 
-impl Question {
+impl ClientQuestion {
     /// The kind of the question.
     #[must_use]
     pub const fn kind(&self) -> QuestionKind {
@@ -104,16 +104,16 @@ impl Question {
 
 /// One question with the key of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct KeyedQuestion {
     /// Unlike any other of the same call.
     pub key: String,
     /// The question.
-    pub question: Question,
+    pub question: ClientQuestion,
 }
 
 /// One answer. It fits its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ClientAnswer {
     /// The person agreed. A form gives its content as a JSON object that fits the schema, a page
     /// gives `{}`.
     Accepted(String),
@@ -124,12 +124,12 @@ pub enum Answer {
     /// The model's message: a `CreateMessageResult` as a JSON object.
     Message(String),
     /// The folders.
-    Roots(Vec<Root>),
+    Roots(Vec<ClientRoot>),
 }
 
 /// One folder or file that the client works in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct ClientRoot {
     /// A `file:` URI.
     pub uri: String,
     /// A name for people.
@@ -139,7 +139,7 @@ pub struct Root {
 /// The reason for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum ClientAskError {
     /// The client did not declare the capability, or its revision does not have it.
     #[error("the client cannot be asked this: it does not declare {lacking}")]
     Unsupported {
@@ -164,11 +164,11 @@ pub enum AskError {
 
 /// The outcome of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum AskOutcome {
     /// One answer to each question, in the questions' order.
-    Answered(Vec<Answer>),
+    Answered(Vec<ClientAnswer>),
     /// Nobody was asked, or nobody answered.
-    Refused(AskError),
+    Refused(ClientAskError),
     /// The call ends here. Its answer is settled already, and any result of the call is dropped.
     /// `None`: the caller gets the questions. `Some`: the call is refused for this reason.
     Ended(Option<String>),
@@ -194,7 +194,7 @@ pub struct AskTerms<'a> {
 
 /// The means of one call to ask. Cheap to clone.
 #[derive(Clone)]
-pub struct Asking {
+pub struct CallAsking {
     mode: AskingMode,
     /// The task that the call is, or may become.
     task: Option<Arc<TaskHandle>>,
@@ -211,13 +211,13 @@ enum AskingMode {
 struct LegacyRequests {
     open: Arc<PendingAsks>,
     outbox: Arc<dyn Outbox>,
-    capabilities: Capabilities,
+    capabilities: AskCapabilities,
     revision: Revision,
     cancellation: Cancellation,
     used: Mutex<Vec<String>>,
 }
 
-impl fmt::Debug for Asking {
+impl fmt::Debug for CallAsking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.mode {
             AskingMode::Nobody => "Asking(nobody)",
@@ -227,7 +227,7 @@ impl fmt::Debug for Asking {
     }
 }
 
-impl Asking {
+impl CallAsking {
     /// No client to ask.
     #[must_use]
     pub const fn nobody() -> Self {
@@ -301,24 +301,24 @@ impl Asking {
         self.supports(QuestionKind::Sampling)
             && match &self.mode {
                 AskingMode::Nobody => false,
-                AskingMode::Request(requests) => requests.capabilities.meets(Need::SamplingTools),
-                AskingMode::Rounds(rounds) => lock(rounds).meets(Need::SamplingTools),
+                AskingMode::Request(requests) => requests.capabilities.meets(AskNeed::SamplingTools),
+                AskingMode::Rounds(rounds) => lock(rounds).meets(AskNeed::SamplingTools),
             }
     }
 
     /// Asks, and waits for all answers. Dropping the future takes the questions back.
-    pub async fn ask(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
+    pub async fn ask(&self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> AskOutcome {
         if asks.is_empty() {
-            return Asked::Answered(Vec::new());
+            return AskOutcome::Answered(Vec::new());
         }
         if asks.len() > ASKS_AT_ONCE_MAX {
             let text = format!("at most {ASKS_AT_ONCE_MAX} questions may be asked at once");
-            return Asked::Refused(AskError::Invalid(text));
+            return AskOutcome::Refused(ClientAskError::Invalid(text));
         }
         match &self.mode {
             AskingMode::Nobody => {
                 let kind = asks.first().map_or(QuestionKind::Form, |ask| ask.question.kind());
-                Asked::Refused(unsupported(kind, Need::Kind(kind)))
+                AskOutcome::Refused(unsupported(kind, AskNeed::Kind(kind)))
             }
             AskingMode::Rounds(rounds) => {
                 // Whether it is a task is looked at under the lock: see `begin_task`.
@@ -333,19 +333,19 @@ impl Asking {
                 match (asked, self.task()) {
                     (Ok(gathered), Some(task)) => match ask_task(task, gathered.asked(), terms).await {
                         Ok(answers) => gathered.answered(answers),
-                        Err(error) => Asked::Refused(error),
+                        Err(error) => AskOutcome::Refused(error),
                     },
-                    (Ok(_), None) => Asked::Ended(None),
+                    (Ok(_), None) => AskOutcome::Ended(None),
                     (Err(asked), _) => asked,
                 }
             }
             AskingMode::Request(requests) => match self.task() {
                 None => requests.ask(asks, terms).await,
                 Some(task) => match requests.prepare(asks, terms) {
-                    Err(error) => Asked::Refused(error),
+                    Err(error) => AskOutcome::Refused(error),
                     Ok(questions) => match ask_task(task, &questions, terms).await {
-                        Ok(answers) => Asked::Answered(answers),
-                        Err(error) => Asked::Refused(error),
+                        Ok(answers) => AskOutcome::Answered(answers),
+                        Err(error) => AskOutcome::Refused(error),
                     },
                 },
             },
@@ -376,60 +376,60 @@ async fn ask_task(
     task: &TaskHandle,
     questions: &[PreparedQuestion],
     terms: AskTerms<'_>,
-) -> Result<Vec<Answer>, AskError> {
+) -> Result<Vec<ClientAnswer>, ClientAskError> {
     let related = task.begun().filter(|begun| begun.legacy).map(|begun| begun.id.as_str());
     let texts = questions.iter().map(|question| (question.key.clone(), question.task_json(related))).collect();
     let replies = task.ask(texts).await?;
     let read = |(question, reply): (&PreparedQuestion, ReplyText)| question.read_reply(reply, terms.answer_bytes_max);
-    questions.iter().zip(replies).map(read).collect::<Result<_, String>>().map_err(AskError::Failed)
+    questions.iter().zip(replies).map(read).collect::<Result<_, String>>().map_err(ClientAskError::Failed)
 }
 
-fn gone() -> AskError {
-    AskError::Failed("the client is gone, so nobody can answer".to_owned())
+fn gone() -> ClientAskError {
+    ClientAskError::Failed("the client is gone, so nobody can answer".to_owned())
 }
 
-const fn unsupported(kind: QuestionKind, need: Need) -> AskError {
-    AskError::Unsupported { kind, lacking: wanting(need) }
+const fn unsupported(kind: QuestionKind, need: AskNeed) -> ClientAskError {
+    ClientAskError::Unsupported { kind, lacking: wanting(need) }
 }
 
 impl LegacyRequests {
-    async fn ask(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
+    async fn ask(&self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> AskOutcome {
         let questions = match self.prepare(asks, terms) {
             Ok(questions) => questions,
-            Err(error) => return Asked::Refused(error),
+            Err(error) => return AskOutcome::Refused(error),
         };
         match (self.outbox.audience(), questions.first()) {
-            (Audience::AnswerOnly, Some(first)) => return Asked::Refused(AskError::Unheard(first.kind)),
-            (Audience::Gone, _) => return Asked::Refused(gone()),
+            (Audience::AnswerOnly, Some(first)) => return AskOutcome::Refused(ClientAskError::Unheard(first.kind)),
+            (Audience::Gone, _) => return AskOutcome::Refused(gone()),
             (Audience::AnswerOnly | Audience::Client, _) => {}
         }
         if self.cancellation.is_cancelled() {
-            return Asked::Ended(Some("the call was cancelled".to_owned()));
+            return AskOutcome::Ended(Some("the call was cancelled".to_owned()));
         }
         // All are sent before the first wait: a person may answer them in any order.
         let send = |question| self.open.send(question, &self.outbox, &self.cancellation);
         let sent: Option<Vec<_>> = questions.iter().map(send).collect();
         let Some(sent) = sent else {
-            return Asked::Refused(gone());
+            return AskOutcome::Refused(gone());
         };
         self.outbox.flush();
         let mut answers = Vec::with_capacity(sent.len());
         for (question, pending) in questions.iter().zip(sent) {
             match question.read_reply(pending.reply().await, terms.answer_bytes_max) {
                 Ok(answer) => answers.push(answer),
-                Err(text) => return Asked::Refused(AskError::Failed(text)),
+                Err(text) => return AskOutcome::Refused(ClientAskError::Failed(text)),
             }
         }
-        Asked::Answered(answers)
+        AskOutcome::Answered(answers)
     }
 
-    fn prepare(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Result<Vec<PreparedQuestion>, AskError> {
+    fn prepare(&self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> Result<Vec<PreparedQuestion>, ClientAskError> {
         let mut used = lock(&self.used);
         let mut questions = Vec::with_capacity(asks.len());
         for ask in asks {
             let kind = ask.question.kind();
             if !self.capabilities.has(kind) {
-                return Err(unsupported(kind, Need::Kind(kind)));
+                return Err(unsupported(kind, AskNeed::Kind(kind)));
             }
             let question = PreparedQuestion::new(ask, terms.asker, self.revision)?;
             if let Some(need) = question.lacking(self.capabilities).next() {

@@ -22,7 +22,7 @@ const ID_PREFIX: &str = "toolcell/ask/";
 pub(crate) struct PendingAsks {
     /// Tells its requests from those of others that ask the same client; `None`: there are none.
     address: OnceLock<Box<str>>,
-    state: Mutex<State>,
+    state: Mutex<PendingQuestions>,
 }
 
 /// The name of one request to a client: `N`, or `ADDRESS/N`.
@@ -59,7 +59,7 @@ impl fmt::Display for AskName<'_> {
 }
 
 #[derive(Default)]
-struct State {
+struct PendingQuestions {
     sent: u64,
     open: HashMap<u64, OpenAsk>,
     /// The client is gone: nothing will be answered any more.

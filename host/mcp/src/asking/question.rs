@@ -5,10 +5,10 @@ use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::capabilities::Need;
-use super::form::Form;
+use super::capabilities::AskNeed;
+use super::form::ClientForm;
 use super::pending::AskName;
-use super::{Ask, AskError, Capabilities, Question, QuestionKind, sampling};
+use super::{AskCapabilities, ClientAskError, ClientQuestion, KeyedQuestion, QuestionKind, sampling};
 use crate::frame::{Object, push_base64, push_string};
 use crate::revision::Revision;
 use crate::sanitize;
@@ -27,22 +27,22 @@ pub(crate) struct PreparedQuestion {
     pub(super) kind: QuestionKind,
     method: &'static str,
     params: Box<RawValue>,
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<ClientForm>,
     pub(super) sampling: sampling::SamplingNeeds,
 }
 
 impl PreparedQuestion {
     /// Checks a question and writes it for a revision.
-    pub(super) fn new(ask: Ask, asker: Option<&str>, revision: Revision) -> Result<Self, AskError> {
-        let Ask { key, question } = ask;
+    pub(super) fn new(ask: KeyedQuestion, asker: Option<&str>, revision: Revision) -> Result<Self, ClientAskError> {
+        let KeyedQuestion { key, question } = ask;
         let kind = question.kind();
         let rich = revision.features().rich_asks;
         let mut form = None;
         let mut needs = sampling::SamplingNeeds::default();
         let mut out = Vec::new();
         let method = match question {
-            Question::Form { message, schema_json } => {
-                let asked = Form::read(&schema_json, rich)?;
+            ClientQuestion::Form { message, schema_json } => {
+                let asked = ClientForm::read(&schema_json, rich)?;
                 let mut params = Object::open(&mut out);
                 params.text("message", &said(asker, &message)?);
                 params.raw("requestedSchema", asked.schema_json());
@@ -50,7 +50,7 @@ impl PreparedQuestion {
                 form = Some(asked);
                 "elicitation/create"
             }
-            Question::Page { message, url } => {
+            ClientQuestion::Page { message, url } => {
                 check_url(&url)?;
                 let mut params = Object::open(&mut out);
                 params.text("mode", "url");
@@ -59,27 +59,27 @@ impl PreparedQuestion {
                 params.close();
                 "elicitation/create"
             }
-            Question::Sampling { params_json } => {
+            ClientQuestion::Sampling { params_json } => {
                 let (params, needed) = sampling::params(&params_json, rich)?;
                 out = params.into_bytes();
                 needs = needed;
                 "sampling/createMessage"
             }
-            Question::Roots => {
+            ClientQuestion::Roots => {
                 out.extend_from_slice(b"{}");
                 "roots/list"
             }
         };
         let params = String::from_utf8(out).ok().and_then(|text| RawValue::from_string(text).ok());
-        let params = params.ok_or_else(|| AskError::Invalid("it cannot be written as JSON".to_owned()))?;
+        let params = params.ok_or_else(|| ClientAskError::Invalid("it cannot be written as JSON".to_owned()))?;
         Ok(Self { key, kind, method, params, form, sampling: needs })
     }
 
     /// The capabilities that the question needs, and that the client does not declare.
-    pub(super) fn lacking(&self, capabilities: Capabilities) -> impl Iterator<Item = Need> + use<> {
-        let tools = self.sampling.tools.then_some(Need::SamplingTools);
-        let context = self.sampling.context.then_some(Need::SamplingContext);
-        let needs = [Some(Need::Kind(self.kind)), tools, context];
+    pub(super) fn lacking(&self, capabilities: AskCapabilities) -> impl Iterator<Item = AskNeed> + use<> {
+        let tools = self.sampling.tools.then_some(AskNeed::SamplingTools);
+        let context = self.sampling.context.then_some(AskNeed::SamplingContext);
+        let needs = [Some(AskNeed::Kind(self.kind)), tools, context];
         needs.into_iter().flatten().filter(move |need| !capabilities.meets(*need))
     }
 
@@ -137,15 +137,15 @@ impl PreparedQuestion {
 }
 
 /// Notes the key of a question among those that the call has used.
-pub(super) fn claim_key(used: &mut Vec<String>, question: &PreparedQuestion) -> Result<(), AskError> {
+pub(super) fn claim_key(used: &mut Vec<String>, question: &PreparedQuestion) -> Result<(), ClientAskError> {
     let key = &question.key;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
     if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(plain) {
         let text = format!("a key is 1 to {KEY_BYTES_MAX} of A-Z, a-z, 0-9, _, -, . and /");
-        return Err(AskError::Invalid(text));
+        return Err(ClientAskError::Invalid(text));
     }
     if used.contains(key) {
-        return Err(AskError::Invalid(format!("the key {key:?} was used before in this call")));
+        return Err(ClientAskError::Invalid(format!("the key {key:?} was used before in this call")));
     }
     used.push(key.clone());
     Ok(())
@@ -153,10 +153,10 @@ pub(super) fn claim_key(used: &mut Vec<String>, question: &PreparedQuestion) -> 
 
 /// The text for the person, with the asker in front. A tool must not pass for the host, or for
 /// another tool.
-fn said(asker: Option<&str>, message: &str) -> Result<String, AskError> {
+fn said(asker: Option<&str>, message: &str) -> Result<String, ClientAskError> {
     let message = sanitize::text(message);
     if message.trim().is_empty() {
-        return Err(AskError::Invalid("the message is empty".to_owned()));
+        return Err(ClientAskError::Invalid("the message is empty".to_owned()));
     }
     Ok(match asker {
         Some(asker) => format!("{asker} asks: {message}"),
@@ -166,8 +166,8 @@ fn said(asker: Option<&str>, message: &str) -> Result<String, AskError> {
 
 /// Checks the address of a page. It must be encrypted or on this machine, and must not hide its
 /// target.
-fn check_url(url: &str) -> Result<(), AskError> {
-    let invalid = |text: &str| Err(AskError::Invalid(format!("the address {text}")));
+fn check_url(url: &str) -> Result<(), ClientAskError> {
+    let invalid = |text: &str| Err(ClientAskError::Invalid(format!("the address {text}")));
     if url.len() > URL_BYTES_MAX {
         return invalid(&format!("is longer than {URL_BYTES_MAX} bytes"));
     }

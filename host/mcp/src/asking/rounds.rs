@@ -10,9 +10,12 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::capabilities::{Need, required, wanting};
+use super::capabilities::{AskNeed, required, wanting};
 use super::state::{Remembered, new_chain, now_ms, open, seal};
-use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, PreparedQuestion, QuestionKind, question};
+use super::{
+    AskCapabilities, AskOutcome, AskTerms, ClientAnswer, ClientAskError, KeyedQuestion, PreparedQuestion, QuestionKind,
+    question,
+};
 use crate::frame::{ErrorCode, Object, Params, RpcError, push_base64, scan};
 use crate::meta::{Peer, SERVER_INFO};
 use crate::method::Method;
@@ -71,7 +74,7 @@ impl RoundInput {
 }
 
 /// The error for a client that lacks capabilities. People read its message.
-fn lacks(need: &str, lacking: &[Need]) -> RpcError {
+fn lacks(need: &str, lacking: &[AskNeed]) -> RpcError {
     let mut names: Vec<&str> = Vec::new();
     for name in lacking.iter().map(|need| wanting(*need)) {
         if !names.contains(&name) {
@@ -123,7 +126,7 @@ fn sorted(value: Value) -> Value {
 pub(crate) struct Rounds {
     key: StateKey,
     revision: Revision,
-    capabilities: Capabilities,
+    capabilities: AskCapabilities,
     principal: String,
     request: String,
     /// A name that all rounds of the call share.
@@ -209,7 +212,7 @@ impl Rounds {
         self.capabilities.has(kind)
     }
 
-    pub(super) fn meets(&self, need: Need) -> bool {
+    pub(super) fn meets(&self, need: AskNeed) -> bool {
         self.capabilities.meets(need)
     }
 
@@ -223,26 +226,26 @@ impl Rounds {
 
     /// Answers from earlier answers, as far as there are some. `Err` is the outcome where the
     /// questions cannot be asked.
-    pub(super) fn gather(&mut self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Result<Gathered, Asked> {
+    pub(super) fn gather(&mut self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> Result<RoundAnswers, AskOutcome> {
         if self.ending.is_some() {
-            return Err(Asked::Ended(None));
+            return Err(AskOutcome::Ended(None));
         }
-        let mut gathered = Gathered { answers: Vec::with_capacity(asks.len()), missing: Vec::new() };
+        let mut gathered = RoundAnswers { answers: Vec::with_capacity(asks.len()), missing: Vec::new() };
         for ask in asks {
-            let question = PreparedQuestion::new(ask, terms.asker, self.revision).map_err(Asked::Refused)?;
-            question::claim_key(&mut self.used, &question).map_err(Asked::Refused)?;
+            let question = PreparedQuestion::new(ask, terms.asker, self.revision).map_err(AskOutcome::Refused)?;
+            question::claim_key(&mut self.used, &question).map_err(AskOutcome::Refused)?;
             match self.answer(&question, terms) {
                 Ok(Some(answer)) => gathered.answers.push(Some(answer)),
                 Ok(None) => {
                     gathered.answers.push(None);
                     gathered.missing.push(question);
                 }
-                Err(RoundFault::Question(error)) => return Err(Asked::Refused(error)),
+                Err(RoundFault::Question(error)) => return Err(AskOutcome::Refused(error)),
                 Err(RoundFault::Request(error)) => return Err(self.end(Err(error))),
             }
         }
         let needs = |question: &PreparedQuestion| question.lacking(self.capabilities);
-        let lacking: Vec<Need> = gathered.missing.iter().flat_map(needs).collect();
+        let lacking: Vec<AskNeed> = gathered.missing.iter().flat_map(needs).collect();
         if lacking.is_empty() { Ok(gathered) } else { Err(self.end(Err(lacks(terms.need, &lacking)))) }
     }
 
@@ -252,7 +255,7 @@ impl Rounds {
     }
 
     /// The answer to one question, if there is one.
-    fn answer(&mut self, question: &PreparedQuestion, terms: AskTerms<'_>) -> Result<Option<Answer>, RoundFault> {
+    fn answer(&mut self, question: &PreparedQuestion, terms: AskTerms<'_>) -> Result<Option<ClientAnswer>, RoundFault> {
         let key = &question.key;
         let digest = question.digest();
         let wrong =
@@ -260,7 +263,7 @@ impl Rounds {
         if let Some((_, asked, answer)) = self.answered.iter().find(|(known, ..)| known == key) {
             if *asked != digest {
                 let text = format!("{key:?} was another question when it was answered: a tool must ask the same again");
-                return Err(RoundFault::Question(AskError::Failed(text)));
+                return Err(RoundFault::Question(ClientAskError::Failed(text)));
             }
             return question.read(answer, usize::MAX).map(Some).map_err(wrong);
         }
@@ -277,7 +280,7 @@ impl Rounds {
     }
 
     /// Ends the call with the missing questions.
-    pub(super) fn require(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> Asked {
+    pub(super) fn require(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> AskOutcome {
         let within_ms = u64::try_from(terms.answered_within.as_millis()).unwrap_or(u64::MAX);
         let remembered = Remembered {
             principal: self.principal.clone(),
@@ -289,26 +292,28 @@ impl Rounds {
         };
         match seal(&self.key, &remembered) {
             Some(state) => self.end(Ok(InputRequired { requests: missing, state })),
-            None => Asked::Refused(AskError::Failed("the answers so far are too long to be kept".to_owned())),
+            None => {
+                AskOutcome::Refused(ClientAskError::Failed("the answers so far are too long to be kept".to_owned()))
+            }
         }
     }
 
-    fn end(&mut self, ending: Result<InputRequired, RpcError>) -> Asked {
+    fn end(&mut self, ending: Result<InputRequired, RpcError>) -> AskOutcome {
         let refused = ending.as_ref().err().map(|error| error.message.clone().into_owned());
         self.ending = Some(ending);
-        Asked::Ended(refused)
+        AskOutcome::Ended(refused)
     }
 }
 
 /// The answers that a call has of those that it asks for.
-pub(super) struct Gathered {
+pub(super) struct RoundAnswers {
     /// One for each question, in their order.
-    answers: Vec<Option<Answer>>,
+    answers: Vec<Option<ClientAnswer>>,
     /// The questions without an answer, in their order.
     missing: Vec<PreparedQuestion>,
 }
 
-impl Gathered {
+impl RoundAnswers {
     pub(super) fn is_whole(&self) -> bool {
         self.missing.is_empty()
     }
@@ -323,15 +328,15 @@ impl Gathered {
     }
 
     /// All answers, with these to the missing questions.
-    pub(super) fn answered(self, answers: Vec<Answer>) -> Asked {
+    pub(super) fn answered(self, answers: Vec<ClientAnswer>) -> AskOutcome {
         let mut answers = answers.into_iter();
         let filled = self.answers.into_iter().map(|answer| answer.or_else(|| answers.next()));
-        filled.collect::<Option<_>>().map_or(Asked::Ended(None), Asked::Answered)
+        filled.collect::<Option<_>>().map_or(AskOutcome::Ended(None), AskOutcome::Answered)
     }
 }
 
 /// The cause of a missing answer: the tool's question, or the client's request.
 enum RoundFault {
-    Question(AskError),
+    Question(ClientAskError),
     Request(RpcError),
 }

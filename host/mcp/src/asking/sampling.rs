@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::AskError;
+use super::ClientAskError;
 use crate::frame::{integer, scan};
 
 /// Deepest nesting of the params: a client's 128 without the frame around them.
@@ -29,11 +29,11 @@ pub(super) struct SamplingNeeds {
 }
 
 /// Checks the params. Returns them on one line, with the capabilities that they need.
-pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), AskError> {
-    let invalid = |what: String| AskError::Invalid(what);
+pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), ClientAskError> {
+    let invalid = |what: String| ClientAskError::Invalid(what);
     match scan::check_value(text, DEPTH_MAX) {
         Err(fault) => return Err(invalid(format!("its params are {fault}"))),
-        Ok(scan::Value { duplicate: Some(key) }) => {
+        Ok(scan::ScannedValue { duplicate: Some(key) }) => {
             return Err(invalid(format!("its params have the key {key:?} twice in one object")));
         }
         Ok(_) => {}

@@ -9,31 +9,31 @@ use std::task::Poll;
 use serde_json::value::RawValue;
 use toolcell_schema::Patience;
 
-use super::dispatch::{Exchange, RequestCatalog};
-use super::reply::Reply;
-use super::resources::ResourceRead;
+use super::dispatch::{RequestCatalog, RequestExchange};
+use super::reply::ReplyTo;
+use super::resources::ResourceCall;
 use super::task_calls::PlannedTask;
-use super::{OpenRequest, Session, Shared, State};
-use crate::asking::{Asking, Round, RoundInput, Rounds};
+use super::{ConnectionParts, ConnectionState, LegacyState, UnansweredRequest};
+use crate::asking::{CallAsking, Round, RoundInput, Rounds};
 use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 use crate::completion::Completing;
 use crate::content::CallResult;
 use crate::events::CallEvents;
 use crate::frame::{ErrorCode, RequestId, RpcError, echo, error_frame, result_frame, scan};
-use crate::host::{Call, CallContext, Catalog, Host, leave_thread};
+use crate::host::{Call, CallContext, Host, ServedCatalog, leave_thread};
 use crate::meta::{Peer, RequestMeta};
 use crate::method::Method;
 use crate::observer;
 use crate::revision::{Revision, push_result};
 use crate::task::TaskParam;
-use crate::tool::{CheckedResult, InnerCall, OwnTool, Tool, ToolList};
+use crate::tool::{CheckedResult, InnerCall, McpTool, OwnTool, ToolList};
 
 /// Estimated memory of a queued call besides its texts, in bytes.
 const QUEUED_BYTES: usize = 512;
 
 /// The call that a request asks for.
-pub(super) struct CallTarget {
+pub(super) struct RequestedCall {
     /// The entry's name: the tool's, as it is listed, or the path of a prompt.
     pub(super) name: String,
     /// A JSON object.
@@ -53,7 +53,7 @@ pub(super) enum Becomes {
     /// That to `tools/call`.
     ToolResult,
     /// That to `resources/read`.
-    Resource(ResourceRead),
+    Resource(ResourceCall),
     /// That to `prompts/get`.
     Prompt,
     /// That to `completion/complete`.
@@ -61,7 +61,7 @@ pub(super) enum Becomes {
 }
 
 /// A tool, and its place in the whole list.
-type Found<'t> = (usize, &'t Arc<Tool>);
+type PlacedTool<'t> = (usize, &'t Arc<McpTool>);
 
 /// The answer to a call of `call_tool` that stands for none, and the name that is unknown.
 type NoInner = (Box<CallResult>, Option<String>);
@@ -71,19 +71,19 @@ pub(super) struct QueuedCall<C> {
     id: RequestId,
     sequence: u64,
     catalog: RequestCatalog<C>,
-    target: CallTarget,
+    target: RequestedCall,
     peer: Peer,
     context: CallContext,
-    reply: Reply,
+    reply: ReplyTo,
     bytes: usize,
 }
 
 /// A call that is not answered yet, as other requests see it.
-pub(super) struct OpenCall {
+pub(super) struct UnansweredCall {
     pub(super) sequence: u64,
     pub(super) cancellation: Cancellation,
     pub(super) events: CallEvents,
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyTo,
 }
 
 impl Becomes {
@@ -97,7 +97,7 @@ impl Becomes {
     }
 
     /// True if this entry can have such an answer.
-    fn is_of(&self, entry: &Tool) -> bool {
+    fn is_of(&self, entry: &McpTool) -> bool {
         match self {
             Self::ToolResult => entry.is_tool(),
             Self::Prompt => entry.prompt().is_some(),
@@ -115,10 +115,10 @@ impl Becomes {
     }
 }
 
-impl CallTarget {
+impl RequestedCall {
     /// The call that this call of `call_tool` stands for, and its tool; or the answer where it
     /// stands for none, with the name that is unknown.
-    fn inner<'t>(self, call: &Tool, tools: &'t ToolList) -> Result<(Self, Found<'t>), NoInner> {
+    fn inner<'t>(self, call: &McpTool, tools: &'t ToolList) -> Result<(Self, PlacedTool<'t>), NoInner> {
         let refused = |refusal: Box<CallResult>| (refusal, None);
         let InnerCall { name, arguments } = InnerCall::read(call, &self.arguments).map_err(refused)?;
         let Some(found) = tools.find(&name).filter(|(_, entry)| entry.is_tool()) else {
@@ -136,8 +136,8 @@ impl CallTarget {
     }
 }
 
-impl OpenRequest {
-    fn into_call(self) -> Option<OpenCall> {
+impl UnansweredRequest {
+    fn into_call(self) -> Option<UnansweredCall> {
         match self {
             Self::Call(call) => Some(call),
             Self::Subscription(_) => None,
@@ -145,7 +145,7 @@ impl OpenRequest {
     }
 }
 
-impl OpenCall {
+impl UnansweredCall {
     /// Ends the call without an answer.
     fn abandon(&self) {
         self.events.end();
@@ -154,9 +154,9 @@ impl OpenCall {
     }
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Reads a call of a tool and begins or queues it.
-    pub(super) fn call_tool(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn call_tool(self: &Arc<Self>, exchange: RequestExchange<'_, H>) -> Result<(), RpcError> {
         let params = &exchange.request.params;
         let input = RoundInput::read(params, exchange.peer.revision)?;
         let name = params.string("name")?.into_owned();
@@ -167,12 +167,16 @@ impl<H: Host> Shared<H> {
         let arguments = raw(arguments.to_owned())?;
         let wish = TaskParam::read(params, exchange.peer.revision)?;
         let becomes = Becomes::ToolResult;
-        self.start(exchange, CallTarget { name, arguments, becomes, input, is_inner: false, wish })
+        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, wish })
     }
 
     /// Begins a call whose target is known, or queues it.
-    pub(super) fn start(self: &Arc<Self>, exchange: Exchange<'_, H>, target: CallTarget) -> Result<(), RpcError> {
-        let Exchange { request, reply, peer, catalog } = exchange;
+    pub(super) fn start(
+        self: &Arc<Self>,
+        exchange: RequestExchange<'_, H>,
+        target: RequestedCall,
+    ) -> Result<(), RpcError> {
+        let RequestExchange { request, reply, peer, catalog } = exchange;
         let meta = RequestMeta::read(&request.params)?;
         let outbox = Arc::clone(reply.outbox());
         let context = CallContext {
@@ -186,7 +190,7 @@ impl<H: Host> Shared<H> {
             cancellation: Cancellation::new(),
             events: CallEvents::new(outbox, peer.revision, meta.progress_token, peer.log_level),
             // Known when the tool is.
-            asking: Asking::nobody(),
+            asking: CallAsking::nobody(),
             task: false,
         };
         let read = target.arguments.get().len() + target.name.len() + target.input.bytes();
@@ -207,13 +211,13 @@ impl<H: Host> Shared<H> {
         let mut state = self.state();
         state.sequence += 1;
         call.sequence = state.sequence;
-        let open = OpenCall {
+        let open = UnansweredCall {
             sequence: call.sequence,
             cancellation: call.context.cancellation.clone(),
             events: call.context.events.clone(),
             reply: call.reply.clone(),
         };
-        state.open.insert(call.id.clone(), OpenRequest::Call(open));
+        state.open.insert(call.id.clone(), UnansweredRequest::Call(open));
         let free = state.active < self.server.options.in_flight_max.max(1);
         if free && state.queue.is_empty() && !congested {
             state.active += 1;
@@ -235,7 +239,7 @@ impl<H: Host> Shared<H> {
     /// Begins one call that holds a permit.
     fn begin(self: &Arc<Self>, call: QueuedCall<H::Catalog>) {
         let QueuedCall { id, sequence, catalog, mut target, peer, mut context, reply, .. } = call;
-        let permit = CallPermit { shared: Arc::clone(self), id, sequence, reply, settled: false, runs: true };
+        let permit = AnswerDuty { shared: Arc::clone(self), id, sequence, reply, settled: false, runs: true };
         let catalog = catalog.get(&*self.server.host);
         let view = catalog.view(&context.caller);
         let entries = view.as_deref().unwrap_or_else(|| catalog.tools());
@@ -274,18 +278,18 @@ impl<H: Host> Shared<H> {
         let repeats = matches!(target.becomes, Becomes::ToolResult) && !target.is_inner;
         let mirrored = permit.reply.outbox().mirrored().filter(|_| repeats);
         let compared = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &target.arguments));
-        let CallTarget { name, arguments, becomes, input, wish, .. } = target;
+        let RequestedCall { name, arguments, becomes, input, wish, .. } = target;
         let method = becomes.method();
         let asking = || {
             let asks = || catalog.asks(index).filter(|_| !matches!(becomes, Becomes::Completions(_)));
-            let Some(binding) = asks() else { return input.refuse_state().map(|()| Asking::nobody()) };
+            let Some(binding) = asks() else { return input.refuse_state().map(|()| CallAsking::nobody()) };
             if !peer.revision.is_modern() {
                 let outbox = permit.reply.outbox();
-                return Ok(Asking::by_request(&self.asks, outbox, &peer, &context.cancellation));
+                return Ok(CallAsking::by_request(&self.asks, outbox, &peer, &context.cancellation));
             }
             let principal = self.caller.name();
             let round = Round { principal, method, tool: &name, binding: &binding, arguments: &arguments };
-            Rounds::resume(&self.server.options.state_key, &peer, &round, input).map(Asking::in_rounds)
+            Rounds::resume(&self.server.options.state_key, &peer, &round, input).map(CallAsking::in_rounds)
         };
         let asking = compared
             .and_then(|()| self.task_of(tool, &becomes, (wish, catalog.tools().has_tasks()), &peer))
@@ -304,7 +308,7 @@ impl<H: Host> Shared<H> {
         let tool = Arc::clone(tool);
         let call = Call { tool: index, arguments, context };
         let elsewhere = catalog.runs_elsewhere(index);
-        let work = Box::pin(StartedCall { permit, catalog, tool, becomes, call, task }.run());
+        let work = Box::pin(BegunCall { permit, catalog, tool, becomes, call, task }.run());
         if elsewhere { self.executor.run_waiting(work) } else { self.executor.run(work) }
     }
 
@@ -328,7 +332,7 @@ impl<H: Host> Shared<H> {
     pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) -> bool {
         let removed = self.state().remove(id);
         let is_open = removed.is_some();
-        if let Some(OpenRequest::Call(call)) = removed {
+        if let Some(UnansweredRequest::Call(call)) = removed {
             self.asks.take_back(&call.cancellation);
             call.abandon();
             self.outbox.notice();
@@ -345,7 +349,7 @@ impl<H: Host> Shared<H> {
         let earlier = std::mem::take(&mut state.earlier);
         drop(state);
         drop(queue);
-        let calls = open.filter_map(OpenRequest::into_call);
+        let calls = open.filter_map(UnansweredRequest::into_call);
         calls.chain(earlier.into_iter().map(|(_, call)| call)).for_each(|call| call.abandon());
     }
 
@@ -358,8 +362,8 @@ impl<H: Host> Shared<H> {
             state.take_call(&queued.id, queued.sequence);
         }
         let calls = state.open.values().filter_map(|open| match open {
-            OpenRequest::Call(call) => Some(call),
-            OpenRequest::Subscription(_) => None,
+            UnansweredRequest::Call(call) => Some(call),
+            UnansweredRequest::Subscription(_) => None,
         });
         let calls = calls.chain(state.earlier.iter().map(|(_, call)| call));
         let running: Vec<Cancellation> = calls.map(|call| call.cancellation.clone()).collect();
@@ -375,7 +379,7 @@ impl<H: Host> Shared<H> {
     }
 }
 
-impl<C> State<C> {
+impl<C> ConnectionState<C> {
     /// Takes the next call that may begin, and gives it a permit.
     fn next_queued(&mut self, in_flight_max: usize) -> Option<QueuedCall<C>> {
         if self.active >= in_flight_max {
@@ -389,16 +393,16 @@ impl<C> State<C> {
 
     /// Begins a session. Calls of an earlier one go on and are answered, but their ids are free
     /// again: each client counts from the start.
-    pub(super) fn begin_session(&mut self, session: Session) {
+    pub(super) fn begin_session(&mut self, session: LegacyState) {
         self.session = Some(session);
-        let calls = self.open.extract_if(.., |_, open| matches!(open, OpenRequest::Call(_)));
+        let calls = self.open.extract_if(.., |_, open| matches!(open, UnansweredRequest::Call(_)));
         self.earlier.extend(calls.filter_map(|(id, open)| Some((id, open.into_call()?))));
     }
 
     /// Takes a call out by its id and number.
-    fn take_call(&mut self, id: &RequestId, sequence: u64) -> Option<OpenCall> {
+    fn take_call(&mut self, id: &RequestId, sequence: u64) -> Option<UnansweredCall> {
         match self.open.get(id) {
-            Some(OpenRequest::Call(call)) if call.sequence == sequence => self.open.remove(id)?.into_call(),
+            Some(UnansweredRequest::Call(call)) if call.sequence == sequence => self.open.remove(id)?.into_call(),
             _ => {
                 let place = self.earlier.iter().position(|(_, call)| call.sequence == sequence)?;
                 Some(self.earlier.swap_remove(place).1)
@@ -407,12 +411,12 @@ impl<C> State<C> {
     }
 
     /// Takes an open request out, from the queue too. An id may also be that of an earlier session.
-    fn remove(&mut self, id: &RequestId) -> Option<OpenRequest> {
+    fn remove(&mut self, id: &RequestId) -> Option<UnansweredRequest> {
         let open = self.open.remove(id).or_else(|| {
             let place = self.earlier.iter().position(|(earlier, _)| earlier == id)?;
-            Some(OpenRequest::Call(self.earlier.swap_remove(place).1))
+            Some(UnansweredRequest::Call(self.earlier.swap_remove(place).1))
         })?;
-        if let OpenRequest::Call(call) = &open {
+        if let UnansweredRequest::Call(call) = &open {
             let position = self.queue.iter().position(|queued| queued.sequence == call.sequence);
             if let Some(queued) = position.and_then(|position| self.queue.remove(position)) {
                 self.queue_bytes = self.queue_bytes.saturating_sub(queued.bytes);
@@ -424,19 +428,19 @@ impl<C> State<C> {
 
 /// The permit of one call that has begun, with the duty to answer. Dropped unanswered, it answers
 /// with an error.
-pub(super) struct CallPermit<H: Host> {
-    pub(super) shared: Arc<Shared<H>>,
+pub(super) struct AnswerDuty<H: Host> {
+    pub(super) shared: Arc<ConnectionParts<H>>,
     pub(super) id: RequestId,
     pub(super) sequence: u64,
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyTo,
     settled: bool,
     /// False if it only waits, and takes none of the places of calls.
     runs: bool,
 }
 
-impl<H: Host> CallPermit<H> {
+impl<H: Host> AnswerDuty<H> {
     /// The duty to answer a request that only waits.
-    pub(super) fn waiting(shared: &Arc<Shared<H>>, id: &RequestId, sequence: u64, reply: &Reply) -> Self {
+    pub(super) fn waiting(shared: &Arc<ConnectionParts<H>>, id: &RequestId, sequence: u64, reply: &ReplyTo) -> Self {
         let shared = Arc::clone(shared);
         let id = id.clone();
         let reply = reply.clone();
@@ -461,7 +465,7 @@ impl<H: Host> CallPermit<H> {
         self.settle_with(|reply, id| reply.refuse(Some(id), error));
     }
 
-    fn settle_with(&mut self, answer: impl FnOnce(&Reply, &RequestId)) -> bool {
+    fn settle_with(&mut self, answer: impl FnOnce(&ReplyTo, &RequestId)) -> bool {
         self.settled = true;
         let answered = {
             let mut state = self.shared.state();
@@ -477,7 +481,7 @@ impl<H: Host> CallPermit<H> {
     }
 }
 
-impl<H: Host> Drop for CallPermit<H> {
+impl<H: Host> Drop for AnswerDuty<H> {
     fn drop(&mut self) {
         if !self.settled {
             let error = RpcError::new(ErrorCode::Internal, "The call was abandoned before it ended");
@@ -489,10 +493,10 @@ impl<H: Host> Drop for CallPermit<H> {
 
 /// A call of `find_tools` that has begun.
 struct SearchCall<H: Host> {
-    permit: CallPermit<H>,
+    permit: AnswerDuty<H>,
     catalog: Arc<H::Catalog>,
     view: Option<Arc<ToolList>>,
-    target: CallTarget,
+    target: RequestedCall,
 }
 
 impl<H: Host> SearchCall<H> {
@@ -516,16 +520,16 @@ impl<H: Host> SearchCall<H> {
 }
 
 /// A call that has begun.
-pub(super) struct StartedCall<H: Host> {
-    pub(super) permit: CallPermit<H>,
+pub(super) struct BegunCall<H: Host> {
+    pub(super) permit: AnswerDuty<H>,
     pub(super) catalog: Arc<H::Catalog>,
-    pub(super) tool: Arc<Tool>,
+    pub(super) tool: Arc<McpTool>,
     becomes: Becomes,
     pub(super) call: Call,
     task: Option<PlannedTask>,
 }
 
-impl<H: Host> StartedCall<H> {
+impl<H: Host> BegunCall<H> {
     /// Runs the call, from its arguments to its reply.
     async fn run(mut self) {
         if let Some(task) = self.task.take() {
@@ -572,7 +576,7 @@ impl<H: Host> StartedCall<H> {
 }
 
 /// Checks the arguments and runs the call.
-pub(super) async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CheckedResult {
+pub(super) async fn perform<C: ServedCatalog>(catalog: Arc<C>, tool: Arc<McpTool>, call: Call) -> CheckedResult {
     if let Some(refusal) = catalog.refuse_early(&call) {
         return CheckedResult::conforming(refusal);
     }

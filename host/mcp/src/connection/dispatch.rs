@@ -4,22 +4,22 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::reply::Reply;
-use super::{Session, Shared, resources};
-use crate::asking::Capabilities;
+use super::reply::ReplyTo;
+use super::{ConnectionParts, LegacyState, resources};
+use crate::asking::AskCapabilities;
 use crate::extensions;
-use crate::frame::{ErrorCode, Object, Request, RequestId, RpcError, push_json, result_frame, scan};
-use crate::host::{Catalog as _, Host, SharedFrame};
-use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, LogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, missing};
+use crate::frame::{ErrorCode, McpRequest, Object, RequestId, RpcError, push_json, result_frame, scan};
+use crate::host::{Host, ServedCatalog as _, SharedFrame};
+use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, ClientLogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, missing};
 use crate::method::{Feature, Method};
 use crate::revision::Revision;
 use crate::server::Offers;
-use crate::tool::Listed;
+use crate::tool::ListedEntries;
 
 /// One request with everything that its answer needs.
-pub(super) struct Exchange<'a, H: Host> {
-    pub(super) request: &'a Request<'a>,
-    pub(super) reply: &'a Reply,
+pub(super) struct RequestExchange<'a, H: Host> {
+    pub(super) request: &'a McpRequest<'a>,
+    pub(super) reply: &'a ReplyTo,
     pub(super) peer: Peer,
     pub(super) catalog: RequestCatalog<H::Catalog>,
 }
@@ -37,7 +37,7 @@ impl<C> RequestCatalog<C> {
     }
 }
 
-impl<H: Host> Exchange<'_, H> {
+impl<H: Host> RequestExchange<'_, H> {
     pub(super) fn id(&self) -> &RequestId {
         &self.request.id
     }
@@ -53,9 +53,9 @@ impl<H: Host> Exchange<'_, H> {
     }
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Answers a request, or begins to. The caller sends an error.
-    pub(super) fn request(self: &Arc<Self>, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+    pub(super) fn request(self: &Arc<Self>, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
         if let Some(fault) = &request.params.fault {
             return Err(fault.clone());
         }
@@ -79,7 +79,7 @@ impl<H: Host> Shared<H> {
             return self.dispatch(request, reply, revision, || Peer::of_meta(&request.params, revision));
         }
         match (request.method.known(), session) {
-            (_, Some(Session { peer, .. })) => self.dispatch(request, reply, peer.revision, || Ok(peer)),
+            (_, Some(LegacyState { peer, .. })) => self.dispatch(request, reply, peer.revision, || Ok(peer)),
             (Some(Method::Ping), None) => {
                 reply.send(Some(&request.id), result_frame(&request.id, |out| out.extend_from_slice(b"{}")));
                 Ok(())
@@ -91,8 +91,8 @@ impl<H: Host> Shared<H> {
     /// Answers a request of a known revision. Its `peer` is read after its method is found.
     fn dispatch(
         self: &Arc<Self>,
-        request: &Request<'_>,
-        reply: &Reply,
+        request: &McpRequest<'_>,
+        reply: &ReplyTo,
         revision: Revision,
         peer: impl FnOnce() -> Result<Peer, RpcError>,
     ) -> Result<(), RpcError> {
@@ -102,22 +102,22 @@ impl<H: Host> Shared<H> {
             .known()
             .filter(|method| method.is_in(revision) && method.feature().is_none_or(|of| self.offers(of, &catalog)));
         let method = method.ok_or_else(|| request.method.not_found())?;
-        let exchange = Exchange { request, reply, peer: peer()?, catalog };
+        let exchange = RequestExchange { request, reply, peer: peer()?, catalog };
         match method {
             // It is answered without a peer: see `request`.
             Method::Initialize => Err(request.method.not_found()),
             Method::Ping => exchange.acknowledge(),
             Method::Discover => self.discover(&exchange),
-            Method::ListTools => self.list(&exchange, Listed::Tools),
+            Method::ListTools => self.list(&exchange, ListedEntries::Tools),
             Method::CallTool => self.call_tool(exchange),
             Method::Listen => self.listen(&exchange),
-            Method::ListResources => self.list_resources(&exchange, resources::Listed::Resources),
-            Method::ListTemplates => self.list_resources(&exchange, resources::Listed::Templates),
+            Method::ListResources => self.list_resources(&exchange, resources::ResourceList::Resources),
+            Method::ListTemplates => self.list_resources(&exchange, resources::ResourceList::Templates),
             Method::ReadResource => self.read_resource(exchange),
             Method::ReadDirectory => self.read_directory(&exchange),
             Method::ListSkills => self.list_skills(&exchange),
             Method::GetSkill => self.get_skill(&exchange),
-            Method::ListPrompts => self.list(&exchange, Listed::Prompts),
+            Method::ListPrompts => self.list(&exchange, ListedEntries::Prompts),
             Method::GetPrompt => self.get_prompt(exchange),
             Method::Complete => self.complete(exchange),
             Method::Subscribe => self.subscribe(&exchange),
@@ -158,7 +158,7 @@ impl<H: Host> Shared<H> {
 
     /// Begins a session, also where one has begun: a bridge may carry several clients one after
     /// the other.
-    fn initialize(&self, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+    fn initialize(&self, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
         if reply.is_batched() {
             return Err(RpcError::request("A batch cannot hold initialize"));
         }
@@ -172,23 +172,23 @@ impl<H: Host> Shared<H> {
         let known = Revision::named(&asked).filter(|revision| !revision.is_modern());
         let revision = known.unwrap_or(Revision::NEWEST_LEGACY);
         let log_level = self.server.options.legacy_log_level;
-        let capabilities = Capabilities::read(declared, revision);
+        let capabilities = AskCapabilities::read(declared, revision);
         let extensions = extensions::declared(declared);
         let peer = Peer { revision, client: Some(client), log_level, capabilities, extensions };
         let offers = self.all_offers(&RequestCatalog::unloaded());
-        self.state().begin_session(Session { peer, ready: false });
+        self.state().begin_session(LegacyState { peer, ready: false });
         let frame = result_frame(&request.id, |out| self.server.push_initialized(out, revision, offers));
         reply.send(Some(&request.id), frame);
         Ok(())
     }
 
-    fn discover(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    fn discover(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let offers = self.all_offers(&exchange.catalog);
         exchange.answer(|out| self.server.push_discovered(out, offers))
     }
 
     /// Lists one page of the tools, or of the prompts.
-    fn list(&self, exchange: &Exchange<'_, H>, listed: Listed) -> Result<(), RpcError> {
+    fn list(&self, exchange: &RequestExchange<'_, H>, listed: ListedEntries) -> Result<(), RpcError> {
         let revision = exchange.peer.revision;
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
@@ -219,10 +219,10 @@ impl<H: Host> Shared<H> {
         Ok(())
     }
 
-    fn set_level(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    fn set_level(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let level = exchange.request.params.get("level");
         let level = level.ok_or_else(|| RpcError::params("params.level is missing"))?;
-        let level = LogLevel::parse(level, "params.level").map_err(RpcError::of_params)?;
+        let level = ClientLogLevel::parse(level, "params.level").map_err(RpcError::of_params)?;
         self.set_log_level(level);
         if let Some(elsewhere) = self.elsewhere.get() {
             elsewhere.set_log_level(level);

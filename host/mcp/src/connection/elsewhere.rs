@@ -4,18 +4,18 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::{Connection, Session, Shared};
+use super::{ClientConnection, ConnectionParts, LegacyState};
 use crate::asking::{AskName, ReplyText};
 use crate::frame::RequestId;
 use crate::host::Host;
-use crate::meta::{LogLevel, Peer};
+use crate::meta::{ClientLogLevel, Peer};
 
 /// Completes with true once another process has what was passed on to it, or else with false a
 /// bounded time later.
 pub(crate) type Passed = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Completes once other processes know.
-pub(crate) type Known = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type CancelKnown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The other processes that answer the client of one session.
 pub(crate) trait Elsewhere: Send + Sync {
@@ -27,13 +27,13 @@ pub(crate) trait Elsewhere: Send + Sync {
 
     /// Watches a resource everywhere, or no more. It completes once the others know, or a bounded
     /// time later.
-    fn watch(&self, uri: &str, watches: bool) -> Known;
+    fn watch(&self, uri: &str, watches: bool) -> CancelKnown;
 
     /// Sets the session's log level everywhere.
-    fn set_log_level(&self, level: LogLevel);
+    fn set_log_level(&self, level: ClientLogLevel);
 }
 
-impl<H: Host> Connection<H> {
+impl<H: Host> ClientConnection<H> {
     /// Answers the client together with other processes. This one asks it under this address.
     pub(crate) fn sharing(self, address: &str, session: &str, elsewhere: Arc<dyn Elsewhere>) -> Self {
         self.shared.asks.be_at(address);
@@ -49,7 +49,7 @@ impl<H: Host> Connection<H> {
 
     /// Goes on with a session that another process has begun.
     pub(crate) fn resumed(self, peer: Peer) -> Self {
-        self.shared.state().session = Some(Session { peer, ready: true });
+        self.shared.state().session = Some(LegacyState { peer, ready: true });
         self
     }
 
@@ -98,12 +98,12 @@ impl<H: Host> Connection<H> {
     }
 
     /// Takes a log level that another process passed on.
-    pub(crate) fn take_log_level(&self, level: LogLevel) {
+    pub(crate) fn take_log_level(&self, level: ClientLogLevel) {
         self.shared.set_log_level(level);
     }
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Hands an answer to the call that waits for it, here or elsewhere.
     pub(super) fn answered(&self, name: AskName<'_>, reply: Result<&str, &str>) -> Option<Passed> {
         if self.asks.is_at(name.address) {
@@ -121,7 +121,7 @@ impl<H: Host> Shared<H> {
         self.elsewhere.get().and_then(|elsewhere| elsewhere.cancel(id))
     }
 
-    pub(super) fn set_log_level(&self, level: LogLevel) {
+    pub(super) fn set_log_level(&self, level: ClientLogLevel) {
         if let Some(session) = &mut self.state().session {
             session.peer.log_level = Some(level);
         }

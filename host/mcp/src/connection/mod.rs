@@ -1,5 +1,5 @@
 //! One connection: its legacy session, its open requests, and the path of a frame through them.
-//! Sans-IO: frames come in through [`Connection::receive`] and leave through an [`Outbox`].
+//! Sans-IO: frames come in through [`ClientConnection::receive`] and leave through an [`Outbox`].
 
 mod calls;
 mod dispatch;
@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::asking::{AskName, PendingAsks, ReplyText};
 use crate::caller::Caller;
 use crate::frame::{
-    Entry, ErrorId, Incoming, Message, OverlongFrame, Params, RefusedFrame, Request, RequestId, RpcError, decode,
-    error_frame,
+    BatchEntry, ErrorId, FrameContent, McpMessage, McpRequest, OverlongFrame, Params, RefusedFrame, RequestId,
+    RpcError, decode, error_frame,
 };
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::Peer;
@@ -30,12 +30,12 @@ use crate::method::Notification;
 use crate::news::ResourceNews;
 use crate::observer::RequestReport;
 use crate::resources::Holder;
-use crate::server::{ListChanges, Server};
+use crate::server::{ListChanges, McpServer};
 use crate::task::{StoredTask, TaskOptions};
 
-use calls::{OpenCall, QueuedCall};
-pub(crate) use elsewhere::{Elsewhere, Known, Passed};
-use reply::{BatchReplies, Reply};
+use calls::{QueuedCall, UnansweredCall};
+pub(crate) use elsewhere::{CancelKnown, Elsewhere, Passed};
+use reply::{BatchReplies, ReplyTo};
 use task_news::TaskWatch;
 use watched::WatchedUris;
 
@@ -50,20 +50,20 @@ pub enum Gate {
 }
 
 /// One client's connection: a stdio process or an HTTP session.
-pub struct Connection<H: Host> {
-    shared: Arc<Shared<H>>,
+pub struct ClientConnection<H: Host> {
+    shared: Arc<ConnectionParts<H>>,
 }
 
-impl<H: Host> Connection<H> {
+impl<H: Host> ClientConnection<H> {
     /// Opens a connection that is told of a changed list only after it subscribes.
     pub(crate) fn open(
-        server: Arc<Server<H>>,
+        server: Arc<McpServer<H>>,
         caller: Caller,
         outbox: Arc<dyn Outbox>,
         executor: Arc<dyn Executor>,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ConnectionParts {
                 server,
                 caller,
                 outbox,
@@ -86,12 +86,12 @@ impl<H: Host> Connection<H> {
     }
 
     /// A weak handle that can end the connection's subscriptions and calls.
-    pub(crate) fn listener(&self) -> Weak<dyn Listener> {
+    pub(crate) fn listener(&self) -> Weak<dyn ServerEvents> {
         self.shared.listener()
     }
 
     /// Takes a decoded frame. Answers go to `outbox`.
-    pub(crate) fn take(&self, incoming: Incoming<'_>, outbox: &Arc<dyn Outbox>) {
+    pub(crate) fn take(&self, incoming: FrameContent<'_>, outbox: &Arc<dyn Outbox>) {
         self.shared.take(incoming, outbox);
     }
 
@@ -159,7 +159,7 @@ impl<H: Host> Connection<H> {
 }
 
 /// The events that a server passes to its connections.
-pub(crate) trait Listener: Send + Sync {
+pub(crate) trait ServerEvents: Send + Sync {
     /// Lists have changed. `seen_by` gives, for a caller, the revisions in which the differences
     /// show. `lists` tells the change from others, on all replicas.
     fn lists_changed(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>);
@@ -184,7 +184,7 @@ pub(crate) trait Listener: Send + Sync {
     fn time_is_up(self: Arc<Self>);
 }
 
-impl<H: Host> Listener for Shared<H> {
+impl<H: Host> ServerEvents for ConnectionParts<H> {
     fn lists_changed(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>) {
         self.announce(&seen_by(&self.caller), lists);
     }
@@ -219,8 +219,8 @@ impl<H: Host> Listener for Shared<H> {
 }
 
 /// The state that the parts of a connection share.
-struct Shared<H: Host> {
-    server: Arc<Server<H>>,
+struct ConnectionParts<H: Host> {
+    server: Arc<McpServer<H>>,
     caller: Caller,
     outbox: Arc<dyn Outbox>,
     executor: Arc<dyn Executor>,
@@ -232,10 +232,10 @@ struct Shared<H: Host> {
     elsewhere: OnceLock<Arc<dyn Elsewhere>>,
     /// The name of the session that they answer.
     session: OnceLock<String>,
-    state: Mutex<State<H::Catalog>>,
+    state: Mutex<ConnectionState<H::Catalog>>,
 }
 
-impl<H: Host> Drop for Shared<H> {
+impl<H: Host> Drop for ConnectionParts<H> {
     fn drop(&mut self) {
         if let Some(number) = self.number.get() {
             self.server.resources.forget(&Holder::Connection(*number));
@@ -243,12 +243,12 @@ impl<H: Host> Drop for Shared<H> {
     }
 }
 
-struct State<C> {
-    session: Option<Session>,
+struct ConnectionState<C> {
+    session: Option<LegacyState>,
     /// Unanswered requests, in an order that does not change from run to run.
-    open: BTreeMap<RequestId, OpenRequest>,
+    open: BTreeMap<RequestId, UnansweredRequest>,
     /// Unanswered calls from before the last `initialize`, whose ids are free again.
-    earlier: Vec<(RequestId, OpenCall)>,
+    earlier: Vec<(RequestId, UnansweredCall)>,
     queue: VecDeque<QueuedCall<C>>,
     queue_bytes: usize,
     /// Calls whose future has not ended, cancelled ones included.
@@ -267,7 +267,7 @@ struct State<C> {
     later: usize,
 }
 
-impl<C> Default for State<C> {
+impl<C> Default for ConnectionState<C> {
     fn default() -> Self {
         Self {
             session: None,
@@ -288,20 +288,20 @@ impl<C> Default for State<C> {
 
 /// A legacy session, from `initialize` on.
 #[derive(Clone)]
-struct Session {
+struct LegacyState {
     peer: Peer,
     /// The client has sent `notifications/initialized`.
     ready: bool,
 }
 
 /// One request that is not answered yet.
-enum OpenRequest {
-    Call(OpenCall),
-    Subscription(subscriptions::Subscription),
+enum UnansweredRequest {
+    Call(UnansweredCall),
+    Subscription(subscriptions::OpenListen),
 }
 
-impl<H: Host> Shared<H> {
-    fn state(&self) -> MutexGuard<'_, State<H::Catalog>> {
+impl<H: Host> ConnectionParts<H> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState<H::Catalog>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -314,8 +314,8 @@ impl<H: Host> Shared<H> {
         if full || self.outbox.congested() { Gate::Full } else { Gate::Open }
     }
 
-    fn listener(self: &Arc<Self>) -> Weak<dyn Listener> {
-        let listener: Arc<dyn Listener> = Arc::<Self>::clone(self);
+    fn listener(self: &Arc<Self>) -> Weak<dyn ServerEvents> {
+        let listener: Arc<dyn ServerEvents> = Arc::<Self>::clone(self);
         Arc::downgrade(&listener)
     }
 
@@ -344,15 +344,15 @@ impl<H: Host> Shared<H> {
         error_frame(refused.id.as_ref().map_or_else(|| self.no_id(), ErrorId::Of), &refused.error)
     }
 
-    fn take(self: &Arc<Self>, incoming: Incoming<'_>, outbox: &Arc<dyn Outbox>) {
+    fn take(self: &Arc<Self>, incoming: FrameContent<'_>, outbox: &Arc<dyn Outbox>) {
         match incoming {
-            Incoming::Blank => outbox.unanswered(),
-            Incoming::One(entry) => self.entry(entry, Reply::Direct(Arc::clone(outbox))),
-            Incoming::Batch(entries) => self.batch(entries, outbox),
+            FrameContent::Blank => outbox.unanswered(),
+            FrameContent::One(entry) => self.entry(entry, ReplyTo::Direct(Arc::clone(outbox))),
+            FrameContent::Batch(entries) => self.batch(entries, outbox),
         }
     }
 
-    fn batch(self: &Arc<Self>, entries: Vec<Entry<'_>>, outbox: &Arc<dyn Outbox>) {
+    fn batch(self: &Arc<Self>, entries: Vec<BatchEntry<'_>>, outbox: &Arc<dyn Outbox>) {
         let takes = self.state().session.as_ref().is_some_and(|session| session.peer.revision.features().batches);
         if !takes {
             let error = RpcError::request("Only revision 2025-03-26 has batches");
@@ -365,18 +365,18 @@ impl<H: Host> Shared<H> {
         replies.close();
     }
 
-    fn entry(self: &Arc<Self>, entry: Entry<'_>, reply: Reply) {
+    fn entry(self: &Arc<Self>, entry: BatchEntry<'_>, reply: ReplyTo) {
         match entry {
             Err(refused) => reply.refuse_with(refused.id.as_ref(), self.refusal(&refused), refused.error.code),
-            Ok(Message::Response { id, reply: answer }) => {
+            Ok(McpMessage::Response { id, reply: answer }) => {
                 let name = id.as_ref().and_then(AskName::of_answer);
                 self.taken(&reply, name.and_then(|name| self.answered(name, answer)));
             }
-            Ok(Message::Notification { kind, params }) => {
+            Ok(McpMessage::Notification { kind, params }) => {
                 let kind = kind.filter(|_| params.fault.is_none());
                 self.taken(&reply, kind.and_then(|kind| self.notification(kind, &params)));
             }
-            Ok(Message::Request(request)) => {
+            Ok(McpMessage::Request(request)) => {
                 if let Err(error) = self.observed(&request, &reply) {
                     reply.refuse(Some(&request.id), &error);
                 }
@@ -385,14 +385,14 @@ impl<H: Host> Shared<H> {
     }
 
     /// Settles a message that has no answer. One for another process is settled once that has it.
-    fn taken(&self, reply: &Reply, passed: Option<Passed>) {
+    fn taken(&self, reply: &ReplyTo, passed: Option<Passed>) {
         let Some(passed) = passed else { return reply.nothing() };
         let reply = reply.clone();
         self.executor.run(Box::pin(async move { if passed.await { reply.nothing() } else { reply.not_taken() } }));
     }
 
     /// Answers a request, or begins to, and tells the observer.
-    fn observed(self: &Arc<Self>, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+    fn observed(self: &Arc<Self>, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
         let Some(observer) = self.server.host.observer() else { return self.request(request, reply) };
         let watched = RequestReport::begin(observer, request, &self.caller, || reply.outbox().trace());
         let answered = self.request(request, reply);

@@ -7,26 +7,26 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Shared;
-use super::calls::{Becomes, CallTarget, raw};
-use super::dispatch::Exchange;
+use super::ConnectionParts;
+use super::calls::{Becomes, RequestedCall, raw};
+use super::dispatch::RequestExchange;
 use crate::asking::RoundInput;
 use crate::completion::{Completing, Completions};
 use crate::declared::{DeclaredResource, ResourceReader};
 use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_json, result_frame, scan};
-use crate::host::{Catalog as _, Host};
+use crate::host::{Host, ServedCatalog as _};
 use crate::meta::SERVER_INFO;
 use crate::revision::{Revision, push_prompt_result};
-use crate::tool::{CheckedResult, Prompt, Tool};
+use crate::tool::{CheckedResult, McpPrompt, McpTool};
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Begins to get a prompt, once its arguments fit.
-    pub(super) fn get_prompt(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn get_prompt(self: &Arc<Self>, exchange: RequestExchange<'_, H>) -> Result<(), RpcError> {
         let params = &exchange.request.params;
         let input = RoundInput::read(params, exchange.peer.revision)?;
         let name = params.string("name")?;
         let arguments = prompt_arguments(params.get("arguments").unwrap_or("{}"))?;
-        let path = Prompt::path(&name);
+        let path = McpPrompt::path(&name);
         {
             let catalog = exchange.catalog.get(&*self.server.host);
             let view = catalog.view(&self.caller);
@@ -40,7 +40,7 @@ impl<H: Host> Shared<H> {
         }
         self.start(
             exchange,
-            CallTarget { name: path, arguments, becomes: Becomes::Prompt, input, is_inner: false, wish: None },
+            RequestedCall { name: path, arguments, becomes: Becomes::Prompt, input, is_inner: false, wish: None },
         )
     }
 
@@ -48,7 +48,7 @@ impl<H: Host> Shared<H> {
     pub(super) fn prompt_of(
         &self,
         id: &RequestId,
-        entry: &Tool,
+        entry: &McpTool,
         result: CheckedResult,
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
@@ -62,7 +62,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Begins to look for values of an argument, once it is known to be one.
-    pub(super) fn complete(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn complete(self: &Arc<Self>, exchange: RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (reference, completing) = read_completion(&exchange.request.params)?;
         let (name, known) = self.subject(&exchange, &reference, &completing.argument)?;
         if !known {
@@ -72,27 +72,27 @@ impl<H: Host> Shared<H> {
         let arguments = raw(completing.to_json())?;
         let becomes = Becomes::Completions(completing);
         let input = RoundInput::default();
-        self.start(exchange, CallTarget { name, arguments, becomes, input, is_inner: false, wish: None })
+        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, wish: None })
     }
 
     /// The entry whose argument is completed, and whether it has this argument.
     fn subject(
         &self,
-        exchange: &Exchange<'_, H>,
-        reference: &Reference,
+        exchange: &RequestExchange<'_, H>,
+        reference: &CompletedThing,
         argument: &str,
     ) -> Result<(String, bool), RpcError> {
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let entries = view.as_deref().unwrap_or_else(|| catalog.tools());
         match reference {
-            Reference::Prompt(name) => {
-                let path = Prompt::path(name);
+            CompletedThing::Prompt(name) => {
+                let path = McpPrompt::path(name);
                 let prompt = entries.find(&path).and_then(|(_, entry)| entry.prompt());
                 let known = prompt.ok_or_else(|| unknown(name))?.argument(argument).is_some();
                 Ok((path, known))
             }
-            Reference::Resource(uri) => {
+            CompletedThing::Resource(uri) => {
                 let is_it = |declared: &&DeclaredResource| declared.uri == *uri && declared.is_seen_with(entries);
                 let declared = catalog.resources().iter().find(is_it);
                 let unknown = || RpcError::params(format!("Unknown resource template: {}", echo(uri)));
@@ -157,13 +157,13 @@ fn prompt_arguments(text: &str) -> Result<Box<RawValue>, RpcError> {
 }
 
 /// The thing whose argument is completed.
-enum Reference {
+enum CompletedThing {
     Prompt(String),
     Resource(String),
 }
 
 /// Reads `ref`, `argument` and `context` (2026-07-28, Completion, "Protocol Messages").
-fn read_completion(params: &crate::frame::Params<'_>) -> Result<(Reference, Completing), RpcError> {
+fn read_completion(params: &crate::frame::Params<'_>) -> Result<(CompletedThing, Completing), RpcError> {
     let object = |member: &str| {
         let text = params.get(member).filter(|text| scan::is_object(text));
         let value: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
@@ -176,13 +176,13 @@ fn read_completion(params: &crate::frame::Params<'_>) -> Result<(Reference, Comp
     let of = object("ref")?;
     let argument = object("argument")?;
     let reference = match of.get("type").and_then(Value::as_str) {
-        Some("ref/prompt") => Reference::Prompt(text(&of, "ref", "name")?),
-        Some("ref/resource") => Reference::Resource(text(&of, "ref", "uri")?),
+        Some("ref/prompt") => CompletedThing::Prompt(text(&of, "ref", "name")?),
+        Some("ref/resource") => CompletedThing::Resource(text(&of, "ref", "uri")?),
         _ => return Err(RpcError::params("params.ref.type must be \"ref/prompt\" or \"ref/resource\"")),
     };
     let template = match &reference {
-        Reference::Prompt(_) => None,
-        Reference::Resource(uri) => Some(uri.clone()),
+        CompletedThing::Prompt(_) => None,
+        CompletedThing::Resource(uri) => Some(uri.clone()),
     };
     let name = text(&argument, "argument", "name")?;
     let value = text(&argument, "argument", "value")?;

@@ -11,12 +11,12 @@ const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The destination of the answer to one request. Used exactly once, by [`send`](Self::send),
 /// [`refuse`](Self::refuse) or [`nothing`](Self::nothing).
 #[derive(Clone)]
-pub(super) enum Reply {
+pub(super) enum ReplyTo {
     Direct(Arc<dyn Outbox>),
     Batch(Arc<BatchReplies>),
 }
 
-impl Reply {
+impl ReplyTo {
     /// Answers the request of this id.
     pub(super) fn send(&self, id: Option<&RequestId>, frame: Vec<u8>) {
         match self {
@@ -82,10 +82,10 @@ impl Reply {
 /// Gathers the replies to one batch.
 pub(super) struct BatchReplies {
     outbox: Arc<dyn Outbox>,
-    state: Mutex<Gathered>,
+    state: Mutex<GatheredReply>,
 }
 
-struct Gathered {
+struct GatheredReply {
     replies: Vec<Vec<u8>>,
     bytes: usize,
     /// Replies still to come, plus one for the batch itself while its entries are being read.
@@ -96,14 +96,14 @@ struct Gathered {
 
 impl BatchReplies {
     pub(super) fn open(outbox: Arc<dyn Outbox>) -> Arc<Self> {
-        let state = Mutex::new(Gathered { replies: Vec::new(), bytes: 0, missing: 1, is_taken: true });
+        let state = Mutex::new(GatheredReply { replies: Vec::new(), bytes: 0, missing: 1, is_taken: true });
         Arc::new(Self { outbox, state })
     }
 
     /// The destination of one more reply.
-    pub(super) fn reply(self: &Arc<Self>) -> Reply {
+    pub(super) fn reply(self: &Arc<Self>) -> ReplyTo {
         self.state().missing += 1;
-        Reply::Batch(Arc::clone(self))
+        ReplyTo::Batch(Arc::clone(self))
     }
 
     /// Marks the batch as read.
@@ -111,7 +111,7 @@ impl BatchReplies {
         self.settle(None);
     }
 
-    fn state(&self) -> MutexGuard<'_, Gathered> {
+    fn state(&self) -> MutexGuard<'_, GatheredReply> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

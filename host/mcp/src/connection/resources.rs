@@ -4,16 +4,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::Shared;
-use super::calls::{Becomes, CallTarget, caught, raw};
-use super::dispatch::Exchange;
+use super::ConnectionParts;
+use super::calls::{Becomes, RequestedCall, caught, raw};
+use super::dispatch::RequestExchange;
 use super::page::ResourcePage;
-use super::reply::Reply;
+use super::reply::ReplyTo;
 use crate::asking::RoundInput;
-use crate::content::{CallResult, Content, ContentKind, Map, ResourceBody};
+use crate::content::{CallResult, ContentKind, Map, ResourceBody, ResultContent};
 use crate::declared::{DeclaredResource, HostReading, NotRead, ResourceReader};
 use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
-use crate::host::{Catalog as _, Host, leave_thread};
+use crate::host::{Host, ServedCatalog as _, leave_thread};
 use crate::meta::SERVER_INFO;
 use crate::news::{ResourceNews, normal_uri};
 use crate::resources::{Holder, KeptResource, Part, TIME_MAX};
@@ -28,13 +28,13 @@ const LONG_BYTES: usize = 16 * 1024;
 
 /// The entries that a list is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(super) enum ResourceList {
     Resources,
     Templates,
 }
 
 /// A resource that a call reads.
-pub(super) struct ResourceRead {
+pub(super) struct ResourceCall {
     uri: String,
     mime_type: Option<String>,
 }
@@ -44,7 +44,7 @@ type Views<'v> = dyn Fn(&str) -> Option<Map> + 'v;
 
 /// The clients that may cache a result (2026-07-28, "Cache Scope Field").
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum CacheScope {
     Public,
     Private,
 }
@@ -68,13 +68,17 @@ fn meta_text(guest: Option<String>, views: Option<Map>) -> Option<String> {
     serde_json::to_string(&whole).ok()
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Lists one page from the cursor on: declared entries first, kept ones behind them.
-    pub(super) fn list_resources(self: &Arc<Self>, exchange: &Exchange<'_, H>, listed: Listed) -> Result<(), RpcError> {
+    pub(super) fn list_resources(
+        self: &Arc<Self>,
+        exchange: &RequestExchange<'_, H>,
+        listed: ResourceList,
+    ) -> Result<(), RpcError> {
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
-        let templates = listed == Listed::Templates;
+        let templates = listed == ResourceList::Templates;
         let seen = || catalog.resources().iter().filter(|declared| declared.is_seen_with(tools));
         let declared: Vec<&DeclaredResource> = seen().filter(|declared| declared.is_template == templates).collect();
         let folders: Vec<&DeclaredResource> = seen().filter(|declared| !templates && declared.is_folder()).collect();
@@ -85,7 +89,7 @@ impl<H: Host> Shared<H> {
         page.take_entries(&folders, |folder, after, most| catalog.entries(folder, after, most));
         // Resources that are kept are the client's own.
         let is_private = catalog.tells_callers_apart() || (!templates && self.holder().is_some());
-        let scope = if is_private { Scope::Private } else { Scope::Public };
+        let scope = if is_private { CacheScope::Private } else { CacheScope::Public };
         if let Some((store, holder)) = self.store().filter(|_| !templates)
             && let Some(after) = page.kept_after()
         {
@@ -126,12 +130,12 @@ impl<H: Host> Shared<H> {
     fn listed(
         &self,
         id: &RequestId,
-        listed: Listed,
+        listed: ResourceList,
         page: &ResourcePage,
-        (revision, scope): (Revision, Scope),
+        (revision, scope): (Revision, CacheScope),
     ) -> Vec<u8> {
         self.cacheable(id, (revision, scope), |result| {
-            let out = result.key(if listed == Listed::Templates { "resourceTemplates" } else { "resources" });
+            let out = result.key(if listed == ResourceList::Templates { "resourceTemplates" } else { "resources" });
             out.push(b'[');
             out.extend_from_slice(page.json());
             out.push(b']');
@@ -141,7 +145,7 @@ impl<H: Host> Shared<H> {
 
     /// Reads a resource: a declared one by a call of its tool or by the host, any other from those
     /// kept for this client.
-    pub(super) fn read_resource(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn read_resource(self: &Arc<Self>, exchange: RequestExchange<'_, H>) -> Result<(), RpcError> {
         let revision = exchange.peer.revision;
         let input = RoundInput::read(&exchange.request.params, revision)?;
         let uri = exchange.request.params.string("uri")?;
@@ -155,7 +159,7 @@ impl<H: Host> Shared<H> {
                 return Ok(());
             }
             Some(declared) => {
-                let target = CallTarget { input, ..reading(declared, &uri)? };
+                let target = RequestedCall { input, ..reading(declared, &uri)? };
                 return self.start(exchange, target);
             }
             None => {}
@@ -172,20 +176,20 @@ impl<H: Host> Shared<H> {
                     leave_thread().await;
                 }
                 let parts = parts.iter().map(|part| ContentPart::of(&uri, part));
-                Ok(shared.contents(&id, parts, (revision, Scope::Private)))
+                Ok(shared.contents(&id, parts, (revision, CacheScope::Private)))
             });
             return Ok(());
         }
         let found = self.holder().and_then(|holder| self.server.resources.find(&holder, &uri));
         let found = found.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
         let parts = found.parts.iter().map(|part| ContentPart::of(&found.uri, part));
-        let frame = self.contents(exchange.id(), parts, (revision, Scope::Private));
+        let frame = self.contents(exchange.id(), parts, (revision, CacheScope::Private));
         exchange.reply.send(Some(exchange.id()), frame);
         Ok(())
     }
 
     /// Has the host read a resource.
-    fn read_by_host(self: &Arc<Self>, exchange: &Exchange<'_, H>, uri: String) {
+    fn read_by_host(self: &Arc<Self>, exchange: &RequestExchange<'_, H>, uri: String) {
         let catalog = Arc::clone(exchange.catalog.get(&*self.server.host));
         let shared = Arc::clone(self);
         let id = exchange.id().clone();
@@ -204,7 +208,8 @@ impl<H: Host> Shared<H> {
                     let body = &contents.body;
                     let meta = meta_text(None, Some(contents.meta));
                     let part = ContentPart { uri: &uri, mime_type, body, meta: meta.as_deref() };
-                    let scope = if tells_apart || contents.is_private { Scope::Private } else { Scope::Public };
+                    let scope =
+                        if tells_apart || contents.is_private { CacheScope::Private } else { CacheScope::Public };
                     Ok(shared.contents(&id, std::iter::once(part), (revision, scope)))
                 }
                 Err(NotRead::Unknown) => Err(not_found(&uri, NOT_FOUND.to_owned(), revision)),
@@ -219,11 +224,11 @@ impl<H: Host> Shared<H> {
     pub(super) fn contents_of(
         &self,
         id: &RequestId,
-        (read, views): (&ResourceRead, &Views<'_>),
+        (read, views): (&ResourceCall, &Views<'_>),
         result: CallResult,
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
-        let said = |content: &Content| match &content.kind {
+        let said = |content: &ResultContent| match &content.kind {
             ContentKind::Text(text) => Some(echo(text).into_owned()),
             _ => None,
         };
@@ -232,7 +237,7 @@ impl<H: Host> Shared<H> {
             return Err(not_found(&read.uri, format!("Resource cannot be read: {why}"), revision));
         }
         let embeds = result.content.iter().any(is_embedded);
-        let part = |content: Content| {
+        let part = |content: ResultContent| {
             let meta = |uri: &str| meta_text(content.meta_json(uri), views(uri));
             let own = match &content.kind {
                 ContentKind::EmbeddedResource { uri, .. } => meta(uri),
@@ -248,7 +253,7 @@ impl<H: Host> Shared<H> {
             body,
             meta: meta.as_deref(),
         });
-        Ok(self.contents(id, parts, (revision, Scope::Private)))
+        Ok(self.contents(id, parts, (revision, CacheScope::Private)))
     }
 
     /// Keeps the resources that a result of this origin embeds, for the client that gets it. A
@@ -258,7 +263,7 @@ impl<H: Host> Shared<H> {
             return;
         }
         let Some(holder) = self.holder() else { return };
-        let embedded = |content: &Content| match &content.kind {
+        let embedded = |content: &ResultContent| match &content.kind {
             ContentKind::EmbeddedResource { uri, .. } => Some((normal_uri(uri), 0)),
             _ => None,
         };
@@ -307,11 +312,11 @@ impl<H: Host> Shared<H> {
     /// Answers a request once this is done.
     pub(super) fn answer_later(
         self: &Arc<Self>,
-        exchange: &Exchange<'_, H>,
+        exchange: &RequestExchange<'_, H>,
         work: impl Future<Output = Result<Vec<u8>, RpcError>> + Send + 'static,
     ) {
         let owed = OwedAnswer { id: exchange.id().clone(), reply: Some(exchange.reply.clone()) };
-        let later = Later::begin(self);
+        let later = LaterRequest::begin(self);
         self.executor.run(Box::pin(async move {
             let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
             owed.settle(caught(work).await.unwrap_or_else(internal));
@@ -332,7 +337,7 @@ impl<H: Host> Shared<H> {
         &self,
         id: &RequestId,
         parts: impl Iterator<Item = ContentPart<'a>>,
-        cached: (Revision, Scope),
+        cached: (Revision, CacheScope),
     ) -> Vec<u8> {
         let has_meta = cached.0.features().metas;
         self.cacheable(id, cached, |result| {
@@ -351,7 +356,7 @@ impl<H: Host> Shared<H> {
     pub(super) fn cacheable(
         &self,
         id: &RequestId,
-        (revision, scope): (Revision, Scope),
+        (revision, scope): (Revision, CacheScope),
         members: impl FnOnce(&mut Object<'_>),
     ) -> Vec<u8> {
         result_frame(id, |out| {
@@ -363,7 +368,7 @@ impl<H: Host> Shared<H> {
             members(&mut result);
             if typed {
                 push_number(result.key("ttlMs"), 0);
-                result.text("cacheScope", if scope == Scope::Public { "public" } else { "private" });
+                result.text("cacheScope", if scope == CacheScope::Public { "public" } else { "private" });
                 let mut meta = Object::open(result.key("_meta"));
                 meta.raw(SERVER_INFO, &self.server.identity);
                 meta.close();
@@ -374,16 +379,16 @@ impl<H: Host> Shared<H> {
 }
 
 /// One request that is answered later, while the connection counts it.
-struct Later<H: Host>(Arc<Shared<H>>);
+struct LaterRequest<H: Host>(Arc<ConnectionParts<H>>);
 
-impl<H: Host> Later<H> {
-    fn begin(shared: &Arc<Shared<H>>) -> Self {
+impl<H: Host> LaterRequest<H> {
+    fn begin(shared: &Arc<ConnectionParts<H>>) -> Self {
         shared.state().later += 1;
         Self(Arc::clone(shared))
     }
 }
 
-impl<H: Host> Drop for Later<H> {
+impl<H: Host> Drop for LaterRequest<H> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.later = state.later.saturating_sub(1);
@@ -395,7 +400,7 @@ impl<H: Host> Drop for Later<H> {
 /// The duty to answer a request. Dropped unanswered, it answers with an error.
 struct OwedAnswer {
     id: RequestId,
-    reply: Option<Reply>,
+    reply: Option<ReplyTo>,
 }
 
 impl OwedAnswer {
@@ -430,7 +435,7 @@ impl<'a> ContentPart<'a> {
     }
 }
 
-impl ResourceRead {
+impl ResourceCall {
     /// Turns a part of a result into a part of the resource; `None` for parts that a resource does
     /// not have.
     fn part(&self, kind: ContentKind, embeds: bool) -> Option<(String, Option<String>, ResourceBody)> {
@@ -461,19 +466,26 @@ fn is_long(body: &ResourceBody) -> bool {
     bytes > LONG_BYTES
 }
 
-fn is_embedded(content: &Content) -> bool {
+fn is_embedded(content: &ResultContent) -> bool {
     matches!(content.kind, ContentKind::EmbeddedResource { .. })
 }
 
 /// The call that reads an address.
-fn reading(declared: &DeclaredResource, uri: &str) -> Result<CallTarget, RpcError> {
+fn reading(declared: &DeclaredResource, uri: &str) -> Result<RequestedCall, RpcError> {
     let ResourceReader::Tool { tool, argument } = &declared.reader else {
         return Err(RpcError::new(ErrorCode::Internal, "No tool reads this resource"));
     };
     let arguments = serde_json::Map::from_iter([(argument.clone(), uri.into())]);
     let arguments = raw(serde_json::Value::Object(arguments).to_string())?;
-    let becomes = Becomes::Resource(ResourceRead { uri: uri.to_owned(), mime_type: declared.mime_type.clone() });
-    Ok(CallTarget { name: tool.clone(), arguments, becomes, input: RoundInput::default(), is_inner: false, wish: None })
+    let becomes = Becomes::Resource(ResourceCall { uri: uri.to_owned(), mime_type: declared.mime_type.clone() });
+    Ok(RequestedCall {
+        name: tool.clone(),
+        arguments,
+        becomes,
+        input: RoundInput::default(),
+        is_inner: false,
+        wish: None,
+    })
 }
 
 /// Writes a comma before every call but the first.

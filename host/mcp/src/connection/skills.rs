@@ -5,11 +5,11 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
-use super::Shared;
-use super::dispatch::Exchange;
-use super::resources::Scope;
+use super::ConnectionParts;
+use super::dispatch::RequestExchange;
+use super::resources::CacheScope;
 use crate::frame::{Object, RpcError, echo, result_frame};
-use crate::host::{Catalog as _, Host};
+use crate::host::{Host, ServedCatalog as _};
 use crate::meta::SERVER_INFO;
 use crate::skills::{FolderChild, Skill};
 use crate::tool::{ToolList, first_of};
@@ -19,24 +19,24 @@ use crate::tool::{ToolList, first_of};
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 
 /// An entry of a list: its address, and its JSON.
-type Entry<'e> = (&'e str, &'e str);
+type SkillEntry<'e> = (&'e str, &'e str);
 
 /// A page of a list: its entries, and the cursor of the next one.
-struct Page {
+struct SkillPage {
     places: Range<usize>,
     next_cursor: Option<String>,
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Lists one page of the skills that the caller sees.
-    pub(super) fn list_skills(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn list_skills(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let seen: Vec<&Skill> = catalog.skills().iter().filter(|skill| skill.is_seen_with(tools)).collect();
-        let entries: Vec<Entry<'_>> = seen.iter().map(|skill| (skill.uri.as_str(), skill.json.as_str())).collect();
+        let entries: Vec<SkillEntry<'_>> = seen.iter().map(|skill| (skill.uri.as_str(), skill.json.as_str())).collect();
         let page = self.page_of("skills", &entries, exchange.request.params.cursor())?;
-        let scope = if catalog.tells_callers_apart() { Scope::Private } else { Scope::Public };
+        let scope = if catalog.tells_callers_apart() { CacheScope::Private } else { CacheScope::Public };
         let frame = self.cacheable(exchange.id(), (exchange.peer.revision, scope), |result| {
             push_entries(result.key("skills"), entries.get(page.places).unwrap_or_default());
             result.text_if("nextCursor", page.next_cursor.as_deref());
@@ -46,14 +46,14 @@ impl<H: Host> Shared<H> {
     }
 
     /// Gives the entry of one skill.
-    pub(super) fn get_skill(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn get_skill(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let skill = catalog.skills().iter().find(|skill| skill.uri == uri && skill.is_seen_with(tools));
         let skill = skill.ok_or_else(|| RpcError::params(format!("No skill is served at {}", echo(&uri))))?;
-        let scope = if catalog.tells_callers_apart() { Scope::Private } else { Scope::Public };
+        let scope = if catalog.tells_callers_apart() { CacheScope::Private } else { CacheScope::Public };
         let frame = self.cacheable(exchange.id(), (exchange.peer.revision, scope), |result| {
             result.raw("skill", &skill.json);
         });
@@ -62,7 +62,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Lists what is directly in a folder, of what the caller sees.
-    pub(super) fn read_directory(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn read_directory(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
@@ -72,7 +72,7 @@ impl<H: Host> Shared<H> {
             children.ok_or_else(|| RpcError::params(format!("{} is no folder that is served", echo(&uri))))?;
         let entries: Vec<String> = children.iter().map(FolderChild::json).collect();
         let uris = children.iter().map(|child| child.uri.as_str());
-        let entries: Vec<Entry<'_>> = uris.zip(entries.iter().map(String::as_str)).collect();
+        let entries: Vec<SkillEntry<'_>> = uris.zip(entries.iter().map(String::as_str)).collect();
         let page = self.page_of("resources", &entries, exchange.request.params.cursor())?;
         let typed = exchange.peer.revision.features().typed_results;
         let frame = result_frame(exchange.id(), |out| {
@@ -95,7 +95,7 @@ impl<H: Host> Shared<H> {
 
     /// The page at a cursor, bounded in entries and bytes. Any replica that serves the same list
     /// takes the cursor.
-    fn page_of(&self, list: &str, entries: &[Entry<'_>], cursor: Option<&str>) -> Result<Page, RpcError> {
+    fn page_of(&self, list: &str, entries: &[SkillEntry<'_>], cursor: Option<&str>) -> Result<SkillPage, RpcError> {
         let mut hasher = DefaultHasher::new();
         // Their order alone: an entry that reads otherwise moves no other.
         entries.iter().for_each(|(uri, _)| uri.hash(&mut hasher));
@@ -105,14 +105,14 @@ impl<H: Host> Shared<H> {
             None => 0,
         };
         let mut bytes = 0_usize;
-        let fits = |(place, (_, json)): &(usize, &Entry<'_>)| {
+        let fits = |(place, (_, json)): &(usize, &SkillEntry<'_>)| {
             bytes = bytes.saturating_add(json.len());
             *place == 0 || (*place < self.server.options.page_size && bytes <= PAGE_BYTES_MAX)
         };
         let taken = entries.iter().skip(first).enumerate().take_while(fits).count();
         let last = first + taken;
         let next_cursor = (last < entries.len()).then(|| format!("{mark:016x}{last:x}"));
-        Ok(Page { places: first..last, next_cursor })
+        Ok(SkillPage { places: first..last, next_cursor })
     }
 }
 
@@ -141,7 +141,7 @@ impl FolderChild {
 }
 
 /// Appends a list of entries.
-fn push_entries(out: &mut Vec<u8>, entries: &[Entry<'_>]) {
+fn push_entries(out: &mut Vec<u8>, entries: &[SkillEntry<'_>]) {
     out.push(b'[');
     for (place, (_, json)) in entries.iter().enumerate() {
         if place > 0 {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::dispatch::Exchange;
+use super::dispatch::RequestExchange;
 use super::task_news::TaskWatch;
 use super::watched::WatchedUris;
-use super::{OpenRequest, Shared};
+use super::{ConnectionParts, UnansweredRequest};
 use crate::frame::{ErrorCode, Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
-use crate::host::{Catalog as _, Host, Outbox};
+use crate::host::{Host, Outbox, ServedCatalog as _};
 use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::method::{Feature, Notification};
 use crate::news::{ResourceNews, WatchShare};
@@ -26,7 +26,7 @@ const PROMPTS_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications
 const RESOURCES_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#;
 
 /// One open `subscriptions/listen`.
-pub(super) struct Subscription {
+pub(super) struct OpenListen {
     pub(super) outbox: Arc<dyn Outbox>,
     wants: Wants,
     watched: WatchedUris,
@@ -42,7 +42,7 @@ struct Wants {
 }
 
 /// The notifications that a listener asks for, and the resources that it watches.
-struct Wanted {
+struct ListenWishes {
     wants: Wants,
     uris: Vec<String>,
     tasks: Vec<String>,
@@ -53,7 +53,7 @@ const FLAGS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesLi
 
 /// Reads `params.notifications`. Ill-typed members are refused, also those of notifications that
 /// this server never sends.
-fn wanted(params: &Params<'_>) -> Result<Wanted, RpcError> {
+fn wanted(params: &Params<'_>) -> Result<ListenWishes, RpcError> {
     let wrong = |member: &str, must: &str| RpcError::params(format!("params.notifications{member} must be {must}"));
     let text = params.get("notifications").filter(|text| scan::is_object(text));
     let filter: Map<String, Value> =
@@ -77,7 +77,7 @@ fn wanted(params: &Params<'_>) -> Result<Wanted, RpcError> {
         prompts: flag("promptsListChanged"),
         resources: flag("resourcesListChanged"),
     };
-    Ok(Wanted { wants, uris: strings("resourceSubscriptions")?, tasks: strings("taskIds")? })
+    Ok(ListenWishes { wants, uris: strings("resourceSubscriptions")?, tasks: strings("taskIds")? })
 }
 
 pub(super) fn tag(params: &mut Object<'_>, id: &RequestId) {
@@ -86,11 +86,11 @@ pub(super) fn tag(params: &mut Object<'_>, id: &RequestId) {
     meta.close();
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Opens a subscription and acknowledges it.
-    pub(super) fn listen(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn listen(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let id = exchange.id();
-        let Wanted { mut wants, mut uris, tasks: task_ids } = wanted(&exchange.request.params)?;
+        let ListenWishes { mut wants, mut uris, tasks: task_ids } = wanted(&exchange.request.params)?;
         let tasks = self.wanted_tasks(exchange, &task_ids)?;
         // A server without prompts or resources does not promise to tell of them.
         wants.prompts = wants.prompts && self.offers(Feature::Prompts, &exchange.catalog);
@@ -125,7 +125,7 @@ impl<H: Host> Shared<H> {
         });
         self.listen_for_changes();
         let mut state = self.state();
-        let open = state.open.values().filter(|open| matches!(open, OpenRequest::Subscription(_))).count();
+        let open = state.open.values().filter(|open| matches!(open, UnansweredRequest::Subscription(_))).count();
         let most = self.server.options.listens_max;
         if open >= most {
             // Nothing is wrong with the request: the server has no room for it.
@@ -136,8 +136,8 @@ impl<H: Host> Shared<H> {
         // Subscribed and acknowledged under one lock: no change is lost, and none comes before the
         // acknowledgement.
         let ids: Vec<String> = tasks.ids().map(str::to_owned).collect();
-        let subscription = Subscription { outbox: Arc::clone(&outbox), wants, watched, tasks };
-        state.open.insert(id.clone(), OpenRequest::Subscription(subscription));
+        let subscription = OpenListen { outbox: Arc::clone(&outbox), wants, watched, tasks };
+        state.open.insert(id.clone(), UnansweredRequest::Subscription(subscription));
         outbox.queue(frame);
         drop(state);
         if !ids.is_empty() {
@@ -147,7 +147,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// The tasks that a listener watches.
-    fn wanted_tasks(&self, exchange: &Exchange<'_, H>, ids: &[String]) -> Result<TaskWatch, RpcError> {
+    fn wanted_tasks(&self, exchange: &RequestExchange<'_, H>, ids: &[String]) -> Result<TaskWatch, RpcError> {
         let mut tasks = TaskWatch::default();
         if ids.is_empty() || !self.offers(Feature::Tasks, &exchange.catalog) {
             return Ok(tasks);
@@ -164,14 +164,14 @@ impl<H: Host> Shared<H> {
     }
 
     /// Watches a resource for a legacy session. There need not be one yet.
-    pub(super) fn subscribe(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn subscribe(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         self.watch(&uri)?;
         self.acknowledge_watch(exchange, &uri, true)
     }
 
     /// Watches a resource no more.
-    pub(super) fn unsubscribe(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn unsubscribe(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         self.watch_no_more(&uri);
         self.acknowledge_watch(exchange, &uri, false)
@@ -181,7 +181,7 @@ impl<H: Host> Shared<H> {
     /// changes.
     fn acknowledge_watch(
         self: &Arc<Self>,
-        exchange: &Exchange<'_, H>,
+        exchange: &RequestExchange<'_, H>,
         uri: &str,
         watches: bool,
     ) -> Result<(), RpcError> {
@@ -226,7 +226,7 @@ impl<H: Host> Shared<H> {
         let mut state = self.state();
         state.watched.note(has_changed);
         for open in state.open.values_mut() {
-            if let OpenRequest::Subscription(subscription) = open {
+            if let UnansweredRequest::Subscription(subscription) = open {
                 subscription.watched.note(has_changed);
             }
         }
@@ -253,7 +253,7 @@ impl<H: Host> Shared<H> {
                 }
             }
             for (id, open) in &mut state.open {
-                let OpenRequest::Subscription(Subscription { outbox, watched, .. }) = open else { continue };
+                let UnansweredRequest::Subscription(OpenListen { outbox, watched, .. }) = open else { continue };
                 if !watched.has_news() {
                     continue;
                 }
@@ -294,7 +294,7 @@ impl<H: Host> Shared<H> {
                 told.push(Arc::clone(&self.outbox));
             }
             for (id, open) in &state.open {
-                let OpenRequest::Subscription(Subscription { outbox, wants, .. }) = open else { continue };
+                let UnansweredRequest::Subscription(OpenListen { outbox, wants, .. }) = open else { continue };
                 if !wants.resources {
                     continue;
                 }
@@ -329,7 +329,7 @@ impl<H: Host> Shared<H> {
             let tools = shows(&changes.tools);
             let prompts = shows(&changes.prompts);
             for (id, open) in &state.open {
-                let OpenRequest::Subscription(Subscription { outbox, wants, .. }) = open else { continue };
+                let UnansweredRequest::Subscription(OpenListen { outbox, wants, .. }) = open else { continue };
                 for (notification, wanted) in [
                     (Notification::ToolsChanged, tools && wants.tools),
                     (Notification::PromptsChanged, prompts && wants.prompts),
@@ -356,10 +356,10 @@ impl<H: Host> Shared<H> {
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();
-            state.open.extract_if(.., |_, open| matches!(open, OpenRequest::Subscription(_))).collect()
+            state.open.extract_if(.., |_, open| matches!(open, UnansweredRequest::Subscription(_))).collect()
         };
         for (id, open) in ended {
-            let OpenRequest::Subscription(subscription) = open else { continue };
+            let UnansweredRequest::Subscription(subscription) = open else { continue };
             subscription.outbox.answer(result_frame(&id, |out| {
                 let mut result = Object::open(out);
                 result.text("resultType", "complete");

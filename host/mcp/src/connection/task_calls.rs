@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::Shared;
-use super::calls::{Becomes, CallPermit, StartedCall, caught, perform};
+use super::ConnectionParts;
+use super::calls::{AnswerDuty, Becomes, BegunCall, caught, perform};
 use crate::frame::{ErrorCode, Object, RpcError, result_frame};
-use crate::host::{CallContext, Catalog as _, Host};
+use crate::host::{CallContext, Host, ServedCatalog as _};
 use crate::meta::{Peer, SERVER_INFO};
 use crate::revision::{Revision, push_result};
 use crate::task::{
-    Begun, Changed, Creation, NewTask, StoredTask, TaskBody, TaskChange, TaskHandle, TaskOptions, TaskParam, TaskStart,
-    TaskStatus, TaskStore, new_id, push_created, push_legacy,
+    BegunTask, Changed, Creation, NewTask, StoredTask, TaskBody, TaskChange, TaskHandle, TaskOptions, TaskParam,
+    TaskStart, TaskStatus, TaskStore, new_id, push_created, push_legacy,
 };
-use crate::tool::Tool;
+use crate::tool::McpTool;
 
 /// Pause between two sentences on a task: nobody polls more often.
 const SAYS_EVERY: Duration = Duration::from_millis(250);
@@ -34,7 +34,7 @@ pub(super) struct PlannedTask {
 }
 
 /// The outcome of a call: its result as JSON, and true if that says that the tool failed.
-type Outcome = Result<(Vec<u8>, bool), RpcError>;
+type TaskOutcome = Result<(Vec<u8>, bool), RpcError>;
 
 impl PlannedTask {
     /// Prepares a call for it.
@@ -57,11 +57,11 @@ struct RunningTask<'h> {
     revision: Revision,
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Decides if a call is a task, or may become one.
     pub(super) fn task_of(
         &self,
-        tool: &Tool,
+        tool: &McpTool,
         becomes: &Becomes,
         (wish, has_tasks): (Option<TaskParam>, bool),
         peer: &Peer,
@@ -81,7 +81,7 @@ impl<H: Host> Shared<H> {
     }
 }
 
-impl<H: Host> StartedCall<H> {
+impl<H: Host> BegunCall<H> {
     /// Runs the call as a task, or until it becomes one.
     pub(super) async fn run_as(self, PlannedTask { start, handle }: PlannedTask) {
         let Self { permit, catalog, tool, call, .. } = self;
@@ -142,7 +142,7 @@ impl<H: Host> StartedCall<H> {
         let id = created.id.clone();
         let task = RunningTask { id, store, options, handle, ends, revision };
         let legacy = !revision.is_modern();
-        let begun = Begun { id: task.id.clone(), store: Arc::clone(store), legacy };
+        let begun = BegunTask { id: task.id.clone(), store: Arc::clone(store), legacy };
         if !asking.begin_task(|| task.handle.begin(begun)) {
             task.forget().await;
             return answer(permit, work.await);
@@ -175,7 +175,7 @@ impl<H: Host> StartedCall<H> {
     }
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// Begins calls that waited for this one.
     fn go_on(self: &Arc<Self>) {
         self.begin_queued();
@@ -184,7 +184,7 @@ impl<H: Host> Shared<H> {
 }
 
 /// Answers a call that became no task.
-fn answer<H: Host>(permit: CallPermit<H>, outcome: Outcome) {
+fn answer<H: Host>(permit: AnswerDuty<H>, outcome: TaskOutcome) {
     let shared = Arc::clone(&permit.shared);
     match outcome {
         Ok((result, _)) => {
@@ -223,9 +223,9 @@ impl RunningTask<'_> {
     /// says.
     async fn run(
         &self,
-        work: impl Future<Output = Outcome>,
+        work: impl Future<Output = TaskOutcome>,
         cancellation: &crate::cancellation::Cancellation,
-    ) -> Outcome {
+    ) -> TaskOutcome {
         let mut work = pin!(work);
         let mut says_next = Instant::now();
         // It may have been cancelled before anybody here could hear of it.
@@ -261,7 +261,7 @@ impl RunningTask<'_> {
     }
 
     /// Keeps the outcome for its client: at once, or when the state is back within the task's time.
-    async fn keep(&self, outcome: Outcome) {
+    async fn keep(&self, outcome: TaskOutcome) {
         let (status, body, message) = self.ended(outcome);
         let change = |status, body: &str, message: &str| {
             let body = body.to_owned();
@@ -283,7 +283,7 @@ impl RunningTask<'_> {
         }
     }
 
-    fn ended(&self, outcome: Outcome) -> (TaskStatus, String, String) {
+    fn ended(&self, outcome: TaskOutcome) -> (TaskStatus, String, String) {
         let failed = |error: &RpcError| (TaskStatus::Failed, TaskBody::of_error(error), error.message.to_string());
         match outcome {
             Ok((result, _)) if result.len() > self.options.result_bytes_max => {

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::subscriptions::Subscription;
-use super::{OpenRequest, Shared};
+use super::subscriptions::OpenListen;
+use super::{ConnectionParts, UnansweredRequest};
 use crate::frame::{RequestId, notification_frame};
 use crate::host::{Host, Outbox};
 use crate::method::Notification;
@@ -33,11 +33,12 @@ impl TaskWatch {
     }
 }
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// True if the client watches this task.
     pub(super) fn watches(&self, id: &str) -> bool {
         let state = self.state();
-        let listens = |open: &OpenRequest| matches!(open, OpenRequest::Subscription(it) if it.tasks.has(id));
+        let listens =
+            |open: &UnansweredRequest| matches!(open, UnansweredRequest::Subscription(it) if it.tasks.has(id));
         state.tasks.has(id) || state.open.values().any(listens)
     }
 
@@ -58,7 +59,7 @@ impl<H: Host> Shared<H> {
                 }
             }
             for (id, open) in &state.open {
-                let OpenRequest::Subscription(subscription) = open else { continue };
+                let UnansweredRequest::Subscription(subscription) = open else { continue };
                 if subscription.tasks.has(&task.id) && subscription.tell_task(id, task, options) {
                     told.push(Arc::clone(&subscription.outbox));
                 }
@@ -79,7 +80,7 @@ impl<H: Host> Shared<H> {
             for task in tasks {
                 let Ok(Some(task)) = store.find(shared.caller.name(), &task).await else { continue };
                 let state = shared.state();
-                let Some(OpenRequest::Subscription(subscription)) = state.open.get(&id) else { return };
+                let Some(UnansweredRequest::Subscription(subscription)) = state.open.get(&id) else { return };
                 if subscription.tell_task(&id, &task, options) {
                     let outbox = Arc::clone(&subscription.outbox);
                     drop(state);
@@ -90,7 +91,7 @@ impl<H: Host> Shared<H> {
     }
 }
 
-impl Subscription {
+impl OpenListen {
     /// Queues the news of a task. False if the client does not read.
     fn tell_task(&self, id: &RequestId, task: &StoredTask, options: &TaskOptions) -> bool {
         if self.outbox.congested() {

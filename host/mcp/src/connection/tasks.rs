@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use serde_json::{Map, Value};
 
-use super::calls::{CallPermit, OpenCall, caught};
-use super::dispatch::Exchange;
-use super::{OpenRequest, Shared};
+use super::calls::{AnswerDuty, UnansweredCall, caught};
+use super::dispatch::RequestExchange;
+use super::{ConnectionParts, UnansweredRequest};
 use crate::asking::{ReplyText, RoundInput};
 use crate::cancellation::Cancellation;
 use crate::events::CallEvents;
@@ -39,7 +39,7 @@ fn away<E>(_: E) -> RpcError {
 /// A question that a client was sent, and its answer to come.
 type SentQuestion = (String, Pin<Box<dyn Future<Output = ReplyText> + Send>>);
 
-impl<H: Host> Shared<H> {
+impl<H: Host> ConnectionParts<H> {
     /// True if this caller's tasks can be listed. Those of callers that nobody tells apart cannot
     /// (2025-11-25, "Task Isolation and Access Control").
     pub(super) fn lists_tasks(&self) -> bool {
@@ -49,7 +49,7 @@ impl<H: Host> Shared<H> {
     /// The place of tasks, for a request about one, and the task's name.
     fn task_asked<'s>(
         &'s self,
-        exchange: &Exchange<'_, H>,
+        exchange: &RequestExchange<'_, H>,
     ) -> Result<(&'s Arc<dyn TaskStore>, TaskOptions, String), RpcError> {
         if exchange.peer.revision.is_modern() && !exchange.peer.capabilities.tasks() {
             return Err(undeclared("This client"));
@@ -60,7 +60,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Answers with the task as it is now.
-    pub(super) fn get_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn get_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
         let shared = Arc::clone(self);
         let store = Arc::clone(store);
@@ -77,7 +77,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Takes answers to the questions of a task.
-    pub(super) fn update_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn update_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, _, task) = self.task_asked(exchange)?;
         let params = &exchange.request.params;
         if params.get("inputResponses").is_none() {
@@ -99,7 +99,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Cancels a task.
-    pub(super) fn cancel_task(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn cancel_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
         let shared = Arc::clone(self);
         let store = Arc::clone(store);
@@ -121,7 +121,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Lists one page of the caller's tasks.
-    pub(super) fn list_tasks(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn list_tasks(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         if !self.lists_tasks() {
             return Err(RpcError::method("tasks/list"));
         }
@@ -160,7 +160,7 @@ impl<H: Host> Shared<H> {
 
     /// Waits for the end of a task, and answers with its result. Meanwhile the client is asked what
     /// the task asks (2025-11-25, "Input Required Status").
-    pub(super) fn task_result(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+    pub(super) fn task_result(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, _, task) = self.task_asked(exchange)?;
         let cancellation = Cancellation::new();
         let outbox = Arc::clone(exchange.reply.outbox());
@@ -175,16 +175,16 @@ impl<H: Host> Shared<H> {
             }
             state.waiting += 1;
             state.sequence += 1;
-            let open = OpenCall {
+            let open = UnansweredCall {
                 sequence: state.sequence,
                 cancellation: cancellation.clone(),
                 events: CallEvents::nowhere(),
                 reply: reply.clone(),
             };
-            state.open.insert(id.clone(), OpenRequest::Call(open));
+            state.open.insert(id.clone(), UnansweredRequest::Call(open));
             state.sequence
         };
-        let permit = CallPermit::waiting(self, id, sequence, reply);
+        let permit = AnswerDuty::waiting(self, id, sequence, reply);
         let shared = Arc::clone(self);
         let store = Arc::clone(store);
         self.executor.run(Box::pin(async move {

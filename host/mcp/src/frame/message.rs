@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scan::{self, Excess, Fault, Level, Member, Scanned, Shape};
+use super::scan::{self, FrameExcess, FrameMember, FrameShape, JsonFault, ObjectLevel, Scanned};
 use super::{ErrorCode, RequestId, RpcError};
 use crate::method::{Notification, RequestedMethod};
 
@@ -11,28 +11,29 @@ pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
 
 /// A frame, read.
 #[derive(Debug)]
-pub(crate) enum Incoming<'a> {
+pub(crate) enum FrameContent<'a> {
     /// One message.
-    One(Entry<'a>),
+    One(BatchEntry<'a>),
     /// An array of messages.
-    Batch(Vec<Entry<'a>>),
+    Batch(Vec<BatchEntry<'a>>),
     /// Nothing but space.
     Blank,
 }
 
-impl Incoming<'_> {
+impl FrameContent<'_> {
     /// The id of the request, if this is one alone.
     pub(crate) fn request_id(&self) -> Option<&RequestId> {
         match self {
-            Self::One(Ok(Message::Request(request))) => Some(&request.id),
+            Self::One(Ok(McpMessage::Request(request))) => Some(&request.id),
             _ => None,
         }
     }
 
     /// True if it holds a request, or something else that is answered.
     pub(crate) fn asks(&self) -> bool {
-        let is_request =
-            |entry: &Entry<'_>| !matches!(entry, Ok(Message::Notification { .. } | Message::Response { .. }));
+        let is_request = |entry: &BatchEntry<'_>| {
+            !matches!(entry, Ok(McpMessage::Notification { .. } | McpMessage::Response { .. }))
+        };
         match self {
             Self::Blank => false,
             Self::One(entry) => is_request(entry),
@@ -42,7 +43,7 @@ impl Incoming<'_> {
 }
 
 /// One message, or the error that answers it.
-pub(crate) type Entry<'a> = Result<Message<'a>, RefusedFrame>;
+pub(crate) type BatchEntry<'a> = Result<McpMessage<'a>, RefusedFrame>;
 
 /// A frame that is answered with an error, whatever it asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,8 +64,8 @@ const NULL: &str = "null";
 
 /// One well-formed message.
 #[derive(Debug)]
-pub(crate) enum Message<'a> {
-    Request(Request<'a>),
+pub(crate) enum McpMessage<'a> {
+    Request(McpRequest<'a>),
     Notification {
         /// `None` for a notification that means nothing here.
         kind: Option<Notification>,
@@ -81,7 +82,7 @@ pub(crate) enum Message<'a> {
 
 /// A request, with its method parsed.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub(crate) struct McpRequest<'a> {
     pub(crate) id: RequestId,
     pub(crate) method: RequestedMethod<'a>,
     pub(crate) params: Params<'a>,
@@ -90,7 +91,7 @@ pub(crate) struct Request<'a> {
 /// The params of a request or a notification.
 #[derive(Debug)]
 pub(crate) struct Params<'a> {
-    members: Vec<Member<'a>>,
+    members: Vec<FrameMember<'a>>,
     /// The problem of the params as a whole. Requests are answered with it; notifications are
     /// ignored.
     pub(crate) fault: Option<RpcError>,
@@ -99,7 +100,7 @@ pub(crate) struct Params<'a> {
 impl Params<'_> {
     /// The text of a member. One that is `null` counts as absent.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.find(Level::Params, key)
+        self.find(ObjectLevel::Params, key)
     }
 
     /// The text of the cursor of a page; `None` for the first page, also if it is empty.
@@ -114,16 +115,16 @@ impl Params<'_> {
 
     /// The text of a member of `_meta`. One that is `null` counts as absent.
     pub(crate) fn meta(&self, key: &str) -> Option<&str> {
-        self.find(Level::Meta, key)
+        self.find(ObjectLevel::Meta, key)
     }
 
     /// All members of `_meta`.
     pub(crate) fn metas(&self) -> impl Iterator<Item = (&str, &str)> {
-        let metas = self.members.iter().filter(|member| member.level == Level::Meta);
+        let metas = self.members.iter().filter(|member| member.level == ObjectLevel::Meta);
         metas.map(|member| (member.key.as_ref(), member.value))
     }
 
-    fn find(&self, level: Level, key: &str) -> Option<&str> {
+    fn find(&self, level: ObjectLevel, key: &str) -> Option<&str> {
         let found = self.members.iter().find(|member| member.level == level && member.key == key);
         found.map(|member| member.value).filter(|value| *value != NULL)
     }
@@ -133,20 +134,20 @@ impl Params<'_> {
 ///
 /// # Errors
 /// The frame as a whole is refused: it is not JSON, or neither an object nor a usable batch.
-pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, RefusedFrame> {
+pub(crate) fn decode(frame: &[u8]) -> Result<FrameContent<'_>, RefusedFrame> {
     let frame = frame.strip_prefix(BYTE_ORDER_MARK).unwrap_or(frame);
     if frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
-        return Ok(Incoming::Blank);
+        return Ok(FrameContent::Blank);
     }
     let scanned = scan::scan(frame).map_err(unreadable)?;
     match scanned.shape {
-        Shape::Object => Ok(Incoming::One(message(scanned))),
-        Shape::Array(entries) => batch(&entries),
-        Shape::Scalar => Err(nameless(RpcError::request("A message is one JSON object"))),
+        FrameShape::Object => Ok(FrameContent::One(message(scanned))),
+        FrameShape::Array(entries) => batch(&entries),
+        FrameShape::Scalar => Err(nameless(RpcError::request("A message is one JSON object"))),
     }
 }
 
-fn batch<'a>(entries: &[&'a str]) -> Result<Incoming<'a>, RefusedFrame> {
+fn batch<'a>(entries: &[&'a str]) -> Result<FrameContent<'a>, RefusedFrame> {
     if entries.is_empty() {
         return Err(nameless(RpcError::request("An empty batch asks for nothing")));
     }
@@ -154,23 +155,23 @@ fn batch<'a>(entries: &[&'a str]) -> Result<Incoming<'a>, RefusedFrame> {
         let text = format!("A batch holds at most {BATCH_ENTRIES_MAX} messages");
         return Err(nameless(RpcError::request(text)));
     }
-    Ok(Incoming::Batch(entries.iter().map(|text| entry(text)).collect()))
+    Ok(FrameContent::Batch(entries.iter().map(|text| entry(text)).collect()))
 }
 
-fn entry(text: &str) -> Entry<'_> {
+fn entry(text: &str) -> BatchEntry<'_> {
     let scanned = scan::scan_text(text).map_err(unreadable)?;
     match scanned.shape {
-        Shape::Object => message(scanned),
-        Shape::Array(_) | Shape::Scalar => Err(nameless(RpcError::request("A message is one JSON object"))),
+        FrameShape::Object => message(scanned),
+        FrameShape::Array(_) | FrameShape::Scalar => Err(nameless(RpcError::request("A message is one JSON object"))),
     }
 }
 
-fn unreadable(fault: Fault) -> RefusedFrame {
+fn unreadable(fault: JsonFault) -> RefusedFrame {
     nameless(RpcError::new(ErrorCode::Parse, format!("Parse error: {fault}")))
 }
 
 /// The error for a request that is JSON and cannot be taken.
-fn untaken(excess: Excess) -> RpcError {
+fn untaken(excess: FrameExcess) -> RpcError {
     RpcError::params(format!("The request cannot be taken: {excess}"))
 }
 
@@ -178,9 +179,9 @@ fn nameless(error: RpcError) -> RefusedFrame {
     RefusedFrame { id: None, error }
 }
 
-fn message(scanned: Scanned<'_>) -> Entry<'_> {
+fn message(scanned: Scanned<'_>) -> BatchEntry<'_> {
     let written = |key: &str| {
-        let found = scanned.members.iter().find(|member| member.level == Level::Envelope && member.key == key);
+        let found = scanned.members.iter().find(|member| member.level == ObjectLevel::Envelope && member.key == key);
         found.map(|member| member.value)
     };
     let given = |key: &str| written(key).filter(|value| *value != NULL);
@@ -189,11 +190,11 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     let refuse_request = |id: Option<RequestId>, text: String| refuse(id, RpcError::request(text));
     // Only one repeated key is noted, and the id may be another one: answering under either would
     // be a guess.
-    let ids = scanned.members.iter().filter(|member| member.level == Level::Envelope && member.key == "id");
+    let ids = scanned.members.iter().filter(|member| member.level == ObjectLevel::Envelope && member.key == "id");
     if ids.count() > 1 {
         return refuse_request(None, "Duplicate key: id".to_owned());
     }
-    if let Some(excess) = scanned.excess.filter(|excess| *excess == Excess::Members) {
+    if let Some(excess) = scanned.excess.filter(|excess| *excess == FrameExcess::Members) {
         return refuse(id, untaken(excess));
     }
     if let Some(twice) = scanned.duplicate.as_ref().filter(|twice| !twice.in_params) {
@@ -205,7 +206,7 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     let reply = given("result").map(Ok).or_else(|| given("error").map(Err));
     let Some(method_text) = given("method") else {
         if let Some(reply) = reply.or_else(|| written("result").map(Ok)) {
-            return Ok(Message::Response { id, reply });
+            return Ok(McpMessage::Response { id, reply });
         }
         return refuse_request(id, "The member method is missing".to_owned());
     };
@@ -224,8 +225,8 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     let fault = params_fault(&scanned, given("params"));
     let params = Params { members: scanned.members, fault };
     Ok(match id {
-        Some(id) => Message::Request(Request { id, method: RequestedMethod::parse(method), params }),
-        None => Message::Notification { kind: Notification::parse(&method), params },
+        Some(id) => McpMessage::Request(McpRequest { id, method: RequestedMethod::parse(method), params }),
+        None => McpMessage::Notification { kind: Notification::parse(&method), params },
     })
 }
 
@@ -239,7 +240,7 @@ fn params_fault(scanned: &Scanned<'_>, params: Option<&str>) -> Option<RpcError>
     if params.is_some_and(|params| !scan::is_object(params)) {
         return Some(RpcError::params("The params must be an object"));
     }
-    let meta = scanned.members.iter().find(|member| member.level == Level::Params && member.key == "_meta");
+    let meta = scanned.members.iter().find(|member| member.level == ObjectLevel::Params && member.key == "_meta");
     if meta.is_some_and(|meta| meta.value != NULL && !scan::is_object(meta.value)) {
         return Some(RpcError::params("The member _meta must be an object"));
     }

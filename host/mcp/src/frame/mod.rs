@@ -16,7 +16,9 @@ pub(crate) use error::echo;
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;
 pub(crate) use id::integer;
-pub(crate) use message::{BYTE_ORDER_MARK, Entry, Incoming, Message, Params, RefusedFrame, Request, decode};
+pub(crate) use message::{
+    BYTE_ORDER_MARK, BatchEntry, FrameContent, McpMessage, McpRequest, Params, RefusedFrame, decode,
+};
 pub use overlong::OverlongFrame;
 pub(crate) use write::{
     ErrorId, Object, batch, error_frame, notification_frame, push_error, push_json, push_number, push_string,

@@ -16,7 +16,7 @@ pub struct OverlongFrame {
     /// The current key or value of the outermost object, as far as an id can be that long.
     token: Vec<u8>,
     /// The member that `token` is the value of; `None` while it is a key.
-    member: Option<Member>,
+    member: Option<OverlongMember>,
     ids: usize,
     id: Option<RequestId>,
     has_method: bool,
@@ -28,7 +28,7 @@ pub struct OverlongFrame {
 
 /// A member of the outermost object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
+enum OverlongMember {
     Id,
     Other,
 }
@@ -118,7 +118,7 @@ impl OverlongFrame {
     /// Keeps bytes of a key, or of an id.
     fn keep(&mut self, bytes: &[u8]) {
         let room = (ID_BYTES_MAX + 1).saturating_sub(self.token.len());
-        if self.depth == 1 && self.member != Some(Member::Other) {
+        if self.depth == 1 && self.member != Some(OverlongMember::Other) {
             self.token.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         }
     }
@@ -130,8 +130,8 @@ impl OverlongFrame {
         }
         let key = std::str::from_utf8(&self.token).ok().and_then(super::scan::string);
         self.member = Some(match key.as_deref() {
-            Some("id") => Member::Id,
-            _ => Member::Other,
+            Some("id") => OverlongMember::Id,
+            _ => OverlongMember::Other,
         });
         self.has_method |= key.as_deref() == Some("method");
         self.has_reply |= matches!(key.as_deref(), Some("result" | "error"));
@@ -139,7 +139,7 @@ impl OverlongFrame {
     }
 
     fn end_member(&mut self) {
-        if self.member.take() == Some(Member::Id) {
+        if self.member.take() == Some(OverlongMember::Id) {
             self.ids += 1;
             let value = std::str::from_utf8(&self.token).ok().filter(|value| value.len() <= ID_BYTES_MAX);
             self.id = value.and_then(RequestId::parse);

@@ -21,7 +21,7 @@ const TYPICAL_KEYS: usize = 16;
 
 /// The object that a member belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum ObjectLevel {
     /// The JSON-RPC object itself.
     Envelope,
     /// Its `params`.
@@ -32,8 +32,8 @@ pub(crate) enum Level {
 
 /// One member of an object that the protocol reads.
 #[derive(Clone, Debug)]
-pub(crate) struct Member<'a> {
-    pub(crate) level: Level,
+pub(crate) struct FrameMember<'a> {
+    pub(crate) level: ObjectLevel,
     pub(crate) key: Cow<'a, str>,
     /// The value's text, without surrounding space.
     pub(crate) value: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct Duplicate {
 
 /// The outermost value of a frame.
 #[derive(Debug)]
-pub(crate) enum Shape<'a> {
+pub(crate) enum FrameShape<'a> {
     Object,
     /// The texts of the elements.
     Array(Vec<&'a str>),
@@ -59,16 +59,16 @@ pub(crate) enum Shape<'a> {
 /// A frame that is JSON.
 #[derive(Debug)]
 pub(crate) struct Scanned<'a> {
-    pub(crate) shape: Shape<'a>,
-    pub(crate) members: Vec<Member<'a>>,
+    pub(crate) shape: FrameShape<'a>,
+    pub(crate) members: Vec<FrameMember<'a>>,
     pub(crate) duplicate: Option<Duplicate>,
     /// The first excess. The frame cannot be taken, but the client waits for an answer to its id.
-    pub(crate) excess: Option<Excess>,
+    pub(crate) excess: Option<FrameExcess>,
 }
 
 /// The reason why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum JsonFault {
     #[error("not valid UTF-8")]
     Encoding,
     #[error("not valid JSON at byte {0}")]
@@ -77,7 +77,7 @@ pub(crate) enum Fault {
 
 /// Something that the grammar of JSON allows and this host does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Excess {
+pub(crate) enum FrameExcess {
     #[error("nested deeper than {levels_max} levels at byte {at}")]
     Depth { levels_max: usize, at: usize },
     #[error("a number at byte {0} is too large for a 64-bit float")]
@@ -92,51 +92,51 @@ pub(crate) enum Excess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] JsonFault),
     #[error(transparent)]
-    Excess(#[from] Excess),
+    Excess(#[from] FrameExcess),
 }
 
 /// Scans a whole frame.
-pub(crate) fn scan(frame: &[u8]) -> Result<Scanned<'_>, Fault> {
-    let text = std::str::from_utf8(frame).map_err(|_| Fault::Encoding)?;
+pub(crate) fn scan(frame: &[u8]) -> Result<Scanned<'_>, JsonFault> {
+    let text = std::str::from_utf8(frame).map_err(|_| JsonFault::Encoding)?;
     scan_text(text)
 }
 
 /// Scans a frame that is known to be UTF-8, such as an entry of a batch.
-pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, Fault> {
-    let mut scanner = Scanner::new(text, DEPTH_MAX);
+pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, JsonFault> {
+    let mut scanner = FrameScanner::new(text, DEPTH_MAX);
     scanner.space();
     let shape = match scanner.peek() {
-        Some(b'[') => Shape::Array(scanner.batch()?),
+        Some(b'[') => FrameShape::Array(scanner.batch()?),
         Some(b'{') => {
-            scanner.value(Inside::Envelope)?;
-            Shape::Object
+            scanner.value(MemberRole::Envelope)?;
+            FrameShape::Object
         }
         _ => {
-            scanner.value(Inside::Elsewhere)?;
-            Shape::Scalar
+            scanner.value(MemberRole::Elsewhere)?;
+            FrameShape::Scalar
         }
     };
     scanner.end()?;
-    let Scanner { members, duplicate, excess, .. } = scanner;
+    let FrameScanner { members, duplicate, excess, .. } = scanner;
     Ok(Scanned { shape, members, duplicate, excess })
 }
 
 /// The findings of a strict scan of one JSON value, such as a tool's structured result.
-pub(crate) struct Value {
+pub(crate) struct ScannedValue {
     pub(crate) duplicate: Option<String>,
 }
 
 /// Checks one JSON value that may nest `depth_max` levels.
-pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Value, ValueError> {
-    let mut scanner = Scanner::new(text, depth_max);
+pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<ScannedValue, ValueError> {
+    let mut scanner = FrameScanner::new(text, depth_max);
     scanner.space();
-    scanner.value(Inside::Elsewhere)?;
+    scanner.value(MemberRole::Elsewhere)?;
     scanner.end()?;
     match scanner.excess {
         Some(excess) => Err(excess.into()),
-        None => Ok(Value { duplicate: scanner.duplicate.map(|found| found.key) }),
+        None => Ok(ScannedValue { duplicate: scanner.duplicate.map(|found| found.key) }),
     }
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn is_object(value: &str) -> bool {
 
 /// The role of an object's members.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum MemberRole {
     Envelope,
     Params,
     Meta,
@@ -161,12 +161,12 @@ enum Inside {
     Elsewhere,
 }
 
-impl Inside {
-    fn level(self) -> Option<Level> {
+impl MemberRole {
+    fn level(self) -> Option<ObjectLevel> {
         match self {
-            Self::Envelope => Some(Level::Envelope),
-            Self::Params => Some(Level::Params),
-            Self::Meta => Some(Level::Meta),
+            Self::Envelope => Some(ObjectLevel::Envelope),
+            Self::Params => Some(ObjectLevel::Params),
+            Self::Meta => Some(ObjectLevel::Meta),
             Self::BelowParams | Self::Elsewhere => None,
         }
     }
@@ -189,20 +189,20 @@ impl Inside {
     }
 }
 
-struct Scanner<'a> {
+struct FrameScanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
     depth: usize,
     depth_max: usize,
-    members: Vec<Member<'a>>,
+    members: Vec<FrameMember<'a>>,
     /// The keys of all objects that are open at this point, innermost last.
     keys: Vec<Cow<'a, str>>,
     duplicate: Option<Duplicate>,
-    excess: Option<Excess>,
+    excess: Option<FrameExcess>,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> FrameScanner<'a> {
     fn new(text: &'a str, depth_max: usize) -> Self {
         Self {
             text,
@@ -217,7 +217,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn note(&mut self, excess: Excess) {
+    fn note(&mut self, excess: FrameExcess) {
         self.excess.get_or_insert(excess);
     }
 
@@ -231,11 +231,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn syntax<T>(&self) -> Result<T, Fault> {
-        Err(Fault::Syntax(self.at))
+    fn syntax<T>(&self) -> Result<T, JsonFault> {
+        Err(JsonFault::Syntax(self.at))
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+    fn expect(&mut self, byte: u8) -> Result<(), JsonFault> {
         if self.peek() == Some(byte) {
             self.at += 1;
             return Ok(());
@@ -243,7 +243,7 @@ impl<'a> Scanner<'a> {
         self.syntax()
     }
 
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self) -> Result<(), JsonFault> {
         self.space();
         if self.at == self.bytes.len() { Ok(()) } else { self.syntax() }
     }
@@ -252,7 +252,7 @@ impl<'a> Scanner<'a> {
         self.text.get(from..to).unwrap_or_default()
     }
 
-    fn value(&mut self, inside: Inside) -> Result<(), Fault> {
+    fn value(&mut self, inside: MemberRole) -> Result<(), JsonFault> {
         match self.peek() {
             Some(b'{' | b'[') if self.depth >= self.depth_max => self.skip(),
             Some(b'{') => self.object(inside),
@@ -273,8 +273,8 @@ impl<'a> Scanner<'a> {
 
     /// Passes over an object or array that is nested too deep, in constant memory. Brackets are
     /// counted and not matched: the frame is not taken in any case.
-    fn skip(&mut self) -> Result<(), Fault> {
-        self.note(Excess::Depth { levels_max: self.depth_max, at: self.at });
+    fn skip(&mut self) -> Result<(), JsonFault> {
+        self.note(FrameExcess::Depth { levels_max: self.depth_max, at: self.at });
         let mut open = 0_usize;
         loop {
             match self.peek() {
@@ -294,7 +294,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn object(&mut self, inside: Inside) -> Result<(), Fault> {
+    fn object(&mut self, inside: MemberRole) -> Result<(), JsonFault> {
         self.open();
         let first_key = self.keys.len();
         self.space();
@@ -320,7 +320,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn member(&mut self, inside: Inside) -> Result<(), Fault> {
+    fn member(&mut self, inside: MemberRole) -> Result<(), JsonFault> {
         let key = self.key()?;
         self.space();
         self.expect(b':')?;
@@ -328,7 +328,7 @@ impl<'a> Scanner<'a> {
         let from = self.at;
         self.value(inside.child(&key))?;
         if let Some(level) = inside.level() {
-            self.keep(Member { level, key: key.clone(), value: self.slice(from, self.at) });
+            self.keep(FrameMember { level, key: key.clone(), value: self.slice(from, self.at) });
         }
         self.keys.push(key);
         Ok(())
@@ -336,19 +336,19 @@ impl<'a> Scanner<'a> {
 
     /// Keeps a member. Past the bound, only ids still count: the refusal names one, if it is the
     /// only one.
-    fn keep(&mut self, member: Member<'a>) {
+    fn keep(&mut self, member: FrameMember<'a>) {
         const IDS_MAX: usize = 2;
         let full = self.members.len() >= MEMBERS_MAX;
         if full {
-            self.note(Excess::Members);
+            self.note(FrameExcess::Members);
         }
-        let is_id = member.level == Level::Envelope && member.key == "id";
+        let is_id = member.level == ObjectLevel::Envelope && member.key == "id";
         if !full || (is_id && self.members.len() < MEMBERS_MAX + IDS_MAX) {
             self.members.push(member);
         }
     }
 
-    fn note_duplicate(&mut self, first_key: usize, inside: Inside) {
+    fn note_duplicate(&mut self, first_key: usize, inside: MemberRole) {
         if self.duplicate.is_some() {
             return;
         }
@@ -358,17 +358,17 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn array(&mut self, inside: Inside) -> Result<(), Fault> {
+    fn array(&mut self, inside: MemberRole) -> Result<(), JsonFault> {
         self.elements(inside, |_, _, _| {})
     }
 
-    fn batch(&mut self) -> Result<Vec<&'a str>, Fault> {
+    fn batch(&mut self) -> Result<Vec<&'a str>, JsonFault> {
         let mut entries = Vec::new();
-        self.elements(Inside::Elsewhere, |scanner, from, to| entries.push(scanner.slice(from, to)))?;
+        self.elements(MemberRole::Elsewhere, |scanner, from, to| entries.push(scanner.slice(from, to)))?;
         Ok(entries)
     }
 
-    fn elements(&mut self, inside: Inside, mut each: impl FnMut(&Self, usize, usize)) -> Result<(), Fault> {
+    fn elements(&mut self, inside: MemberRole, mut each: impl FnMut(&Self, usize, usize)) -> Result<(), JsonFault> {
         self.open();
         self.space();
         if self.peek() != Some(b']') {
@@ -390,7 +390,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn word(&mut self, word: &str) -> Result<(), Fault> {
+    fn word(&mut self, word: &str) -> Result<(), JsonFault> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         if rest.starts_with(word.as_bytes()) {
             self.at += word.len();
@@ -399,7 +399,7 @@ impl<'a> Scanner<'a> {
         self.syntax()
     }
 
-    fn digits(&mut self) -> Result<(), Fault> {
+    fn digits(&mut self) -> Result<(), JsonFault> {
         let from = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -407,7 +407,7 @@ impl<'a> Scanner<'a> {
         if self.at == from { self.syntax() } else { Ok(()) }
     }
 
-    fn number(&mut self) -> Result<(), Fault> {
+    fn number(&mut self) -> Result<(), JsonFault> {
         /// Fewer digits than this, without an exponent, always fit a 64-bit float (its largest has
         /// 309).
         const DIGITS_SAFE: usize = 300;
@@ -435,14 +435,14 @@ impl<'a> Scanner<'a> {
         }
         let risky = exponent || self.at - from > DIGITS_SAFE;
         if risky && !self.slice(from, self.at).parse::<f64>().is_ok_and(f64::is_finite) {
-            self.note(Excess::Number(from));
+            self.note(FrameExcess::Number(from));
         }
         Ok(())
     }
 
     /// Reads a key and decodes it. One that no text can hold counts as it is written, with its
     /// quotes: the frame is not taken in any case.
-    fn key(&mut self) -> Result<Cow<'a, str>, Fault> {
+    fn key(&mut self) -> Result<Cow<'a, str>, JsonFault> {
         if self.peek() != Some(b'"') {
             return self.syntax();
         }
@@ -455,7 +455,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over a string. True if it has escapes.
-    fn string(&mut self) -> Result<bool, Fault> {
+    fn string(&mut self) -> Result<bool, JsonFault> {
         self.at += 1;
         let mut escaped = false;
         loop {
@@ -475,7 +475,7 @@ impl<'a> Scanner<'a> {
         Ok(escaped)
     }
 
-    fn escape(&mut self) -> Result<(), Fault> {
+    fn escape(&mut self) -> Result<(), JsonFault> {
         let start = self.at;
         self.at += 1;
         match self.peek() {
@@ -486,7 +486,7 @@ impl<'a> Scanner<'a> {
             Some(b'u') => {
                 match self.code_unit()? {
                     0xD800..=0xDBFF => self.low_surrogate(start)?,
-                    0xDC00..=0xDFFF => self.note(Excess::Surrogate(start)),
+                    0xDC00..=0xDFFF => self.note(FrameExcess::Surrogate(start)),
                     _ => {}
                 }
                 Ok(())
@@ -497,7 +497,7 @@ impl<'a> Scanner<'a> {
 
     /// Reads the second half of a pair whose first half begins at `start`. Anything else is left
     /// for what follows.
-    fn low_surrogate(&mut self, start: usize) -> Result<(), Fault> {
+    fn low_surrogate(&mut self, start: usize) -> Result<(), JsonFault> {
         let after = self.at;
         if self.peek() == Some(b'\\') && self.bytes.get(after + 1) == Some(&b'u') {
             self.at += 1;
@@ -506,12 +506,12 @@ impl<'a> Scanner<'a> {
             }
             self.at = after;
         }
-        self.note(Excess::Surrogate(start));
+        self.note(FrameExcess::Surrogate(start));
         Ok(())
     }
 
     /// Reads `uXXXX`, the `u` being the next byte.
-    fn code_unit(&mut self) -> Result<u32, Fault> {
+    fn code_unit(&mut self) -> Result<u32, JsonFault> {
         let digits = self.bytes.get(self.at + 1..self.at + 5).unwrap_or_default();
         let mut unit = 0;
         for digit in digits {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::RequestId;
-use super::scan::{self, Fault};
+use super::scan::{self, JsonFault};
 
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -45,7 +45,7 @@ proptest! {
         match taken {
             Ok(scanned) if scanned.excess.is_some() => {}
             Ok(_) => prop_assert!(parsed.is_ok(), "{:?}", String::from_utf8_lossy(&bytes)),
-            Err(Fault::Encoding | Fault::Syntax(_)) => prop_assert!(parsed.is_err(), "{:?}", String::from_utf8_lossy(&bytes)),
+            Err(JsonFault::Encoding | JsonFault::Syntax(_)) => prop_assert!(parsed.is_err(), "{:?}", String::from_utf8_lossy(&bytes)),
         }
     }
 
@@ -55,7 +55,7 @@ proptest! {
         let text = serde_json::json!({"params": params}).to_string();
         let scanned = scan::scan(text.as_bytes()).unwrap();
         for (key, value) in &params {
-            let found = scanned.members.iter().find(|member| member.level == scan::Level::Params && member.key == key.as_str());
+            let found = scanned.members.iter().find(|member| member.level == scan::ObjectLevel::Params && member.key == key.as_str());
             prop_assert_eq!(found.unwrap().value, value.to_string());
         }
     }

@@ -4,7 +4,7 @@
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
 
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 
 /// The two kinds of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,23 +45,23 @@ impl Accepted {
 /// Checks that the body of a request is uncompressed JSON.
 ///
 /// A web page can make a browser send other types across origins without a preflight.
-pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_content(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let mut kinds = headers.get_all(CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if kinds.next().is_some() || !kind.eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::MediaType);
+        return Err(HttpRefusal::MediaType);
     }
     let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(CONTENT_ENCODING).iter().all(plain) { Ok(()) } else { Err(Refusal::Encoding) }
+    if headers.get_all(CONTENT_ENCODING).iter().all(plain) { Ok(()) } else { Err(HttpRefusal::Encoding) }
 }
 
 /// Checks that a body over HTTP/1.1 without a length comes in chunks and nothing else (RFC 9112
 /// section 6.1). With any other list of codings, a proxy may see another end.
-pub(super) fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_framing(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
-    if codings.next().is_none_or(chunked) && codings.next().is_none() { Ok(()) } else { Err(Refusal::Framing) }
+    if codings.next().is_none_or(chunked) && codings.next().is_none() { Ok(()) } else { Err(HttpRefusal::Framing) }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::limits::HttpLimits;
 use super::quota::QuotaGuard;
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 use super::stream::EventStream;
 use super::unread::UnreadFrame;
 use super::watch::RequestWatch;
@@ -107,12 +107,12 @@ impl Body for ResponseBody {
 const BEGINNING_BYTES: usize = 64 * 1024;
 
 /// The refusal of a body that is too long, under its id if one is found in what has come of it.
-pub(super) fn too_long(bytes_max: usize, received: &[&[u8]]) -> Refusal {
+pub(super) fn too_long(bytes_max: usize, received: &[&[u8]]) -> HttpRefusal {
     let mut frame = OverlongFrame::default();
     received.iter().for_each(|piece| frame.read(piece));
     match frame.request_id() {
-        Some(id) => Refusal::Request(id.clone(), Box::new(Refusal::TooLong(bytes_max))),
-        None => Refusal::TooLong(bytes_max),
+        Some(id) => HttpRefusal::Request(id.clone(), Box::new(HttpRefusal::TooLong(bytes_max))),
+        None => HttpRefusal::TooLong(bytes_max),
     }
 }
 
@@ -129,14 +129,14 @@ pub(super) async fn read<B>(
     waits_for_leave: bool,
     limits: &HttpLimits,
     taken: &mut QuotaGuard,
-) -> Result<Bytes, Refusal>
+) -> Result<Bytes, HttpRefusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let max = limits.body_bytes_max;
     let is_long = body.size_hint().lower() > max as u64;
     if is_long && waits_for_leave {
-        return Err(Refusal::TooLong(max));
+        return Err(HttpRefusal::TooLong(max));
     }
     let mut received = Received::default();
     let kept_max = if is_long { max.min(BEGINNING_BYTES) } else { max };
@@ -146,7 +146,7 @@ where
         Ok(Ok(false)) => Err(too_long(max, &received.pieces())),
         Ok(Err(refusal)) => Err(refusal),
         Err(_) if is_long => Err(too_long(max, &received.pieces())),
-        Err(_) => Err(Refusal::Slow),
+        Err(_) => Err(HttpRefusal::Slow),
     }
 }
 
@@ -161,12 +161,12 @@ struct Received {
 
 impl Received {
     /// Reads to the end. False as soon as more than `bytes_max` bytes have come.
-    async fn read<B>(&mut self, mut body: B, bytes_max: usize, taken: &mut QuotaGuard) -> Result<bool, Refusal>
+    async fn read<B>(&mut self, mut body: B, bytes_max: usize, taken: &mut QuotaGuard) -> Result<bool, HttpRefusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-            let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
+            let Ok(data) = frame.map_err(|_| HttpRefusal::Broken)?.into_data() else { continue };
             if self.first.len() + self.joined.len() + data.len() > bytes_max {
                 self.last = data;
                 return Ok(false);

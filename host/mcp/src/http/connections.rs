@@ -8,11 +8,11 @@ use super::watch::ConnectionWatch;
 /// The open connections.
 pub(super) struct Connections {
     max: usize,
-    state: Mutex<State>,
+    state: Mutex<ConnectionTable>,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionTable {
     open: usize,
     sequence: u64,
     /// Connections without a request, the longest idle one first.
@@ -64,7 +64,7 @@ impl Connections {
         self.state().idle.remove(&place);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -29,12 +29,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::replicas::{HeardItem, Recipient, Replicas, ReplicasAway};
-use super::session::{KeptFrames, Sessions};
+use super::session::{KeptFrames, LegacySessions};
 use crate::asking::ReplyText;
-use crate::connection::{Elsewhere, Known, Passed};
+use crate::connection::{CancelKnown, Elsewhere, Passed};
 use crate::frame::RequestId;
 use crate::host::Host;
-use crate::meta::LogLevel;
+use crate::meta::ClientLogLevel;
 use crate::sealing::{Purpose, StateKey};
 
 /// Longest answer of a client that is passed on, in bytes. 1 MiB: the most that a manifest allows.
@@ -61,7 +61,7 @@ const HEARD_WITHIN: Duration = Duration::from_millis(1_500);
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// The exchange with the other replicas.
-pub(super) struct Exchange {
+pub(super) struct ReplicaExchange {
     pub(super) replicas: Arc<dyn Replicas>,
     key: StateKey,
     /// Requests that wait until all replicas know what a session watches. There are as many as
@@ -85,7 +85,7 @@ struct UnknownWatch {
 
 /// A message about one session.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+struct SessionNote {
     #[serde(rename = "f")]
     from: String,
     #[serde(rename = "s")]
@@ -109,7 +109,7 @@ pub(super) enum SessionNews {
     Watched(Vec<String>),
 }
 
-impl Exchange {
+impl ReplicaExchange {
     pub(super) fn new(replicas: Arc<dyn Replicas>, key: StateKey) -> Arc<Self> {
         Arc::new(Self {
             replicas,
@@ -123,7 +123,7 @@ impl Exchange {
 
     /// Sends news of a session of this caller. Without randomness nothing is sealed, nor sent.
     pub(super) fn send(&self, to: Recipient<'_>, (session, caller): (&str, &str), news: SessionNews) {
-        let note = Note { from: self.replicas.name().to_owned(), session: session.to_owned(), news };
+        let note = SessionNote { from: self.replicas.name().to_owned(), session: session.to_owned(), news };
         let sealed = serde_json::to_vec(&note).ok().and_then(|text| self.key.seal(Purpose::Message, text));
         if let Some(sealed) = sealed {
             self.replicas.send(to, caller, sealed);
@@ -216,7 +216,7 @@ enum PassedContent {
 }
 
 impl PassedMessage {
-    fn send(&self, exchange: &Exchange, passed: u64) {
+    fn send(&self, exchange: &ReplicaExchange, passed: u64) {
         let (to, news) = match &self.content {
             PassedContent::Answer { replica, address, number, reply } => {
                 let news =
@@ -231,7 +231,7 @@ impl PassedMessage {
 
 /// The other replicas, for the connection of one session.
 pub(super) struct SessionElsewhere {
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) exchange: Arc<ReplicaExchange>,
     pub(super) session: String,
     pub(super) caller: Arc<str>,
 }
@@ -273,14 +273,14 @@ impl Elsewhere for SessionElsewhere {
         Some(self.pass_on(PassedContent::Cancel(String::from_utf8_lossy(&text).into_owned())))
     }
 
-    fn watch(&self, uri: &str, watches: bool) -> Known {
+    fn watch(&self, uri: &str, watches: bool) -> CancelKnown {
         let heard = self.exchange.await_watch(&self.session, uri);
         self.send(Recipient::All, SessionNews::Watch(uri.to_owned(), watches));
         // While the others are away, those who have this replica are served.
         Box::pin(async move { drop(timeout(KNOWN_WITHIN, heard).await) })
     }
 
-    fn set_log_level(&self, level: LogLevel) {
+    fn set_log_level(&self, level: ClientLogLevel) {
         self.send(Recipient::All, SessionNews::Level(level.name().to_owned()));
     }
 }
@@ -290,7 +290,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Hears the other replicas, without end.
-pub(super) async fn hear<H: Host>(exchange: Arc<Exchange>, sessions: Arc<Sessions<H>>) {
+pub(super) async fn hear<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<LegacySessions<H>>) {
     let mut looking = JoinSet::new();
     loop {
         match exchange.replicas.hear().await {
@@ -300,7 +300,7 @@ pub(super) async fn hear<H: Host>(exchange: Arc<Exchange>, sessions: Arc<Session
             }
             HeardItem::Message(mut sealed) => {
                 let note = exchange.key.open(Purpose::Message, &mut sealed);
-                if let Some(note) = note.and_then(|text| serde_json::from_slice::<Note>(text).ok()) {
+                if let Some(note) = note.and_then(|text| serde_json::from_slice::<SessionNote>(text).ok()) {
                     take(&exchange, &sessions, note);
                 }
             }
@@ -310,7 +310,7 @@ pub(super) async fn hear<H: Host>(exchange: Arc<Exchange>, sessions: Arc<Session
 }
 
 /// Asks of each session if it has ended: its end may have been told while nothing was heard.
-async fn look_again<H: Host>(exchange: Arc<Exchange>, sessions: Arc<Sessions<H>>) {
+async fn look_again<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<LegacySessions<H>>) {
     for key in sessions.keys() {
         if let Some(session) = sessions.of_key(&key) {
             session.outbox.forget_elsewhere();
@@ -322,15 +322,19 @@ async fn look_again<H: Host>(exchange: Arc<Exchange>, sessions: Arc<Sessions<H>>
 }
 
 /// Ends a session here if it has ended elsewhere.
-async fn look_at<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, key: &str) -> Result<(), ReplicasAway> {
+async fn look_at<H: Host>(
+    exchange: &ReplicaExchange,
+    sessions: &LegacySessions<H>,
+    key: &str,
+) -> Result<(), ReplicasAway> {
     if exchange.replicas.has_ended(key).await? {
         sessions.end(key);
     }
     Ok(())
 }
 
-fn take<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, note: Note) {
-    let Note { from, session: key, news } = note;
+fn take<H: Host>(exchange: &ReplicaExchange, sessions: &LegacySessions<H>, note: SessionNote) {
+    let SessionNote { from, session: key, news } = note;
     let is_own = from == exchange.replicas.name();
     if matches!(news, SessionNews::Ended) {
         return sessions.end(&key);
@@ -375,7 +379,7 @@ fn take<H: Host>(exchange: &Exchange, sessions: &Sessions<H>, note: Note) {
         SessionNews::Watch(uri, watches) => session.connection.take_watch(&uri, watches),
         SessionNews::Watched(uris) => uris.iter().for_each(|uri| session.connection.take_watch(uri, true)),
         SessionNews::Level(level) => {
-            if let Some(level) = LogLevel::named(&level) {
+            if let Some(level) = ClientLogLevel::named(&level) {
                 session.connection.take_log_level(level);
             }
         }
@@ -400,10 +404,10 @@ mod tests {
         let text = format!("\"{}\"", "\\\"".repeat(ANSWER_BYTES_MAX / 2 - 1));
         let reply = ReplyText::of(Ok(&text));
         let news = SessionNews::Answer { address: "a".repeat(128), number: u64::MAX, reply, passed: u64::MAX };
-        let note = Note { from: "a".repeat(64), session: "a".repeat(64), news };
+        let note = SessionNote { from: "a".repeat(64), session: "a".repeat(64), news };
         let written = serde_json::to_vec(&note).unwrap();
         assert!(written.len() <= ANSWER_BYTES_MAX + 1_024, "{}", written.len());
-        let read: Note = serde_json::from_slice(&written).unwrap();
+        let read: SessionNote = serde_json::from_slice(&written).unwrap();
         let SessionNews::Answer { number: u64::MAX, reply: ReplyText::Result(reply), .. } = read.news else {
             panic!("{:?}", read.news)
         };

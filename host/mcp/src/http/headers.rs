@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName};
 
-use crate::frame::{Request, RpcError, scan};
+use crate::frame::{McpRequest, RpcError, scan};
 use crate::mirrored::{Mismatch, decoded, single};
 use crate::revision::Revision;
 
@@ -14,7 +14,7 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Checks the standard headers of a request whose body names this version (a JSON text).
-pub(super) fn check_modern(headers: &HeaderMap, request: &Request<'_>, version: &str) -> Result<(), RpcError> {
+pub(super) fn check_modern(headers: &HeaderMap, request: &McpRequest<'_>, version: &str) -> Result<(), RpcError> {
     check_version(headers, version)?;
     same(headers, &METHOD, request.method.name(), Coding::Plain).map_err(|mismatch| mismatch.error("Mcp-Method"))?;
     let named = request.method.named_by().and_then(|param| request.params.get(param)).and_then(scan::string);

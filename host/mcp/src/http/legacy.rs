@@ -8,23 +8,23 @@ use tokio::time::timeout;
 
 use super::accept::Accepted;
 use super::body::ResponseContent;
-use super::exchange::{Exchange, KNOWN_WITHIN, SessionElsewhere, SessionNews};
+use super::exchange::{KNOWN_WITHIN, ReplicaExchange, SessionElsewhere, SessionNews};
 use super::executor::DrivingExecutor;
 use super::headers::{Era, SESSION_ID};
-use super::mailbox::{Ending, Mailbox, Next};
+use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::quota::{Owner, QuotaGuard};
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 use super::replicas::{Recipient, ReplicasAway};
 use super::resume;
 use super::sealed::SealedSession;
-use super::service::{MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Sender, Service, events};
-use super::session::{Session, SessionOutbox, SessionUse, random_id};
+use super::service::{KnownSender, MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service, events};
+use super::session::{LegacySession, SessionOutbox, SessionUse, random_id};
 use super::stream::{EventStream, Lease};
 use super::unread::UnreadShare;
 use super::{Admitted, CredentialValidity};
 use crate::caller::Caller;
-use crate::connection::Connection;
-use crate::frame::{ErrorCode, Incoming, Message, RpcError};
+use crate::connection::ClientConnection;
+use crate::frame::{ErrorCode, FrameContent, McpMessage, RpcError};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
@@ -58,7 +58,7 @@ impl<H: Host> Lease for SessionExchange<H> {
     }
 
     fn expire(&self) {
-        self.mailbox.end(Ending::Nothing);
+        self.mailbox.end(ResponseEnd::Nothing);
     }
 
     fn begin(&mut self, mailbox: &Arc<Mailbox>) -> Option<Box<str>> {
@@ -94,10 +94,10 @@ impl<H: Host> SessionExchange<H> {
 /// Begins to answer a message of this era.
 pub(super) fn begin<H: Host>(
     service: &Service<H>,
-    incoming: Incoming<'_>,
+    incoming: FrameContent<'_>,
     context: MessageContext,
     era: Era,
-) -> Result<MessageOutcome, Refusal> {
+) -> Result<MessageOutcome, HttpRefusal> {
     // A client that begins anew may still name a session that has ended.
     if asks_for_session(&incoming) {
         return initialize(service, incoming, context);
@@ -121,17 +121,17 @@ pub(super) fn begin<H: Host>(
 pub(super) async fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
-    sender: Sender,
-) -> Result<Response<ResponseContent>, Refusal> {
-    let Sender { admitted: Admitted { caller, validity }, owner } = sender;
-    let id = session_id(headers)?.ok_or(Refusal::NoSession)?;
+    sender: KnownSender,
+) -> Result<Response<ResponseContent>, HttpRefusal> {
+    let KnownSender { admitted: Admitted { caller, validity }, owner } = sender;
+    let id = session_id(headers)?.ok_or(HttpRefusal::NoSession)?;
     let session = find(service, id, &caller, Era::of(headers))?;
     if !Accepted::of(headers).events {
-        return Err(Refusal::Accept);
+        return Err(HttpRefusal::Accept);
     }
     let guard = service.quotas.streams.take(&owner)?;
     if let Some(answer) = resume::wanted(headers) {
-        let mailbox = session.answers.take_up(answer).ok_or(Refusal::Resumption)?;
+        let mailbox = session.answers.take_up(answer).ok_or(HttpRefusal::Resumption)?;
         let kind = StreamKind::Answer(Some(answer.into()));
         let lease = SessionExchange { kind, ..SessionExchange::answering(&mailbox, session, guard) };
         return Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))));
@@ -166,12 +166,12 @@ pub(super) async fn end<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
     caller: &Caller,
-) -> Result<Response<ResponseContent>, Refusal> {
-    let id = session_id(headers)?.ok_or(Refusal::NoSession)?;
+) -> Result<Response<ResponseContent>, HttpRefusal> {
+    let id = session_id(headers)?.ok_or(HttpRefusal::NoSession)?;
     let session = find(service, id, caller, Era::of(headers))?;
     let key = service.key_of(id);
     if let Some(exchange) = &service.exchange {
-        exchange.end((&key, caller.name()), session.left()).await.map_err(|ReplicasAway| Refusal::Away)?;
+        exchange.end((&key, caller.name()), session.left()).await.map_err(|ReplicasAway| HttpRefusal::Away)?;
     }
     service.sessions.end(&key);
     drop(session);
@@ -194,7 +194,7 @@ pub(super) async fn meet<H: Host>(
     headers: &HeaderMap,
     caller: &Caller,
     owner: &Owner,
-) -> Result<(), Refusal> {
+) -> Result<(), HttpRefusal> {
     let Some(exchange) = &service.exchange else { return Ok(()) };
     // Who needs the session is told what is wrong with its id.
     let Ok(Some(id)) = session_id(headers) else { return Ok(()) };
@@ -211,18 +211,18 @@ pub(super) async fn meet<H: Host>(
         match exchange.replicas.has_ended(&key).await {
             Ok(false) => {}
             Ok(true) => return Ok(()),
-            Err(ReplicasAway) => return Err(Refusal::Away),
+            Err(ReplicasAway) => return Err(HttpRefusal::Away),
         }
         let line = Arc::<SessionOutbox>::default();
         let (connection, driving) = open(service, caller, &line, false);
         let connection = connection.resumed(peer.clone());
         let connection = shared(exchange, connection, &key, caller);
-        let session = Session::new(connection, driving, line, caller.clone(), sealed.left());
+        let session = LegacySession::new(connection, driving, line, caller.clone(), sealed.left());
         if service.sessions.enter_unless_ended(&key, session, owner, &service.limits, Some(ended))? {
             return Ok(());
         }
     }
-    Err(Refusal::Busy)
+    Err(HttpRefusal::Busy)
 }
 
 /// The connection of a session.
@@ -231,16 +231,21 @@ fn open<H: Host>(
     caller: &Caller,
     line: &Arc<SessionOutbox>,
     is_alone: bool,
-) -> (Connection<H>, Arc<DrivingExecutor>) {
+) -> (ClientConnection<H>, Arc<DrivingExecutor>) {
     let outbox: Arc<dyn Outbox> = Arc::<SessionOutbox>::clone(line);
     let driving = DrivingExecutor::new(&service.executor, is_alone);
     let executor: Arc<dyn Executor> = Arc::<DrivingExecutor>::clone(&driving);
-    let connection = Connection::open(Arc::clone(&service.server), caller.clone(), outbox, executor).listening();
+    let connection = ClientConnection::open(Arc::clone(&service.server), caller.clone(), outbox, executor).listening();
     (connection, driving)
 }
 
 /// A connection that shares its session with other replicas.
-fn shared<H: Host>(exchange: &Arc<Exchange>, connection: Connection<H>, key: &str, caller: &Caller) -> Connection<H> {
+fn shared<H: Host>(
+    exchange: &Arc<ReplicaExchange>,
+    connection: ClientConnection<H>,
+    key: &str,
+    caller: &Caller,
+) -> ClientConnection<H> {
     let address = exchange.address(connection.number());
     let exchange = Arc::clone(exchange);
     let session = key.to_owned();
@@ -248,46 +253,46 @@ fn shared<H: Host>(exchange: &Arc<Exchange>, connection: Connection<H>, key: &st
     connection.sharing(&address, key, Arc::new(SessionElsewhere { exchange, session, caller }))
 }
 
-fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> Result<SessionUse<H>, Refusal> {
-    let session = service.sessions.find(&service.key_of(id), caller).ok_or(Refusal::Session)?;
+fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> Result<SessionUse<H>, HttpRefusal> {
+    let session = service.sessions.find(&service.key_of(id), caller).ok_or(HttpRefusal::Session)?;
     match era {
         Era::Unsaid | Era::Legacy => Ok(session),
-        Era::Modern | Era::Unknown => Err(Refusal::Version),
+        Era::Modern | Era::Unknown => Err(HttpRefusal::Version),
     }
 }
 
 /// The session that a request names, if it names one.
-fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let id = single(headers, &SESSION_ID).map_err(|_| Refusal::Sessions)?;
-    id.map(|id| id.to_str().map_err(|_| Refusal::Session)).transpose()
+fn session_id(headers: &HeaderMap) -> Result<Option<&str>, HttpRefusal> {
+    let id = single(headers, &SESSION_ID).map_err(|_| HttpRefusal::Sessions)?;
+    id.map(|id| id.to_str().map_err(|_| HttpRefusal::Session)).transpose()
 }
 
-fn asks_for_session(incoming: &Incoming<'_>) -> bool {
-    matches!(incoming, Incoming::One(Ok(Message::Request(request))) if request.method.known() == Some(Method::Initialize))
+fn asks_for_session(incoming: &FrameContent<'_>) -> bool {
+    matches!(incoming, FrameContent::One(Ok(McpMessage::Request(request))) if request.method.known() == Some(Method::Initialize))
 }
 
 /// The refusal of a message without a session. It may be meant for either era, unless the header
 /// names one.
-fn without_session(incoming: &Incoming<'_>, era: Era) -> Refusal {
-    let Incoming::One(Ok(Message::Request(request))) = incoming else {
-        return if era == Era::Modern { Refusal::NoRequest } else { Refusal::NoSession };
+fn without_session(incoming: &FrameContent<'_>, era: Era) -> HttpRefusal {
+    let FrameContent::One(Ok(McpMessage::Request(request))) = incoming else {
+        return if era == Era::Modern { HttpRefusal::NoRequest } else { HttpRefusal::NoSession };
     };
     if let Some(fault) = request.params.fault.clone() {
-        return Refusal::Message(RpcError { code: ErrorCode::InvalidMeta, ..fault });
+        return HttpRefusal::Message(RpcError { code: ErrorCode::InvalidMeta, ..fault });
     }
     let older = match era {
         Era::Modern => "",
         _ => "; before 2026-07-28, the header Mcp-Session-Id that initialize is answered with",
     };
     let text = format!("Missing in params._meta: {PROTOCOL_VERSION}, {CLIENT_CAPABILITIES}{older}");
-    Refusal::Message(RpcError::meta(text))
+    HttpRefusal::Message(RpcError::meta(text))
 }
 
 fn initialize<H: Host>(
     service: &Service<H>,
-    incoming: Incoming<'_>,
+    incoming: FrameContent<'_>,
     context: MessageContext,
-) -> Result<MessageOutcome, Refusal> {
+) -> Result<MessageOutcome, HttpRefusal> {
     let line = Arc::<SessionOutbox>::default();
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
     let told: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
@@ -295,18 +300,18 @@ fn initialize<H: Host>(
     connection.take(incoming, &told);
     let ending = match mailbox.try_next() {
         Some(Next::End(ending)) => ending,
-        _ => return Err(Refusal::Busy),
+        _ => return Err(HttpRefusal::Busy),
     };
     let mut style = ResponseStyle::Legacy;
-    let (id, connection) = match matches!(ending, Ending::Answer(_)) {
+    let (id, connection) = match matches!(ending, ResponseEnd::Answer(_)) {
         true => named(service, connection, &context.caller).map(|(id, connection)| (Some(id), connection))?,
         false => (None, connection),
     };
-    let session = Session::new(connection, driving, line, context.caller, service.limits.session_time);
+    let session = LegacySession::new(connection, driving, line, context.caller, service.limits.session_time);
     if let Some(id) = id {
         let owner = context.guard.owner();
         service.sessions.enter(&service.key_of(&id), Arc::clone(&session), owner, &service.limits)?;
-        style = ResponseStyle::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
+        style = ResponseStyle::NewSession(HeaderValue::from_str(&id).map_err(|_| HttpRefusal::Busy)?);
     }
     mailbox.end(ending);
     let lease = Box::new(SessionExchange::answering(&mailbox, SessionUse::of(session), context.guard));
@@ -316,29 +321,29 @@ fn initialize<H: Host>(
 /// The id of a session that has begun. Replicas read from it all that they need to go on with it.
 fn named<H: Host>(
     service: &Service<H>,
-    connection: Connection<H>,
+    connection: ClientConnection<H>,
     caller: &Caller,
-) -> Result<(String, Connection<H>), Refusal> {
+) -> Result<(String, ClientConnection<H>), HttpRefusal> {
     let Some(exchange) = &service.exchange else {
-        return Ok((random_id().ok_or(Refusal::Busy)?, connection));
+        return Ok((random_id().ok_or(HttpRefusal::Busy)?, connection));
     };
-    let peer = connection.peer().ok_or(Refusal::Busy)?;
+    let peer = connection.peer().ok_or(HttpRefusal::Busy)?;
     let sealed = SealedSession::new(caller, &peer, service.limits.session_time);
-    let id = sealed.seal(&service.server.options.state_key).ok_or(Refusal::Busy)?;
+    let id = sealed.seal(&service.server.options.state_key).ok_or(HttpRefusal::Busy)?;
     let connection = shared(exchange, connection, &service.key_of(&id), caller);
     Ok((id, connection))
 }
 
 /// The stream of a session, as the other replicas know it. They hear when it is dropped.
 struct OpenStream {
-    exchange: Arc<Exchange>,
+    exchange: Arc<ReplicaExchange>,
     session: String,
     caller: Arc<str>,
     name: String,
 }
 
 impl OpenStream {
-    fn new(exchange: &Arc<Exchange>, session: &str, caller: &Caller) -> Self {
+    fn new(exchange: &Arc<ReplicaExchange>, session: &str, caller: &Caller) -> Self {
         let session = session.to_owned();
         let caller = caller.shared_name();
         let name = exchange.stream_name();

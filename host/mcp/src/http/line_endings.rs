@@ -32,7 +32,7 @@ pub(super) struct StrictLines<S> {
 
 /// The position of the next byte in a request.
 #[derive(Debug, PartialEq, Eq)]
-enum Position {
+enum RequestPosition {
     /// In its head.
     Head,
     /// In a body, with this many bytes to come.
@@ -50,7 +50,7 @@ enum Position {
 /// The lines of one connection's requests.
 #[derive(Debug)]
 struct LineScanner {
-    at: Position,
+    at: RequestPosition,
     line: Vec<u8>,
     after_return: bool,
     /// The head has begun.
@@ -67,7 +67,14 @@ impl<S> StrictLines<S> {
 
 impl LineScanner {
     const fn new() -> Self {
-        Self { at: Position::Head, line: Vec::new(), after_return: false, begun: false, length: None, chunked: false }
+        Self {
+            at: RequestPosition::Head,
+            line: Vec::new(),
+            after_return: false,
+            begun: false,
+            length: None,
+            chunked: false,
+        }
     }
 
     /// Checks the bytes that came. Returns the number of bytes to keep if it found a forbidden one,
@@ -76,8 +83,8 @@ impl LineScanner {
         let all = bytes.len();
         loop {
             match &mut self.at {
-                Position::Over => return None,
-                Position::Body(left) | Position::Chunk(left) if *left > 0 => {
+                RequestPosition::Over => return None,
+                RequestPosition::Body(left) | RequestPosition::Chunk(left) if *left > 0 => {
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     *left -= here as u64;
                     bytes = bytes.split_at_mut(here).1;
@@ -85,13 +92,13 @@ impl LineScanner {
                         return None;
                     }
                 }
-                Position::Body(_) => *self = Self::new(),
-                Position::Chunk(_) => self.at = Position::Size,
-                Position::Head | Position::Size | Position::Trailers => {
+                RequestPosition::Body(_) => *self = Self::new(),
+                RequestPosition::Chunk(_) => self.at = RequestPosition::Size,
+                RequestPosition::Head | RequestPosition::Size | RequestPosition::Trailers => {
                     let (byte, rest) = std::mem::take(&mut bytes).split_first_mut()?;
                     if !self.push(*byte) {
                         *byte = REFUSED;
-                        self.at = Position::Over;
+                        self.at = RequestPosition::Over;
                         return Some(all - rest.len());
                     }
                     bytes = rest;
@@ -119,20 +126,22 @@ impl LineScanner {
     /// Takes the end of a line; false if the line is malformed.
     fn end(&mut self, line: &[u8]) -> bool {
         match self.at {
-            Position::Size => {
+            RequestPosition::Size => {
                 let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
                 let digits = std::str::from_utf8(line.get(..digits).unwrap_or_default()).unwrap_or_default();
                 let Ok(size) = u64::from_str_radix(digits, 16) else { return false };
-                self.at = if size == 0 { Position::Trailers } else { Position::Chunk(size.saturating_add(2)) };
+                self.at =
+                    if size == 0 { RequestPosition::Trailers } else { RequestPosition::Chunk(size.saturating_add(2)) };
             }
-            Position::Trailers if line.is_empty() => *self = Self::new(),
-            Position::Head if line.is_empty() && self.begun => {
+            RequestPosition::Trailers if line.is_empty() => *self = Self::new(),
+            RequestPosition::Head if line.is_empty() && self.begun => {
                 // hyper refuses a length together with chunks, and two lengths.
-                let body = if self.chunked { Position::Size } else { Position::Body(self.length.unwrap_or(0)) };
+                let body =
+                    if self.chunked { RequestPosition::Size } else { RequestPosition::Body(self.length.unwrap_or(0)) };
                 *self = Self { at: body, ..Self::new() };
             }
-            Position::Head if line == PREFACE && !self.begun => self.at = Position::Over,
-            Position::Head => {
+            RequestPosition::Head if line == PREFACE && !self.begun => self.at = RequestPosition::Over,
+            RequestPosition::Head => {
                 self.begun |= !line.is_empty();
                 self.read(line);
             }

@@ -24,7 +24,7 @@ use super::body::ResponseBody;
 use super::connections::Connections;
 use super::limits::HttpLimits;
 use super::line_endings::StrictLines;
-use super::serve::Ends;
+use super::serve::ServeStages;
 use super::service::{Arrival, Service};
 use super::tls::Certificate;
 use super::watch::{ConnectionWatch, HttpConnection, WatchedStream, drive};
@@ -61,7 +61,7 @@ const NO_ROOM: &[u8] =
 
 /// A socket that clients connect to.
 #[derive(Debug)]
-pub struct Listener {
+pub struct HttpListener {
     socket: Socket,
     certificate: Option<Certificate>,
 }
@@ -74,17 +74,17 @@ enum Socket {
 
 /// The addresses of a connection over TCP.
 #[derive(Clone, Copy)]
-struct Addresses {
+struct TcpAddresses {
     local: IpAddr,
     peer: IpAddr,
 }
 
 /// One end of a connection.
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+trait HttpEnd: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> HttpEnd for T {}
 
-impl Listener {
+impl HttpListener {
     /// A bound TCP socket, with TLS if there is a certificate. To be called in a runtime.
     ///
     /// # Errors
@@ -103,14 +103,14 @@ impl Listener {
         Ok(Self { socket: Socket::Unix(UnixListener::from_std(socket)?), certificate: None })
     }
 
-    async fn accept(&self) -> io::Result<(Box<dyn Duplex>, Option<Addresses>)> {
+    async fn accept(&self) -> io::Result<(Box<dyn HttpEnd>, Option<TcpAddresses>)> {
         match &self.socket {
             Socket::Tcp(socket) => {
                 let (stream, peer) = socket.accept().await?;
                 // Without it, data behind a small write waits for the other side's acknowledgement.
                 stream.set_nodelay(true)?;
                 keep_little(&stream);
-                let ends = Addresses { local: stream.local_addr()?.ip(), peer: peer.ip() };
+                let ends = TcpAddresses { local: stream.local_addr()?.ip(), peer: peer.ip() };
                 Ok((Box::new(stream), Some(ends)))
             }
             Socket::Unix(socket) => {
@@ -157,10 +157,10 @@ pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
 
 /// Accepts connections until shutdown; returns those that are still open.
 pub(super) async fn take<H: Host>(
-    listener: Listener,
+    listener: HttpListener,
     service: Arc<Service<H>>,
     connections: Arc<Connections>,
-    ends: Ends,
+    ends: ServeStages,
 ) -> JoinSet<()> {
     let protocol = Arc::new(protocol(&service.limits));
     let mut open = JoinSet::new();
@@ -190,8 +190,8 @@ pub(super) async fn take<H: Host>(
 
 /// An accepted connection.
 struct AcceptedConnection {
-    stream: Box<dyn Duplex>,
-    addresses: Option<Addresses>,
+    stream: Box<dyn HttpEnd>,
+    addresses: Option<TcpAddresses>,
     certificate: Option<Certificate>,
 }
 
@@ -218,11 +218,11 @@ impl AcceptedConnection {
         watch: Arc<ConnectionWatch>,
         service: Arc<Service<H>>,
         protocol: Arc<Builder<TokioExecutor>>,
-        ends: Ends,
+        ends: ServeStages,
     ) {
         let _counted = ConnectionCount(Arc::clone(&watch));
         let Self { stream, addresses, certificate } = self;
-        let stream: Box<dyn Duplex> = match certificate {
+        let stream: Box<dyn HttpEnd> = match certificate {
             None => stream,
             Some(certificate) => {
                 let shaking = timeout(service.limits.head_time, certificate.acceptor().accept(stream));

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::host::Executor;
-use crate::turns::Turn;
+use crate::turns::CallerTurn;
 
 /// The outcome of the work, and the turn that it was done in.
 pub(super) struct DoneInTurn<T, K: Eq + Hash + Clone> {
     pub(super) outcome: T,
-    pub(super) turn: Turn<K>,
+    pub(super) turn: CallerTurn<K>,
 }
 
 /// Does this on a thread for long work. The turn goes along: a client that leaves ends this wait,
 /// and neither the work nor its turn. `None` if the work panicked or was dropped.
 pub(super) async fn do_in_turn<T, K>(
     executor: &Arc<dyn Executor>,
-    turn: Turn<K>,
+    turn: CallerTurn<K>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<DoneInTurn<T, K>>
 where

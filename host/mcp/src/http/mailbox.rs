@@ -28,18 +28,18 @@ pub(super) struct Mailbox {
     share: Option<UnreadShare>,
     /// The request that is answered here, if it is one alone.
     id: Option<RequestId>,
-    state: Mutex<State>,
+    state: Mutex<MailboxState>,
 }
 
 #[derive(Default)]
-struct State {
+struct MailboxState {
     events: VecDeque<UnreadFrame>,
     bytes: usize,
     /// The bytes counted of an answer that is not whole yet.
     held: Option<QuotaGuard>,
     /// Events that were handed to a connection, and are not sent.
     going_out: usize,
-    ending: Option<Ending>,
+    ending: Option<ResponseEnd>,
     /// The time since which something is unread.
     unread_since: Option<Instant>,
     /// Nobody reads any more.
@@ -50,7 +50,7 @@ struct State {
 }
 
 /// The last item of a response.
-pub(super) enum Ending {
+pub(super) enum ResponseEnd {
     Answer(UnreadFrame),
     Refusal(Vec<u8>, ErrorCode),
     /// No answer: a notification was taken, a call was cancelled, or a stream ends.
@@ -62,7 +62,7 @@ pub(super) enum Ending {
 /// The next item for the client.
 pub(super) enum Next {
     Event(UnreadFrame),
-    End(Ending),
+    End(ResponseEnd),
 }
 
 impl Mailbox {
@@ -89,7 +89,7 @@ impl Mailbox {
     pub(super) fn poll_next(&self, reader: u64, context: &Context<'_>) -> Poll<Next> {
         let mut state = self.state();
         if state.reader != reader {
-            return Poll::Ready(Next::End(Ending::Nothing));
+            return Poll::Ready(Next::End(ResponseEnd::Nothing));
         }
         if let Some(next) = state.next() {
             return Poll::Ready(next);
@@ -106,7 +106,7 @@ impl Mailbox {
     }
 
     /// Ends the mailbox, unless it has ended.
-    pub(super) fn end(&self, ending: Ending) {
+    pub(super) fn end(&self, ending: ResponseEnd) {
         let waker = {
             let mut state = self.state();
             if state.closed || state.ending.is_some() {
@@ -124,13 +124,14 @@ impl Mailbox {
     /// Drops everything from now on: nobody reads any more.
     pub(super) fn close(&self) {
         let mut state = self.state();
-        *state = State { closed: true, reader: state.reader, going_out: state.going_out, ..State::default() };
+        *state =
+            MailboxState { closed: true, reader: state.reader, going_out: state.going_out, ..MailboxState::default() };
     }
 
     /// True if it has ended without an answer, and holds nothing.
     pub(super) fn ends_with_nothing(&self) -> bool {
         let state = self.state();
-        state.events.is_empty() && matches!(state.ending, Some(Ending::Nothing))
+        state.events.is_empty() && matches!(state.ending, Some(ResponseEnd::Nothing))
     }
 
     /// The number of the reader.
@@ -197,7 +198,7 @@ impl Mailbox {
         if let Err(full) = self.count(&mut frame, held) {
             frame = error_frame(self.id.as_ref(), &unread_error(full, true)).into();
         }
-        self.end(Ending::Answer(frame));
+        self.end(ResponseEnd::Answer(frame));
     }
 
     fn count(&self, frame: &mut UnreadFrame, held: Option<QuotaGuard>) -> Result<(), QuotaError> {
@@ -205,12 +206,12 @@ impl Mailbox {
         frame.count(held.unwrap_or_else(|| share.empty_guard()))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MailboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl MailboxState {
     fn is_unread(&mut self) {
         self.unread_since.get_or_insert_with(Instant::now);
     }
@@ -253,7 +254,7 @@ impl Outbox for Mailbox {
                 // unbounded memory.
                 state.events.clear();
                 state.bytes = 0;
-                state.ending = Some(Ending::Nothing);
+                state.ending = Some(ResponseEnd::Nothing);
             }
             state.waker.take()
         };
@@ -277,15 +278,15 @@ impl Outbox for Mailbox {
     }
 
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
-        self.end(Ending::Refusal(frame, code));
+        self.end(ResponseEnd::Refusal(frame, code));
     }
 
     fn unanswered(&self) {
-        self.end(Ending::Nothing);
+        self.end(ResponseEnd::Nothing);
     }
 
     fn not_taken(&self) {
-        self.end(Ending::NotTaken);
+        self.end(ResponseEnd::NotTaken);
     }
 
     fn congested(&self) -> bool {
@@ -314,7 +315,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::limits::HttpLimits;
-    use super::super::quota::{Owner, Quota, Quotas};
+    use super::super::quota::{Owner, OwnerQuota, Quotas};
     use super::*;
 
     fn context() -> Context<'static> {
@@ -329,10 +330,10 @@ mod tests {
         mailbox.queue(b"three".to_vec());
         mailbox.answer(b"four".to_vec());
         assert!(matches!(mailbox.try_next(), Some(Next::Event(frame)) if frame.bytes() == b"one"));
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(ResponseEnd::Answer(frame))) if frame.bytes() == b"two"));
         assert!(mailbox.poll_next(0, &context()).is_pending());
         mailbox.take_over();
-        assert!(matches!(mailbox.poll_next(0, &context()), Poll::Ready(Next::End(Ending::Nothing))));
+        assert!(matches!(mailbox.poll_next(0, &context()), Poll::Ready(Next::End(ResponseEnd::Nothing))));
         assert!(mailbox.poll_next(1, &context()).is_pending());
     }
 
@@ -342,12 +343,12 @@ mod tests {
         mailbox.queue(vec![b'a'; 6]);
         assert!(mailbox.congested());
         mailbox.queue(vec![b'b'; 6]);
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Nothing))));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(ResponseEnd::Nothing))));
     }
 
     /// A mailbox of a caller with a share of this many bytes, and the quota.
-    fn counted(share: usize) -> (Mailbox, Arc<Quota>) {
-        let quota = Quota::new(usize::MAX, share);
+    fn counted(share: usize) -> (Mailbox, Arc<OwnerQuota>) {
+        let quota = OwnerQuota::new(usize::MAX, share);
         let share = UnreadShare::of(&quota, &Owner::Caller("ann".into()));
         let id = RequestId::parse("7");
         (Mailbox::new(true, 1_000_000, None).counted(share, id), quota)
@@ -360,7 +361,7 @@ mod tests {
         other.extend(10_000).unwrap();
         mailbox.answer(vec![b'x'; 1_000]);
         assert_eq!(quota.taken(), 10_000);
-        let Some(Next::End(Ending::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };
+        let Some(Next::End(ResponseEnd::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };
         let frame: serde_json::Value = serde_json::from_slice(&frame.bytes()).unwrap();
         assert_eq!((&frame["id"], &frame["error"]["code"]), (&7.into(), &(-32603).into()));
         let message = "The request was carried out, and its answer is not kept: the caller leaves too many bytes of \
@@ -378,7 +379,7 @@ mod tests {
             let share = UnreadShare::of(&quotas.answers, &Owner::Caller("ann".into()));
             let mailbox = Mailbox::new(true, 1_000_000, None).counted(share, RequestId::parse("7"));
             mailbox.answer(vec![b'x'; bytes]);
-            let Some(Next::End(Ending::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };
+            let Some(Next::End(ResponseEnd::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };
             frame.bytes() == vec![b'x'; bytes]
         };
         assert!(answered(10) && answered(60 * 1024), "the answer is what was said");
@@ -392,7 +393,7 @@ mod tests {
         mailbox.queue(vec![b'x'; 8_000]);
         assert!(quota.taken() > 8_000, "the last one may be longer than what was left");
         mailbox.queue(vec![b'x']);
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Nothing))));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(ResponseEnd::Nothing))));
         assert_eq!(quota.taken(), 0);
     }
 
@@ -413,6 +414,6 @@ mod tests {
         assert!(!mailbox.congested(), "its call is begun");
         mailbox.queue(b"one".to_vec());
         mailbox.answer(b"two".to_vec());
-        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(ResponseEnd::Answer(frame))) if frame.bytes() == b"two"));
     }
 }

@@ -46,12 +46,12 @@ use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 
 pub use limits::{CallerLimits, HttpLimits};
-pub use listener::Listener;
+pub use listener::HttpListener;
 pub use origin::{OriginError, OriginPolicy};
-pub use replicas::{Asked, HeardItem, Recipient, Replicas, ReplicasAway};
-pub use serve::{HttpOptions, Shutdown, serve};
+pub use replicas::{HeardItem, Recipient, ReplicaAnswer, Replicas, ReplicasAway};
+pub use serve::{HttpOptions, HttpShutdown, serve};
 pub use tls::{Certificate, TlsError};
-pub use traffic::{Load, Traffic};
+pub use traffic::{HttpLoad, Traffic};
 
 /// Finds out who calls.
 pub trait Gatekeeper: Send + Sync + 'static {
@@ -69,11 +69,11 @@ pub trait Gatekeeper: Send + Sync + 'static {
 /// Finds out if the server can do its work, besides taking requests.
 pub trait Readiness: Send + Sync + 'static {
     /// Looks. Anyone may have it look, as often as they like: its work is bounded.
-    fn look(&self) -> Looking<'_>;
+    fn look(&self) -> ReadinessLook<'_>;
 }
 
 /// A look at what the server needs, while it runs. It gives a word or two for the missing thing.
-pub type Looking<'r> = Pin<Box<dyn Future<Output = Option<&'static str>> + Send + 'r>>;
+pub type ReadinessLook<'r> = Pin<Box<dyn Future<Output = Option<&'static str>> + Send + 'r>>;
 
 /// The authentication of a caller, while it runs.
 pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, AuthFailure>> + Send + 'h>>;

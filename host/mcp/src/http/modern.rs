@@ -8,12 +8,12 @@ use super::executor::DrivingExecutor;
 use super::headers;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, QuotaGuard};
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 use super::service::{LiveRequest, MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service};
 use super::stream::Lease;
 use super::unread::UnreadShare;
-use crate::connection::Connection;
-use crate::frame::{Incoming, Message, Request};
+use crate::connection::ClientConnection;
+use crate::frame::{FrameContent, McpMessage, McpRequest};
 use crate::host::{Host, Outbox};
 use crate::meta::{PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
@@ -22,7 +22,7 @@ use crate::mirrored::Mirrored;
 /// A modern request while it is answered. If it is dropped before that, the client is gone, and the
 /// request is stopped.
 struct ModernExchange<H: Host> {
-    connection: Connection<H>,
+    connection: ClientConnection<H>,
     /// Subscriptions end with the credential. A call is answered whatever becomes of it.
     validity: CredentialValidity,
     _live: LiveRequest,
@@ -46,13 +46,13 @@ impl<H: Host> Drop for ModernExchange<H> {
 }
 
 /// True if a message belongs to this era: it names its version itself.
-pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool {
+pub(super) fn is_modern(incoming: &FrameContent<'_>, headers: headers::Era) -> bool {
     match incoming {
-        Incoming::One(Ok(Message::Request(Request { params, .. }))) => {
+        FrameContent::One(Ok(McpMessage::Request(McpRequest { params, .. }))) => {
             params.fault.is_none() && params.meta(PROTOCOL_VERSION).is_some()
         }
         // No version is defined for notifications: the header alone names it.
-        Incoming::One(Ok(Message::Notification { params, .. })) => {
+        FrameContent::One(Ok(McpMessage::Notification { params, .. })) => {
             params.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
         }
         _ => false,
@@ -62,29 +62,29 @@ pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool 
 /// Begins to answer a message of this era.
 pub(super) fn begin<H: Host>(
     service: &Service<H>,
-    incoming: Incoming<'_>,
+    incoming: FrameContent<'_>,
     context: MessageContext,
-) -> Result<MessageOutcome, Refusal> {
+) -> Result<MessageOutcome, HttpRefusal> {
     let MessageContext { headers, accepted, caller, validity, mut guard, is_alone } = context;
     match &incoming {
-        Incoming::One(Ok(Message::Request(request))) => {
+        FrameContent::One(Ok(McpMessage::Request(request))) => {
             let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
             let checked = headers::check_modern(&headers, request, version);
-            checked.map_err(Refusal::Message)?;
+            checked.map_err(HttpRefusal::Message)?;
             // The one method whose response stays open.
             if request.method.known() == Some(Method::Listen) {
                 guard = stream_guard(service, accepted, guard.owner())?;
             }
         }
-        Incoming::One(Ok(Message::Notification { params, .. })) => {
+        FrameContent::One(Ok(McpMessage::Notification { params, .. })) => {
             if let Some(version) = params.meta(PROTOCOL_VERSION) {
-                headers::check_version(&headers, version).map_err(Refusal::Message)?;
+                headers::check_version(&headers, version).map_err(HttpRefusal::Message)?;
             }
             // No notification of this era means anything over HTTP: a client cancels by closing the
             // response.
             return Ok(MessageOutcome::Taken);
         }
-        _ => return Err(Refusal::NoRequest),
+        _ => return Err(HttpRefusal::NoRequest),
     }
     let trace = TraceContext::of_headers(&headers);
     let mirrored = Some(Mirrored::of(headers));
@@ -94,7 +94,7 @@ pub(super) fn begin<H: Host>(
     let mailbox = Arc::new(mailbox.traced(trace));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     let executor = DrivingExecutor::new(&service.executor, is_alone);
-    let connection = Connection::open(Arc::clone(&service.server), caller, Arc::clone(&outbox), executor);
+    let connection = ClientConnection::open(Arc::clone(&service.server), caller, Arc::clone(&outbox), executor);
     let live = service.live.enter(connection.listener());
     connection.take(incoming, &outbox);
     if service.is_ending() {
@@ -104,9 +104,9 @@ pub(super) fn begin<H: Host>(
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style: ResponseStyle::Modern }))
 }
 
-fn stream_guard<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, Refusal> {
+fn stream_guard<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, HttpRefusal> {
     if !accepted.events {
-        return Err(Refusal::Accept);
+        return Err(HttpRefusal::Accept);
     }
     Ok(service.quotas.streams.take(owner)?)
 }

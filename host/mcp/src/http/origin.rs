@@ -13,7 +13,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::body::ResponseContent;
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 use crate::mirrored::single;
 
 /// Headers that a web page may send.
@@ -37,13 +37,13 @@ const LOOPBACK_NAME: &str = "localhost";
 /// that received the request. Its own pages may always call it.
 #[derive(Clone, Debug, Default)]
 pub struct OriginPolicy {
-    hosts: Vec<HostPattern>,
+    hosts: Vec<AllowedHost>,
     origins: Vec<String>,
 }
 
 /// A host, with a port if only that one is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct HostPattern {
+struct AllowedHost {
     host: String,
     port: Option<u16>,
 }
@@ -65,7 +65,7 @@ impl OriginPolicy {
     /// # Errors
     /// The text is no host.
     pub fn host(mut self, text: &str) -> Result<Self, OriginError> {
-        self.hosts.push(HostPattern::parse(text).ok_or_else(|| OriginError::Host(text.to_owned()))?);
+        self.hosts.push(AllowedHost::parse(text).ok_or_else(|| OriginError::Host(text.to_owned()))?);
         Ok(self)
     }
 
@@ -77,7 +77,7 @@ impl OriginPolicy {
         let wrong = || OriginError::Origin(text.to_owned());
         let (scheme, host) = text.split_once("://").ok_or_else(wrong)?;
         let plain = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-        if scheme.is_empty() || !plain || HostPattern::parse(host).is_none() {
+        if scheme.is_empty() || !plain || AllowedHost::parse(host).is_none() {
             return Err(wrong());
         }
         self.origins.push(text.to_ascii_lowercase());
@@ -86,13 +86,13 @@ impl OriginPolicy {
 
     /// Checks the host and the origin of a request. `local` is the address that received it; `None`
     /// for a Unix socket.
-    pub(super) fn check(&self, parts: &Parts, local: Option<IpAddr>) -> Result<(), Refusal> {
+    pub(super) fn check(&self, parts: &Parts, local: Option<IpAddr>) -> Result<(), HttpRefusal> {
         let host = asked_host(parts)?;
         if !self.goes_by(&host, local) {
-            return Err(Refusal::Host);
+            return Err(HttpRefusal::Host);
         }
         let Some(origin) = origin_of(&parts.headers)? else { return Ok(()) };
-        if self.is_listed(origin) || is_own(origin, &host) { Ok(()) } else { Err(Refusal::Origin) }
+        if self.is_listed(origin) || is_own(origin, &host) { Ok(()) } else { Err(HttpRefusal::Origin) }
     }
 
     /// True if the host and the origin of a request are allowed, for other servers of the same
@@ -102,7 +102,7 @@ impl OriginPolicy {
         self.check(parts, local).is_ok()
     }
 
-    fn goes_by(&self, asked: &HostPattern, local: Option<IpAddr>) -> bool {
+    fn goes_by(&self, asked: &AllowedHost, local: Option<IpAddr>) -> bool {
         let listed = self
             .hosts
             .iter()
@@ -159,7 +159,7 @@ impl OriginPolicy {
     }
 }
 
-impl HostPattern {
+impl AllowedHost {
     fn parse(text: &str) -> Option<Self> {
         let authority = Authority::from_str(text).ok()?;
         let plain = !text.contains('@') && !authority.host().is_empty();
@@ -174,29 +174,32 @@ impl HostPattern {
 }
 
 /// The host that a request names: in its target, in `Host`, or equally in both.
-fn asked_host(parts: &Parts) -> Result<HostPattern, Refusal> {
-    let header = single(&parts.headers, &HOST).map_err(|_| Refusal::NoHost)?;
+fn asked_host(parts: &Parts) -> Result<AllowedHost, HttpRefusal> {
+    let header = single(&parts.headers, &HOST).map_err(|_| HttpRefusal::NoHost)?;
     let header =
-        header.map(|value| value.to_str().ok().and_then(HostPattern::parse).ok_or(Refusal::NoHost)).transpose()?;
-    let target =
-        parts.uri.authority().map(|target| HostPattern::parse(target.as_str()).ok_or(Refusal::NoHost)).transpose()?;
+        header.map(|value| value.to_str().ok().and_then(AllowedHost::parse).ok_or(HttpRefusal::NoHost)).transpose()?;
+    let target = parts
+        .uri
+        .authority()
+        .map(|target| AllowedHost::parse(target.as_str()).ok_or(HttpRefusal::NoHost))
+        .transpose()?;
     match (target, header) {
-        (Some(target), Some(header)) if target != header => Err(Refusal::NoHost),
+        (Some(target), Some(header)) if target != header => Err(HttpRefusal::NoHost),
         (Some(named), _) | (None, Some(named)) => Ok(named),
-        (None, None) => Err(Refusal::NoHost),
+        (None, None) => Err(HttpRefusal::NoHost),
     }
 }
 
 /// The origin that a request names, if it names one.
-fn origin_of(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let origin = single(headers, &ORIGIN).map_err(|_| Refusal::Origin)?;
-    origin.map(|value| value.to_str().map_err(|_| Refusal::Origin)).transpose()
+fn origin_of(headers: &HeaderMap) -> Result<Option<&str>, HttpRefusal> {
+    let origin = single(headers, &ORIGIN).map_err(|_| HttpRefusal::Origin)?;
+    origin.map(|value| value.to_str().map_err(|_| HttpRefusal::Origin)).transpose()
 }
 
 /// True if an origin is the server itself, by the allowed host of the request.
-fn is_own(origin: &str, host: &HostPattern) -> bool {
+fn is_own(origin: &str, host: &AllowedHost) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    rest.and_then(HostPattern::parse).is_some_and(|own| own == *host)
+    rest.and_then(AllowedHost::parse).is_some_and(|own| own == *host)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub(super) enum QuotaError {
 }
 
 /// A bound on one kind of thing, with a share for each owner.
-pub(super) struct Quota {
+pub(super) struct OwnerQuota {
     max: usize,
     share: usize,
     /// The number that each owner may take where others have taken all.
@@ -75,33 +75,33 @@ pub(super) struct Quota {
 /// The quotas of the transport.
 pub(super) struct Quotas {
     /// Requests that are being answered.
-    pub(super) requests: Arc<Quota>,
+    pub(super) requests: Arc<OwnerQuota>,
     /// Streams that stay open.
-    pub(super) streams: Arc<Quota>,
+    pub(super) streams: Arc<OwnerQuota>,
     /// Bytes of bodies that are being read.
-    pub(super) bodies: Arc<Quota>,
+    pub(super) bodies: Arc<OwnerQuota>,
     /// Bytes of answers and events that wait until clients read them.
-    pub(super) answers: Arc<Quota>,
+    pub(super) answers: Arc<OwnerQuota>,
     /// Connections that a caller uses, each counted once.
-    pub(super) connections: Arc<Quota>,
+    pub(super) connections: Arc<OwnerQuota>,
     /// Bytes that callers send.
     pub(super) sent: SentBytes,
     /// Requests that wait for authentication. They take no place of authenticated ones.
-    pub(super) strangers: Arc<Quota>,
+    pub(super) strangers: Arc<OwnerQuota>,
 }
 
 impl Quotas {
     pub(super) fn new(limits: &HttpLimits) -> Self {
         let own = &limits.per_caller;
         Self {
-            requests: Quota::new(limits.requests_max, own.requests_max),
-            streams: Quota::new(limits.streams_max, own.streams_max),
-            bodies: Quota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
-            answers: Quota::reserving(limits.answers_bytes_max, own.answers_bytes_max, UNREAD_RESERVE_BYTES),
+            requests: OwnerQuota::new(limits.requests_max, own.requests_max),
+            streams: OwnerQuota::new(limits.streams_max, own.streams_max),
+            bodies: OwnerQuota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
+            answers: OwnerQuota::reserving(limits.answers_bytes_max, own.answers_bytes_max, UNREAD_RESERVE_BYTES),
             // Accepting counts the sockets; this quota is for shares alone.
-            connections: Quota::new(usize::MAX, own.connections_max),
+            connections: OwnerQuota::new(usize::MAX, own.connections_max),
             sent: SentBytes::new(own.sent_bytes_per_minute.max(limits.body_bytes_max)),
-            strangers: Quota::new(limits.requests_max, own.requests_max),
+            strangers: OwnerQuota::new(limits.requests_max, own.requests_max),
         }
     }
 }
@@ -114,7 +114,7 @@ struct QuotaUse {
 
 impl QuotaUse {
     /// Tells if this owner may take `count` more.
-    fn room_for(&self, owner: &Owner, count: usize, quota: &Quota) -> Result<(), QuotaError> {
+    fn room_for(&self, owner: &Owner, count: usize, quota: &OwnerQuota) -> Result<(), QuotaError> {
         let own = self.by_owner.get(owner).copied().unwrap_or_default();
         if owner.has_share() && own.saturating_add(count) > quota.share {
             return Err(QuotaError::Share);
@@ -125,12 +125,12 @@ impl QuotaUse {
 
 /// The part of a quota that one owner holds, given back on drop.
 pub(super) struct QuotaGuard {
-    places: Arc<Quota>,
+    places: Arc<OwnerQuota>,
     owner: Owner,
     count: usize,
 }
 
-impl Quota {
+impl OwnerQuota {
     /// A quota with this total and this share for one owner.
     pub(super) fn new(max: usize, share: usize) -> Arc<Self> {
         Self::reserving(max, share, 0)
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn one_owner_has_its_share_and_leaves_the_rest_to_others() {
-        let places = Quota::new(10, 4);
+        let places = OwnerQuota::new(10, 4);
         let one = peer("192.0.2.1");
         let other = peer("192.0.2.2");
         let held: Vec<QuotaGuard> = (0..4).map(|_| places.take(&one).ok().unwrap()).collect();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn each_owner_has_its_reserve_where_others_have_taken_all() {
-        let places = Quota::reserving(100, 90, 10);
+        let places = OwnerQuota::reserving(100, 90, 10);
         let mut greedy = places.empty_guard(&Owner::Machine);
         assert_eq!(greedy.extend_past(100), Ok(()));
         let one = peer("192.0.2.1");
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn something_longer_than_the_share_passes_where_anything_is_left_and_nothing_after_it() {
-        let places = Quota::new(100, 10);
+        let places = OwnerQuota::new(100, 10);
         let one = peer("192.0.2.1");
         let other = peer("192.0.2.2");
         let mut first = places.empty_guard(&one);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_takes_nothing() {
-        let places = Quota::new(usize::MAX, 100);
+        let places = OwnerQuota::new(usize::MAX, 100);
         let one = peer("192.0.2.1");
         let mut place = places.empty_guard(&one);
         assert_eq!(place.extend(60), Ok(()));

@@ -24,7 +24,7 @@ const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// The reason to refuse a request.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum HttpRefusal {
     /// Nothing is at this path.
     Path,
     /// The method is not one of these.
@@ -80,10 +80,10 @@ pub(super) enum Refusal {
     /// The message is refused with this error.
     Message(RpcError),
     /// The request of this id is refused.
-    Request(RequestId, Box<Refusal>),
+    Request(RequestId, Box<HttpRefusal>),
 }
 
-impl From<QuotaError> for Refusal {
+impl From<QuotaError> for HttpRefusal {
     fn from(full: QuotaError) -> Self {
         match full {
             QuotaError::Share => Self::Share,
@@ -92,7 +92,7 @@ impl From<QuotaError> for Refusal {
     }
 }
 
-impl Refusal {
+impl HttpRefusal {
     /// The response. `no_id` stands for an id that was not read.
     pub(super) fn response(self, no_id: ErrorId<'_>) -> Response<ResponseContent> {
         let refusal = self.bare();

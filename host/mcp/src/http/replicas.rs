@@ -17,17 +17,17 @@ pub trait Replicas: Send + Sync + 'static {
     fn send(&self, to: Recipient<'_>, caller: &str, message: Vec<u8>);
 
     /// Waits for the next item. One task asks.
-    fn hear(&self) -> Asked<'_, HeardItem>;
+    fn hear(&self) -> ReplicaAnswer<'_, HeardItem>;
 
     /// Notes for a time that a session has ended.
-    fn note_ended<'r>(&'r self, session: &'r str, time: Duration) -> Asked<'r, Result<(), ReplicasAway>>;
+    fn note_ended<'r>(&'r self, session: &'r str, time: Duration) -> ReplicaAnswer<'r, Result<(), ReplicasAway>>;
 
     /// True if it was noted that a session has ended.
-    fn has_ended<'r>(&'r self, session: &'r str) -> Asked<'r, Result<bool, ReplicasAway>>;
+    fn has_ended<'r>(&'r self, session: &'r str) -> ReplicaAnswer<'r, Result<bool, ReplicasAway>>;
 }
 
 /// The answer of other replicas, or of what they share, while it is waited for.
-pub type Asked<'r, T> = Pin<Box<dyn Future<Output = T> + Send + 'r>>;
+pub type ReplicaAnswer<'r, T> = Pin<Box<dyn Future<Output = T> + Send + 'r>>;
 
 /// Those who get a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

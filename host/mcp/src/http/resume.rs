@@ -31,11 +31,11 @@ const SESSION: &str = "session.";
 pub(super) struct AnswerStreams {
     /// The name of this process and connection, where several processes answer the session.
     address: Option<String>,
-    state: Mutex<State>,
+    state: Mutex<ResumeState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ResumeState {
     /// Streams so far, the session's own ones included.
     opened: u64,
     /// Streams that have begun and not ended.
@@ -108,7 +108,7 @@ impl AnswerStreams {
         drop(begun);
     }
 
-    fn name(&self, kind: &str, state: &mut State) -> Box<str> {
+    fn name(&self, kind: &str, state: &mut ResumeState) -> Box<str> {
         state.opened += 1;
         let number = state.opened;
         let name = match &self.address {
@@ -118,7 +118,7 @@ impl AnswerStreams {
         name.into()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ResumeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,7 +131,7 @@ pub(super) fn wanted(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mailbox::{Ending, Next};
+    use super::super::mailbox::{Next, ResponseEnd};
     use super::*;
     use crate::host::Outbox as _;
 
@@ -155,7 +155,7 @@ mod tests {
         assert!(!resumed.is_over(), "another reads it");
         resumed.answer(b"two".to_vec());
         assert!(matches!(resumed.try_next(), Some(Next::Event(frame)) if frame.bytes() == b"one"));
-        assert!(matches!(resumed.try_next(), Some(Next::End(Ending::Answer(frame))) if frame.bytes() == b"two"));
+        assert!(matches!(resumed.try_next(), Some(Next::End(ResponseEnd::Answer(frame))) if frame.bytes() == b"two"));
         streams.ended(&id);
         assert!(streams.take_up(&id).is_none());
     }

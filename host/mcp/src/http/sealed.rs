@@ -7,10 +7,10 @@ use std::time::Duration;
 use ring::digest::{Context, SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use crate::asking::{Capabilities, now_ms};
+use crate::asking::{AskCapabilities, now_ms};
 use crate::caller::Caller;
 use crate::frame::{decode_base64, push_base64};
-use crate::meta::{ClientInfo, LogLevel, Peer};
+use crate::meta::{ClientInfo, ClientLogLevel, Peer};
 use crate::revision::Revision;
 use crate::sealing::{Purpose, StateKey};
 
@@ -87,10 +87,10 @@ impl SealedSession {
     }
 
     /// Its client, with this log level.
-    pub(super) fn peer(&self, log_level: Option<LogLevel>) -> Option<Peer> {
+    pub(super) fn peer(&self, log_level: Option<ClientLogLevel>) -> Option<Peer> {
         let revision = Revision::named(&self.revision).filter(|revision| !revision.is_modern())?;
         let client = self.client.clone().map(|(name, version)| Arc::new(ClientInfo { name, version }));
-        let capabilities = Capabilities::of_bits(self.capabilities);
+        let capabilities = AskCapabilities::of_bits(self.capabilities);
         let extensions = self.extensions.as_deref().map(Arc::from);
         Some(Peer { revision, client, log_level, capabilities, extensions })
     }
@@ -126,7 +126,7 @@ mod tests {
 
     fn peer(name: &str) -> Peer {
         let client = Some(Arc::new(ClientInfo { name: name.to_owned(), version: "1".to_owned() }));
-        let capabilities = Capabilities::of_bits(5);
+        let capabilities = AskCapabilities::of_bits(5);
         let extensions = Some(r#"{"io.modelcontextprotocol/ui":{}}"#.into());
         Peer { revision: Revision::V2025_11_25, client, log_level: None, capabilities, extensions }
     }
@@ -140,7 +140,7 @@ mod tests {
         let id = SealedSession::new(&ann, &peer("client"), HOUR).seal(&one).unwrap();
         let opened = SealedSession::open(&two, &id, &Caller::new("ann", ["a", "b"])).unwrap();
         let resumed = opened.peer(None).unwrap();
-        assert_eq!((resumed.revision, resumed.capabilities), (Revision::V2025_11_25, Capabilities::of_bits(5)));
+        assert_eq!((resumed.revision, resumed.capabilities), (Revision::V2025_11_25, AskCapabilities::of_bits(5)));
         assert_eq!((resumed.client, resumed.extensions), (peer("client").client, peer("client").extensions));
         assert!(opened.left() <= HOUR && opened.left() > HOUR / 2);
         for other in

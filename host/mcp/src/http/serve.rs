@@ -10,18 +10,18 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use super::connections::Connections;
-use super::exchange::{Exchange, hear};
+use super::exchange::{ReplicaExchange, hear};
 use super::executor::LoneRequests;
 use super::limits::HttpLimits;
-use super::listener::{Listener, take};
+use super::listener::{HttpListener, take};
 use super::origin::OriginPolicy;
 use super::quota::Quotas;
 use super::replicas::Replicas;
 use super::service::{LiveRequests, Service};
-use super::traffic::{Load, Traffic};
+use super::traffic::{HttpLoad, Traffic};
 use super::{Gatekeeper, Readiness, RefusalObserver};
 use crate::host::{Executor, Host};
-use crate::server::Server;
+use crate::server::McpServer;
 use crate::turns::{FairTurns, TurnBounds};
 
 /// Interval of the search for sessions that are over.
@@ -39,7 +39,7 @@ fn long_messages_max() -> usize {
 /// The options of serving: sockets, authentication, limits.
 pub struct HttpOptions {
     /// The sockets.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<HttpListener>,
     /// The endpoint's path, such as `/mcp`.
     pub path: String,
     /// The allowed hosts and web pages.
@@ -69,7 +69,7 @@ impl fmt::Debug for HttpOptions {
 
 /// Asks [`serve`] to end. Cheap to clone; once begun it stays so.
 #[derive(Clone, Debug)]
-pub struct Shutdown(Arc<watch::Sender<Stage>>);
+pub struct HttpShutdown(Arc<watch::Sender<Stage>>);
 
 /// Stages of the end of serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,13 +82,13 @@ enum Stage {
     Ending,
 }
 
-impl Default for Shutdown {
+impl Default for HttpShutdown {
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(Stage::Serving)))
     }
 }
 
-impl Shutdown {
+impl HttpShutdown {
     /// Begins it. Calling it again ends the time in which requests are still taken.
     pub fn begin(&self) {
         self.0.send_modify(|stage| {
@@ -102,21 +102,21 @@ impl Shutdown {
     }
 
     /// Waits until it begins.
-    fn begun(&self) -> Ends {
-        Ends(self.0.subscribe(), Stage::Notice)
+    fn begun(&self) -> ServeStages {
+        ServeStages(self.0.subscribe(), Stage::Notice)
     }
 
     /// Waits until no more requests are taken.
-    fn ends(&self) -> Ends {
-        Ends(self.0.subscribe(), Stage::Ending)
+    fn ends(&self) -> ServeStages {
+        ServeStages(self.0.subscribe(), Stage::Ending)
     }
 }
 
 /// Waits for a stage of the end of serving.
 #[derive(Clone)]
-pub(super) struct Ends(watch::Receiver<Stage>, Stage);
+pub(super) struct ServeStages(watch::Receiver<Stage>, Stage);
 
-impl Ends {
+impl ServeStages {
     pub(super) async fn over(mut self) {
         let stage = self.1;
         // A dropped sender cannot announce an end any more.
@@ -128,14 +128,14 @@ impl Ends {
 /// on. After that it accepts no more connections and ends streams. Running calls and tasks may
 /// finish within [`HttpLimits::drain`]. Calls are cancelled after it.
 pub async fn serve<H: Host>(
-    server: &Arc<Server<H>>,
+    server: &Arc<McpServer<H>>,
     options: HttpOptions,
     executor: impl Executor,
-    shutdown: &Shutdown,
+    shutdown: &HttpShutdown,
 ) {
     let HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, refusals, readiness, replicas } =
         options;
-    let exchange = replicas.map(|replicas| Exchange::new(replicas, server.options.state_key.clone()));
+    let exchange = replicas.map(|replicas| ReplicaExchange::new(replicas, server.options.state_key.clone()));
     let service = Arc::new(Service {
         server: Arc::clone(server),
         executor: Arc::new(executor),
@@ -198,9 +198,9 @@ fn report_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections
     let connections = Arc::downgrade(connections);
     traffic.set_load_source(move || {
         let (Some(service), Some(connections)) = (service.upgrade(), connections.upgrade()) else {
-            return Load::default();
+            return HttpLoad::default();
         };
-        Load {
+        HttpLoad {
             connections: connections.open(),
             requests: service.quotas.requests.taken(),
             streams: service.quotas.streams.taken(),
@@ -209,7 +209,7 @@ fn report_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections
     });
 }
 
-async fn sweep_until<H: Host>(service: &Service<H>, ends: Ends) {
+async fn sweep_until<H: Host>(service: &Service<H>, ends: ServeStages) {
     let mut ticks = interval(SWEEP_EVERY.min(service.limits.session_idle).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut over = std::pin::pin!(ends.over());

@@ -18,27 +18,27 @@ use http_body::Body;
 
 use super::accept::{Accepted, check_content, check_framing};
 use super::body::{self, ResponseContent};
-use super::exchange::Exchange;
+use super::exchange::ReplicaExchange;
 use super::executor::LoneRequests;
 use super::headers::{self, Era, SESSION_ID};
 use super::limits::HttpLimits;
 use super::long::{DoneInTurn, do_in_turn};
-use super::mailbox::{Ending, Mailbox, Next};
+use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::origin::OriginPolicy;
 use super::quota::{Owner, QuotaGuard, Quotas};
-use super::refusal::{DOCUMENT_METHODS, METHODS, Refusal, json, status_of};
-use super::session::Sessions;
+use super::refusal::{DOCUMENT_METHODS, HttpRefusal, METHODS, json, status_of};
+use super::session::LegacySessions;
 use super::stream::{EventStream, Lease};
 use super::traffic::Traffic;
 use super::watch::RequestWatch;
 use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver};
 use super::{legacy, modern, sealed};
 use crate::caller::Caller;
-use crate::connection::Listener;
-use crate::frame::{BYTE_ORDER_MARK, ErrorCode, ErrorId, Incoming, RefusedFrame, RpcError, decode};
-use crate::host::{Catalog as _, Executor, Host};
+use crate::connection::ServerEvents;
+use crate::frame::{BYTE_ORDER_MARK, ErrorCode, ErrorId, FrameContent, RefusedFrame, RpcError, decode};
+use crate::host::{Executor, Host, ServedCatalog as _};
 use crate::revision::Revision;
-use crate::server::Server;
+use crate::server::McpServer;
 use crate::turns::FairTurns;
 
 /// Tells proxies to pass events on as they come.
@@ -66,15 +66,15 @@ const TURN_MAX: Duration = Duration::from_millis(250);
 
 /// The state that all connections share.
 pub(super) struct Service<H: Host> {
-    pub(super) server: Arc<Server<H>>,
+    pub(super) server: Arc<McpServer<H>>,
     pub(super) executor: Arc<dyn Executor>,
     pub(super) path: String,
     pub(super) origin_policy: OriginPolicy,
     pub(super) limits: HttpLimits,
     pub(super) gatekeeper: Arc<dyn Gatekeeper>,
-    pub(super) sessions: Arc<Sessions<H>>,
+    pub(super) sessions: Arc<LegacySessions<H>>,
     /// The other replicas, if any of them answers a legacy session.
-    pub(super) exchange: Option<Arc<Exchange>>,
+    pub(super) exchange: Option<Arc<ReplicaExchange>>,
     pub(super) live: LiveRequests,
     pub(super) quotas: Quotas,
     pub(super) traffic: Arc<Traffic>,
@@ -128,7 +128,7 @@ pub(super) struct PendingResponse {
 }
 
 /// The authenticated sender of a request.
-pub(super) struct Sender {
+pub(super) struct KnownSender {
     pub(super) admitted: Admitted,
     pub(super) owner: Owner,
 }
@@ -259,7 +259,7 @@ impl<H: Host> Service<H> {
         request: Request<B>,
         arrival: Arrival,
         open: &mut RequestWatch,
-    ) -> Result<Response<ResponseContent>, Refusal>
+    ) -> Result<Response<ResponseContent>, HttpRefusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -273,19 +273,19 @@ impl<H: Host> Service<H> {
         }
         let streams = matches!(parts.method, Method::GET | Method::DELETE);
         if parts.method != Method::POST && !streams {
-            return Err(Refusal::Method(METHODS));
+            return Err(HttpRefusal::Method(METHODS));
         }
         if streams && Era::of(&parts.headers) == Era::Modern {
-            return Err(Refusal::Method("POST"));
+            return Err(HttpRefusal::Method("POST"));
         }
         if self.is_ending() {
-            return Err(Refusal::Stopping);
+            return Err(HttpRefusal::Stopping);
         }
         let admitted = self.admit(&parts.headers, arrival).await?;
         let owner = Owner::of(&admitted.caller, arrival.peer);
         open.assign_to(&owner, &self.quotas.connections)?;
         legacy::meet(self, &parts.headers, &admitted.caller, &owner).await?;
-        let sender = Sender { admitted, owner };
+        let sender = KnownSender { admitted, owner };
         match parts.method {
             Method::GET => legacy::listen(self, &parts.headers, sender).await,
             Method::DELETE => legacy::end(self, &parts.headers, &sender.admitted.caller).await,
@@ -299,7 +299,7 @@ impl<H: Host> Service<H> {
 
     /// Authenticates the caller. While that takes time, the request waits within the quota of
     /// strangers.
-    async fn admit(&self, headers: &HeaderMap, arrival: Arrival) -> Result<Admitted, Refusal> {
+    async fn admit(&self, headers: &HeaderMap, arrival: Arrival) -> Result<Admitted, HttpRefusal> {
         let mut admitting = self.gatekeeper.admit(headers);
         let admitted = match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
             Poll::Ready(admitted) => admitted,
@@ -308,40 +308,40 @@ impl<H: Host> Service<H> {
                 admitting.await
             }
         };
-        admitted.map_err(Refusal::AuthFailure)
+        admitted.map_err(HttpRefusal::AuthFailure)
     }
 
     /// The document for callers that are not authenticated yet.
-    fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, Refusal> {
-        let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(Refusal::Path)?;
+    fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, HttpRefusal> {
+        let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(HttpRefusal::Path)?;
         match parts.method {
             Method::GET | Method::HEAD => Ok(json(StatusCode::OK, text.into_bytes())),
             Method::OPTIONS => Ok(OriginPolicy::preflight(&parts.headers, DOCUMENT_METHODS)),
-            _ => Err(Refusal::Method(DOCUMENT_METHODS)),
+            _ => Err(HttpRefusal::Method(DOCUMENT_METHODS)),
         }
     }
 
     async fn post<B>(
         self: &Arc<Self>,
         request: Request<B>,
-        sender: Sender,
+        sender: KnownSender,
         connection: Option<usize>,
-    ) -> Result<Response<ResponseContent>, Refusal>
+    ) -> Result<Response<ResponseContent>, HttpRefusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let (Parts { headers, .. }, body) = request.into_parts();
         let accepted = Accepted::of(&headers);
         if !accepted.json && !accepted.events {
-            return Err(Refusal::Accept);
+            return Err(HttpRefusal::Accept);
         }
-        let Sender { admitted: Admitted { caller, validity }, owner } = sender;
+        let KnownSender { admitted: Admitted { caller, validity }, owner } = sender;
         let guard = self.quotas.requests.take(&owner)?;
         let waits_for_leave = headers.contains_key(http::header::EXPECT);
         let mut taken = self.quotas.bodies.empty_guard(&owner);
         let body = body::read(body, waits_for_leave, &self.limits, &mut taken).await?;
         let most = self.quotas.sent.per_minute();
-        self.quotas.sent.take(&owner, body.len()).map_err(|wait| Refusal::Sent(most, wait))?;
+        self.quotas.sent.take(&owner, body.len()).map_err(|wait| HttpRefusal::Sent(most, wait))?;
         let is_alone = self.lone_requests.is_lone(connection, self.quotas.requests.taken());
         let context = MessageContext { headers, accepted, caller, validity, guard, is_alone };
         if body.len() > CHEAP_BYTES {
@@ -362,7 +362,7 @@ impl<H: Host> Service<H> {
         body: Bytes,
         context: MessageContext,
         taken: QuotaGuard,
-    ) -> Result<Response<ResponseContent>, Refusal> {
+    ) -> Result<Response<ResponseContent>, HttpRefusal> {
         if let Some(most) = self.server.host.snapshot().message_bytes_max()
             && body.len() > most
             && !is_array(&body)
@@ -375,7 +375,7 @@ impl<H: Host> Service<H> {
         let begin = move || service.begin(&body, context);
         let Some(DoneInTurn { outcome: begun, turn }) = do_in_turn(&self.executor, turn, begin).await else {
             // A panic is told as those of calls are.
-            return Err(Refusal::Message(RpcError::new(ErrorCode::Internal, "Internal error")));
+            return Err(HttpRefusal::Message(RpcError::new(ErrorCode::Internal, "Internal error")));
         };
         drop(taken);
         match begun? {
@@ -394,24 +394,24 @@ impl<H: Host> Service<H> {
     }
 
     /// Decodes a message, once, and begins to answer it in its era.
-    fn begin(&self, body: &[u8], context: MessageContext) -> Result<MessageOutcome, Refusal> {
+    fn begin(&self, body: &[u8], context: MessageContext) -> Result<MessageOutcome, HttpRefusal> {
         let incoming = match decode(body) {
-            Ok(Incoming::Blank) => {
+            Ok(FrameContent::Blank) => {
                 let error = RpcError::new(ErrorCode::Parse, "Parse error: the body is empty");
-                return Err(Refusal::Message(error));
+                return Err(HttpRefusal::Message(error));
             }
-            Err(refused) | Ok(Incoming::One(Err(refused))) => return Err(unread(refused)),
+            Err(refused) | Ok(FrameContent::One(Err(refused))) => return Err(unread(refused)),
             Ok(incoming) => incoming,
         };
         let id = incoming.request_id().cloned();
         let era = Era::of(&context.headers);
         let room = if incoming.asks() { self.quotas.answers.has_room(context.guard.owner()) } else { Ok(()) };
-        let begun = room.map_err(Refusal::Unread).and_then(|()| match modern::is_modern(&incoming, era) {
+        let begun = room.map_err(HttpRefusal::Unread).and_then(|()| match modern::is_modern(&incoming, era) {
             true => modern::begin(self, incoming, context),
             false => legacy::begin(self, incoming, context, era),
         });
         begun.map_err(|refusal| match id {
-            Some(id) => Refusal::Request(id, Box::new(refusal)),
+            Some(id) => HttpRefusal::Request(id, Box::new(refusal)),
             None => refusal,
         })
     }
@@ -424,10 +424,10 @@ fn is_array(body: &[u8]) -> bool {
 }
 
 /// The refusal of a frame that is not a message.
-fn unread(RefusedFrame { id, error }: RefusedFrame) -> Refusal {
+fn unread(RefusedFrame { id, error }: RefusedFrame) -> HttpRefusal {
     match id {
-        Some(id) => Refusal::Request(id, Box::new(Refusal::Message(error))),
-        None => Refusal::Message(error),
+        Some(id) => HttpRefusal::Request(id, Box::new(HttpRefusal::Message(error))),
+        None => HttpRefusal::Message(error),
     }
 }
 
@@ -438,7 +438,7 @@ impl PendingResponse {
     ///
     /// # Errors
     /// No replica has taken the message.
-    async fn respond(self, limits: &HttpLimits) -> Result<Response<ResponseContent>, Refusal> {
+    async fn respond(self, limits: &HttpLimits) -> Result<Response<ResponseContent>, HttpRefusal> {
         let Self { mailbox, lease, accepted, style } = self;
         let reader = mailbox.reader();
         let next = poll_fn(|context| mailbox.poll_next(reader, context));
@@ -448,19 +448,19 @@ impl PendingResponse {
             false => Some(next.await),
         };
         let mut response = match first {
-            Some(Next::End(Ending::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
-            Some(Next::End(Ending::Answer(frame))) => {
-                mailbox.end(Ending::Nothing);
+            Some(Next::End(ResponseEnd::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
+            Some(Next::End(ResponseEnd::Answer(frame))) => {
+                mailbox.end(ResponseEnd::Nothing);
                 events(EventStream::new(mailbox, Some(frame), limits, lease))
             }
-            Some(Next::End(Ending::Refusal(frame, code))) => json(refused_status(code, &style), frame),
+            Some(Next::End(ResponseEnd::Refusal(frame, code))) => json(refused_status(code, &style), frame),
             // A cancelled request has no answer, and 202 is for what asks for none.
-            Some(Next::End(Ending::Nothing)) if style.asks() && accepted.events => {
-                mailbox.end(Ending::Nothing);
+            Some(Next::End(ResponseEnd::Nothing)) if style.asks() && accepted.events => {
+                mailbox.end(ResponseEnd::Nothing);
                 events(EventStream::new(mailbox, None, limits, lease))
             }
-            Some(Next::End(Ending::Nothing)) => accepted_response(),
-            Some(Next::End(Ending::NotTaken)) => return Err(Refusal::NotTaken),
+            Some(Next::End(ResponseEnd::Nothing)) => accepted_response(),
+            Some(Next::End(ResponseEnd::NotTaken)) => return Err(HttpRefusal::NotTaken),
             Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
             None => events(EventStream::new(mailbox, None, limits, lease)),
         };
@@ -512,14 +512,14 @@ pub(super) struct LiveRequests(Arc<Mutex<LiveListeners>>);
 #[derive(Default)]
 struct LiveListeners {
     sequence: u64,
-    listeners: HashMap<u64, Weak<dyn Listener>>,
+    listeners: HashMap<u64, Weak<dyn ServerEvents>>,
 }
 
 /// One such request, until it is dropped.
 pub(super) struct LiveRequest(LiveRequests, u64);
 
 impl LiveRequests {
-    pub(super) fn enter(&self, listener: Weak<dyn Listener>) -> LiveRequest {
+    pub(super) fn enter(&self, listener: Weak<dyn ServerEvents>) -> LiveRequest {
         let mut listed = self.listed();
         listed.sequence += 1;
         let number = listed.sequence;
@@ -527,7 +527,7 @@ impl LiveRequests {
         LiveRequest(self.clone(), number)
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<dyn Listener>> {
+    pub(super) fn all(&self) -> Vec<Arc<dyn ServerEvents>> {
         self.listed().listeners.values().filter_map(Weak::upgrade).collect()
     }
 

@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 
 use super::executor::DrivingExecutor;
 use super::limits::HttpLimits;
-use super::mailbox::{Ending, Mailbox};
+use super::mailbox::{Mailbox, ResponseEnd};
 use super::quota::{Owner, QuotaError};
 use super::resume::AnswerStreams;
 use crate::caller::Caller;
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 use crate::host::{Host, Outbox};
 
 /// Random bytes of an id: beyond guessing.
@@ -25,8 +25,8 @@ const ID_BYTES: usize = 16;
 const KEPT_FRAMES_MAX: usize = 264;
 
 /// One legacy session.
-pub(super) struct Session<H: Host> {
-    pub(super) connection: Connection<H>,
+pub(super) struct LegacySession<H: Host> {
+    pub(super) connection: ClientConnection<H>,
     pub(super) driving: Arc<DrivingExecutor>,
     pub(super) outbox: Arc<SessionOutbox>,
     pub(super) answers: AnswerStreams,
@@ -87,7 +87,7 @@ impl SessionOutbox {
             unsent.stream.replace(Arc::clone(stream))
         };
         if let Some(before) = before {
-            before.end(Ending::Nothing);
+            before.end(ResponseEnd::Nothing);
         }
         known
     }
@@ -114,7 +114,7 @@ impl SessionOutbox {
         };
         let had_stream = before.is_some();
         if let Some(before) = before {
-            before.end(Ending::Nothing);
+            before.end(ResponseEnd::Nothing);
         }
         let frames: Vec<String> = kept.into_iter().filter_map(|frame| String::from_utf8(frame).ok()).collect();
         (had_stream || !frames.is_empty()).then_some(KeptFrames { frames, told })
@@ -157,7 +157,7 @@ impl SessionOutbox {
     /// Ends the stream, if there is one.
     pub(super) fn end(&self) {
         if let Some(stream) = self.unsent().stream.take() {
-            stream.end(Ending::Nothing);
+            stream.end(ResponseEnd::Nothing);
         }
     }
 
@@ -193,9 +193,9 @@ impl UnsentFrames {
     }
 }
 
-impl<H: Host> Session<H> {
+impl<H: Host> LegacySession<H> {
     pub(super) fn new(
-        connection: Connection<H>,
+        connection: ClientConnection<H>,
         driving: Arc<DrivingExecutor>,
         outbox: Arc<SessionOutbox>,
         caller: Caller,
@@ -232,19 +232,19 @@ impl<H: Host> Session<H> {
 }
 
 /// A session while a request or a stream uses it.
-pub(super) struct SessionUse<H: Host>(Arc<Session<H>>);
+pub(super) struct SessionUse<H: Host>(Arc<LegacySession<H>>);
 
 impl<H: Host> SessionUse<H> {
-    pub(super) fn of(session: Arc<Session<H>>) -> Self {
+    pub(super) fn of(session: Arc<LegacySession<H>>) -> Self {
         session.uses.fetch_add(1, Ordering::AcqRel);
         Self(session)
     }
 }
 
 impl<H: Host> std::ops::Deref for SessionUse<H> {
-    type Target = Session<H>;
+    type Target = LegacySession<H>;
 
-    fn deref(&self) -> &Session<H> {
+    fn deref(&self) -> &LegacySession<H> {
         &self.0
     }
 }
@@ -258,7 +258,7 @@ impl<H: Host> Drop for SessionUse<H> {
 }
 
 /// The open sessions.
-pub(super) struct Sessions<H: Host>(Mutex<SessionTable<H>>);
+pub(super) struct LegacySessions<H: Host>(Mutex<SessionTable<H>>);
 
 struct SessionTable<H: Host> {
     by_id: HashMap<Box<str>, SessionEntry<H>>,
@@ -272,26 +272,26 @@ struct SessionTable<H: Host> {
 type LastUses = BTreeSet<(Instant, Box<str>)>;
 
 struct SessionEntry<H: Host> {
-    session: Arc<Session<H>>,
+    session: Arc<LegacySession<H>>,
     owner: Owner,
     /// Its key among the owner's.
     used: Instant,
 }
 
-impl<H: Host> Default for Sessions<H> {
+impl<H: Host> Default for LegacySessions<H> {
     fn default() -> Self {
         Self(Mutex::new(SessionTable { by_id: HashMap::new(), by_owner: HashMap::new(), ended: 0 }))
     }
 }
 
 impl<H: Host> SessionTable<H> {
-    fn insert(&mut self, id: &str, session: Arc<Session<H>>, owner: &Owner) {
+    fn insert(&mut self, id: &str, session: Arc<LegacySession<H>>, owner: &Owner) {
         let used = Instant::now();
         self.by_owner.entry(owner.clone()).or_default().insert((used, id.into()));
         self.by_id.insert(id.into(), SessionEntry { session, owner: owner.clone(), used });
     }
 
-    fn remove(&mut self, id: &str) -> Option<Arc<Session<H>>> {
+    fn remove(&mut self, id: &str) -> Option<Arc<LegacySession<H>>> {
         let (id, entry) = self.by_id.remove_entry(id)?;
         if let Some(uses) = self.by_owner.get_mut(&entry.owner) {
             uses.remove(&(entry.used, id));
@@ -305,7 +305,7 @@ impl<H: Host> SessionTable<H> {
     /// Makes room for one more session of this owner, and returns the session that must go. An
     /// owner at its share gives one of its own. At the total, the owner with the most sessions
     /// gives one. It is always the longest idle one.
-    fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<Session<H>>>, QuotaError> {
+    fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<LegacySession<H>>>, QuotaError> {
         let own = self.by_owner.get(owner).map_or(0, BTreeSet::len);
         if owner.has_share() && own >= limits.per_caller.sessions_max {
             return self.evict(owner).map(Some).ok_or(QuotaError::Share);
@@ -322,7 +322,7 @@ impl<H: Host> SessionTable<H> {
 
     /// Takes out the owner's longest idle session; `None` if none is idle. Looks at each one once
     /// at most.
-    fn evict(&mut self, owner: &Owner) -> Option<Arc<Session<H>>> {
+    fn evict(&mut self, owner: &Owner) -> Option<Arc<LegacySession<H>>> {
         let now = Instant::now();
         let uses = self.by_owner.get_mut(owner)?;
         for _ in 0..uses.len() {
@@ -343,7 +343,7 @@ impl<H: Host> SessionTable<H> {
     }
 }
 
-impl<H: Host> Sessions<H> {
+impl<H: Host> LegacySessions<H> {
     /// Registers a session of this owner. At the owner's share, or at the total, an idle session
     /// ends.
     ///
@@ -352,7 +352,7 @@ impl<H: Host> Sessions<H> {
     pub(super) fn enter(
         &self,
         id: &str,
-        session: Arc<Session<H>>,
+        session: Arc<LegacySession<H>>,
         owner: &Owner,
         limits: &HttpLimits,
     ) -> Result<(), QuotaError> {
@@ -367,7 +367,7 @@ impl<H: Host> Sessions<H> {
     pub(super) fn enter_unless_ended(
         &self,
         id: &str,
-        session: Arc<Session<H>>,
+        session: Arc<LegacySession<H>>,
         owner: &Owner,
         limits: &HttpLimits,
         ended: Option<u64>,
@@ -401,7 +401,7 @@ impl<H: Host> Sessions<H> {
     }
 
     /// The session of this id, whoever has it.
-    pub(super) fn of_key(&self, id: &str) -> Option<Arc<Session<H>>> {
+    pub(super) fn of_key(&self, id: &str) -> Option<Arc<LegacySession<H>>> {
         self.kept().by_id.get(id).map(|entry| Arc::clone(&entry.session))
     }
 
@@ -434,7 +434,7 @@ impl<H: Host> Sessions<H> {
     /// Ends sessions that are too old, or were unused for too long, and streams that broke and were
     /// not taken up again.
     pub(super) fn sweep(&self, limits: &HttpLimits) {
-        let over = |session: &Session<H>| {
+        let over = |session: &LegacySession<H>| {
             session.began.elapsed() > session.time
                 || session.idle_since().is_some_and(|since| since.elapsed() > limits.session_idle)
         };
@@ -454,7 +454,7 @@ impl<H: Host> Sessions<H> {
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> Vec<Arc<Session<H>>> {
+    pub(super) fn all(&self) -> Vec<Arc<LegacySession<H>>> {
         self.kept().by_id.values().map(|entry| Arc::clone(&entry.session)).collect()
     }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::CredentialValidity;
 use super::limits::HttpLimits;
-use super::mailbox::{Ending, Mailbox, Next};
+use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::unread::UnreadFrame;
 
 /// A comment, so that no proxy takes the stream for dead.
@@ -122,9 +122,9 @@ impl EventStream {
                 Poll::Ready(Next::End(ending)) => {
                     self.ended = true;
                     return match ending {
-                        Ending::Answer(frame) => self.event(frame),
-                        Ending::Refusal(frame, _) => self.event(frame.into()),
-                        Ending::Nothing | Ending::NotTaken => Poll::Ready(None),
+                        ResponseEnd::Answer(frame) => self.event(frame),
+                        ResponseEnd::Refusal(frame, _) => self.event(frame.into()),
+                        ResponseEnd::Nothing | ResponseEnd::NotTaken => Poll::Ready(None),
                     };
                 }
                 Poll::Pending => {}

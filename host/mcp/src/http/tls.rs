@@ -20,7 +20,7 @@ const CHAIN_MAX: usize = 32;
 /// The server's certificate. Handshakes after [`replace`](Self::replace) use the new one.
 #[derive(Clone)]
 pub struct Certificate {
-    shown: Arc<Shown>,
+    shown: Arc<ShownCertificate>,
     config: Arc<ServerConfig>,
 }
 
@@ -39,9 +39,9 @@ pub enum TlsError {
 }
 
 #[derive(Debug)]
-struct Shown(ArcSwap<CertifiedKey>);
+struct ShownCertificate(ArcSwap<CertifiedKey>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for ShownCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }
@@ -54,9 +54,9 @@ impl Certificate {
     /// One of them cannot be read, or they do not belong together.
     pub fn new(chain_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let shown = Arc::new(Shown(ArcSwap::from_pointee(pair(&provider, chain_pem, key_pem)?)));
+        let shown = Arc::new(ShownCertificate(ArcSwap::from_pointee(pair(&provider, chain_pem, key_pem)?)));
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Shown>::clone(&shown);
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<ShownCertificate>::clone(&shown);
         let mut config = builder.map_err(TlsError::Pair)?.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(Self { shown, config: Arc::new(config) })

@@ -12,7 +12,7 @@ const STATUSES: usize = 500;
 
 /// The current load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct HttpLoad {
     /// Connections that are open.
     pub connections: usize,
     /// Requests that are being answered, without open streams.
@@ -27,7 +27,7 @@ pub struct Load {
 pub struct Traffic {
     statuses: [AtomicU64; STATUSES],
     turned_away: AtomicU64,
-    load: OnceLock<Box<dyn Fn() -> Load + Send + Sync>>,
+    load: OnceLock<Box<dyn Fn() -> HttpLoad + Send + Sync>>,
 }
 
 impl Default for Traffic {
@@ -61,7 +61,7 @@ impl Traffic {
 
     /// The current load; zero before and after serving.
     #[must_use]
-    pub fn load(&self) -> Load {
+    pub fn load(&self) -> HttpLoad {
         self.load.get().map(|load| load()).unwrap_or_default()
     }
 
@@ -77,7 +77,7 @@ impl Traffic {
     }
 
     /// Sets the source of the current load.
-    pub(super) fn set_load_source(&self, load: impl Fn() -> Load + Send + Sync + 'static) {
+    pub(super) fn set_load_source(&self, load: impl Fn() -> HttpLoad + Send + Sync + 'static) {
         // A second server with the same counters keeps the first one's load.
         let _ = self.load.set(Box::new(load));
     }
@@ -94,6 +94,6 @@ mod tests {
             traffic.answered(StatusCode::from_u16(status).unwrap());
         }
         assert_eq!(traffic.statuses().collect::<Vec<_>>(), [(200, 2), (202, 1), (599, 1)]);
-        assert_eq!(traffic.load(), Load::default());
+        assert_eq!(traffic.load(), HttpLoad::default());
     }
 }

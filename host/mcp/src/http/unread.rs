@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::mailbox::Mailbox;
-use super::quota::{Owner, Quota, QuotaError, QuotaGuard};
+use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
 use crate::host::SharedFrame;
 
 /// Bytes that a frame counts for besides its own: its entry in the mailbox, its response, and what
@@ -29,12 +29,12 @@ const AFTER_EVENT: &[u8] = b"\n\n";
 /// The bytes that one client may leave unread.
 #[derive(Clone)]
 pub(super) struct UnreadShare {
-    quota: Arc<Quota>,
+    quota: Arc<OwnerQuota>,
     owner: Owner,
 }
 
 impl UnreadShare {
-    pub(super) fn of(quota: &Arc<Quota>, owner: &Owner) -> Self {
+    pub(super) fn of(quota: &Arc<OwnerQuota>, owner: &Owner) -> Self {
         Self { quota: Arc::clone(quota), owner: owner.clone() }
     }
 
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn share(share: usize) -> UnreadShare {
-        UnreadShare::of(&Quota::new(usize::MAX, share), &Owner::Caller("ann".into()))
+        UnreadShare::of(&OwnerQuota::new(usize::MAX, share), &Owner::Caller("ann".into()))
     }
 
     fn mailbox() -> Arc<Mailbox> {

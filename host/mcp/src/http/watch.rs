@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::connections::Connections;
 use super::limits::HttpLimits;
 use super::mailbox::Mailbox;
-use super::quota::{Owner, Quota, QuotaError, QuotaGuard};
+use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
 
 /// Requests of one connection that the client may give up, beyond the answered ones. A client that
 /// gives up more does nothing else.
@@ -110,7 +110,7 @@ impl ConnectionWatch {
 
     /// The part of the quota that this caller holds for the connection, shared by all its requests
     /// on it.
-    fn guard_of(&self, owner: &Owner, places: &Arc<Quota>) -> Result<Arc<QuotaGuard>, QuotaError> {
+    fn guard_of(&self, owner: &Owner, places: &Arc<OwnerQuota>) -> Result<Arc<QuotaGuard>, QuotaError> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|place| place.strong_count() > 0);
         let known = callers.iter().filter_map(Weak::upgrade).find(|place| place.owner() == owner);
@@ -215,7 +215,7 @@ enum ResponseState {
 
 impl RequestWatch {
     /// Assigns the request to a caller. It uses the connection until its response is read.
-    pub(super) fn assign_to(&mut self, owner: &Owner, places: &Arc<Quota>) -> Result<(), QuotaError> {
+    pub(super) fn assign_to(&mut self, owner: &Owner, places: &Arc<OwnerQuota>) -> Result<(), QuotaError> {
         self._caller = Some(self.watch.guard_of(owner, places)?);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Tool definitions and the server's own identity, as one revision writes them.
 
-use crate::content::{Icon, IconTheme, Map};
+use crate::content::{ContentIcon, IconTheme, Map};
 use crate::frame::{Object, push_string};
 use crate::server::ServerInfo;
 use crate::task::TaskPlan;
@@ -67,7 +67,7 @@ fn push_hints(out: &mut Vec<u8>, hints: &ToolHints, title: Option<&str>) {
 }
 
 /// Appends `icons`, if there are any.
-pub(super) fn push_icons(object: &mut Object<'_>, icons: &[Icon]) {
+pub(super) fn push_icons(object: &mut Object<'_>, icons: &[ContentIcon]) {
     if icons.is_empty() {
         return;
     }

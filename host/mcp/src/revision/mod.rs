@@ -14,7 +14,7 @@ use std::fmt;
 use crate::content::CallResult;
 use crate::declared::DeclaredResource;
 use crate::task::TaskPlan;
-use crate::tool::{Tool, ToolDefinition};
+use crate::tool::{McpTool, ToolDefinition};
 
 pub(crate) use definition::{push_definition, push_implementation};
 pub(crate) use prompt::{push_prompt, push_prompt_result};
@@ -78,7 +78,7 @@ impl Revision {
 
     /// The entry of `prompts/list` for this entry; `None` where it is no prompt.
     #[must_use]
-    pub fn prompt_json(self, tool: &Tool) -> Option<String> {
+    pub fn prompt_json(self, tool: &McpTool) -> Option<String> {
         let mut out = Vec::new();
         push_prompt(&mut out, tool.definition(), tool.prompt()?, self.features());
         Some(String::from_utf8_lossy(&out).into_owned())

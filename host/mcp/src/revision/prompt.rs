@@ -2,14 +2,14 @@
 
 use crate::content::CallResult;
 use crate::frame::Object;
-use crate::tool::{Prompt, ToolDefinition};
+use crate::tool::{McpPrompt, ToolDefinition};
 
 use super::Features;
 use super::definition::{push_icons, push_meta};
 use super::result::{push_content, push_result_meta};
 
 /// Appends one entry of `prompts/list`.
-pub(crate) fn push_prompt(out: &mut Vec<u8>, definition: &ToolDefinition, prompt: &Prompt, features: &Features) {
+pub(crate) fn push_prompt(out: &mut Vec<u8>, definition: &ToolDefinition, prompt: &McpPrompt, features: &Features) {
     let mut entry = Object::open(out);
     entry.text("name", prompt.name());
     entry.text_if("title", definition.title.as_deref().filter(|_| features.titles));

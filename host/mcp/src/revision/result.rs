@@ -1,6 +1,6 @@
 //! Results of calls in one revision. Content that the revision cannot carry becomes text.
 
-use crate::content::{CallResult, Content, ContentAnnotations, ContentKind, Map, ResourceBody, ResourceLink};
+use crate::content::{CallResult, ContentAnnotations, ContentKind, Map, ResourceBody, ResourceLink, ResultContent};
 use crate::frame::{Object, push_base64, push_json, push_string};
 use crate::meta::{RESERVED_PREFIX, SERVER_INFO};
 
@@ -54,12 +54,12 @@ fn push_contents(out: &mut Vec<u8>, result: &CallResult, left_out: Option<&str>,
     };
     if let Some(value) = left_out.filter(|value| !said(value)) {
         separate(out);
-        push_content(out, &Content::text(value), features);
+        push_content(out, &ResultContent::text(value), features);
     }
     out.push(b']');
 }
 
-pub(super) fn push_content(out: &mut Vec<u8>, content: &Content, features: &Features) {
+pub(super) fn push_content(out: &mut Vec<u8>, content: &ResultContent, features: &Features) {
     let mut object = Object::open(out);
     match &content.kind {
         ContentKind::Text(text) => push_text(&mut object, text),

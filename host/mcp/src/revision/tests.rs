@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Revision, Structured, push_definition, push_implementation, push_result};
 use crate::content::{
-    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, ResourceBody, ResourceLink, Role,
+    CallResult, ContentAnnotations, ContentIcon, ContentKind, IconTheme, Map, ResourceBody, ResourceLink,
+    ResultContent, Role,
 };
 use crate::server::ServerInfo;
 use crate::task::TaskPlan;
@@ -34,14 +35,14 @@ fn meta() -> impl Strategy<Value = Map> {
         .prop_map(|map| map.into_iter().map(|(key, value)| (key, Value::from(value))).collect())
 }
 
-fn icon() -> impl Strategy<Value = Icon> {
+fn icon() -> impl Strategy<Value = ContentIcon> {
     (
         text(),
         option::of(text()),
         vec(text(), 0..3),
         option::of(prop_oneof![Just(IconTheme::Light), Just(IconTheme::Dark)]),
     )
-        .prop_map(|(src, mime_type, sizes, theme)| Icon { src, mime_type, sizes, theme })
+        .prop_map(|(src, mime_type, sizes, theme)| ContentIcon { src, mime_type, sizes, theme })
 }
 
 fn definition() -> impl Strategy<Value = ToolDefinition> {
@@ -99,14 +100,18 @@ fn kind() -> impl Strategy<Value = ContentKind> {
     ]
 }
 
-fn content() -> impl Strategy<Value = Content> {
+fn content() -> impl Strategy<Value = ResultContent> {
     let annotations = (
         vec(prop_oneof![Just(Role::User), Just(Role::Assistant)], 0..3),
         option::of((0..=100_u32).prop_map(|hundredths| f64::from(hundredths) / 100.0)),
         option::of(text()),
     )
         .prop_map(|(audience, priority, last_modified)| ContentAnnotations { audience, priority, last_modified });
-    (kind(), option::of(annotations), meta()).prop_map(|(kind, annotations, meta)| Content { kind, annotations, meta })
+    (kind(), option::of(annotations), meta()).prop_map(|(kind, annotations, meta)| ResultContent {
+        kind,
+        annotations,
+        meta,
+    })
 }
 
 fn result() -> impl Strategy<Value = CallResult> {
@@ -150,7 +155,7 @@ fn object(value: &Value, key: &str) -> Map {
     value.get(key).map(|object| object.as_object().unwrap().clone()).unwrap_or_default()
 }
 
-fn read_icons(value: &Value) -> Vec<Icon> {
+fn read_icons(value: &Value) -> Vec<ContentIcon> {
     let icons = value.get("icons").and_then(Value::as_array).cloned().unwrap_or_default();
     let sizes = |icon: &Value| {
         let sizes = icon.get("sizes").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -160,7 +165,7 @@ fn read_icons(value: &Value) -> Vec<Icon> {
         |icon: &Value| icon.get("theme").map(|theme| if theme == "dark" { IconTheme::Dark } else { IconTheme::Light });
     icons
         .iter()
-        .map(|icon| Icon {
+        .map(|icon| ContentIcon {
             src: string(icon, "src").unwrap(),
             mime_type: string(icon, "mimeType"),
             sizes: sizes(icon),
@@ -214,7 +219,7 @@ fn carried_definition(mut definition: ToolDefinition, revision: Revision) -> Too
     definition
 }
 
-fn read_content(value: &Value) -> Content {
+fn read_content(value: &Value) -> ResultContent {
     let text = |key: &str| string(value, key);
     let kind = match value["type"].as_str().unwrap() {
         "text" => ContentKind::Text(text("text").unwrap()),
@@ -259,11 +264,11 @@ fn read_content(value: &Value) -> Content {
         priority: annotations.get("priority").map(|priority| priority.as_f64().unwrap()),
         last_modified: string(annotations, "lastModified"),
     });
-    Content { kind, annotations, meta: object(value, "_meta") }
+    ResultContent { kind, annotations, meta: object(value, "_meta") }
 }
 
 /// The part of a piece of content that the revision carries.
-fn carried_content(mut content: Content, revision: Revision) -> Content {
+fn carried_content(mut content: ResultContent, revision: Revision) -> ResultContent {
     let features = revision.features();
     content.kind = match content.kind {
         ContentKind::Audio { data, mime_type } if !features.audio => {
@@ -301,8 +306,8 @@ proptest! {
         for revision in Revision::ALL {
             let features = revision.features();
             let value = written(|out| push_result(out, &result, features, IDENTITY));
-            let contents: Vec<Content> = value["content"].as_array().unwrap().iter().map(read_content).collect();
-            let mut expected: Vec<Content> =
+            let contents: Vec<ResultContent> = value["content"].as_array().unwrap().iter().map(read_content).collect();
+            let mut expected: Vec<ResultContent> =
                 result.content.iter().map(|content| carried_content(content.clone(), revision)).collect();
             let json = result.structured.as_ref().map(|json| json.get());
             let carries = json.is_some_and(|json| match features.structured {
@@ -314,7 +319,7 @@ proptest! {
             let carries = carries && (revision.is_modern() || !result.is_error);
             let said = |json: &str| result.content.iter().any(|content| matches!(&content.kind, ContentKind::Text(text) if text == json));
             if let Some(json) = json.filter(|json| !carries && !said(json)) {
-                expected.push(Content::text(json));
+                expected.push(ResultContent::text(json));
             }
             prop_assert_eq!(contents, expected, "{}", revision);
             let structured = json.filter(|_| carries).map(|json| serde_json::from_str::<Value>(json).unwrap());
@@ -341,10 +346,10 @@ fn every_kind_of_content_as_each_revision_has_it() {
         ResourceLink { uri: "file:///a".into(), name: "a".into(), size_bytes: Some(3), ..ResourceLink::default() };
     let result = CallResult {
         content: vec![
-            Content { annotations, ..Content::text("hi") },
-            Content::new(ContentKind::Audio { data: vec![1, 2, 3], mime_type: "audio/wav".into() }),
-            Content::new(ContentKind::ResourceLink(link)),
-            Content::new(ContentKind::EmbeddedResource {
+            ResultContent { annotations, ..ResultContent::text("hi") },
+            ResultContent::new(ContentKind::Audio { data: vec![1, 2, 3], mime_type: "audio/wav".into() }),
+            ResultContent::new(ContentKind::ResourceLink(link)),
+            ResultContent::new(ContentKind::EmbeddedResource {
                 uri: "file:///b".into(),
                 mime_type: Some("text/plain".into()),
                 body: ResourceBody::Text("b".into()),

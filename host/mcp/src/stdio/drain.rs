@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Shutdown, Wake, output};
-use crate::connection::Connection;
+use super::{StdioShutdown, Wake, output};
+use crate::connection::ClientConnection;
 use crate::host::{Host, Outbox as _};
 
 /// Time for cancelled calls to end and their answers to be written. They need milliseconds.
@@ -14,10 +14,10 @@ const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// The ending half of [`serve`](super::serve).
 pub(super) struct Drain<'d, H: Host> {
-    pub(super) connection: &'d Connection<H>,
-    pub(super) output: &'d output::Shared,
+    pub(super) connection: &'d ClientConnection<H>,
+    pub(super) output: &'d output::SharedOutput,
     pub(super) wake: &'d Wake,
-    pub(super) shutdown: &'d Shutdown,
+    pub(super) shutdown: &'d StdioShutdown,
     pub(super) shutdown_grace: Duration,
 }
 

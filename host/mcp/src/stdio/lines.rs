@@ -11,7 +11,7 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The next item of the stream.
 #[derive(Debug)]
-pub(super) enum Line<'l> {
+pub(super) enum StdioItem<'l> {
     /// A line, without its newline.
     Whole(&'l [u8]),
     /// A line longer than allowed, which was not kept. It is returned at its end: only there is it
@@ -21,7 +21,7 @@ pub(super) enum Line<'l> {
 
 /// Lines of a stream.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct StdioLines {
     buffer: Vec<u8>,
     /// The position of the first byte that no line was made of.
     start: usize,
@@ -35,7 +35,7 @@ pub(super) struct Lines {
     finished: bool,
 }
 
-impl Lines {
+impl StdioLines {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { buffer: Vec::new(), start: 0, searched: 0, end: 0, bytes_max, overlong: None, finished: false }
     }
@@ -74,7 +74,7 @@ impl Lines {
     }
 
     /// The next line, and true if bytes of later ones were read already.
-    pub(super) fn next_and_more(&mut self) -> (Option<Line<'_>>, bool) {
+    pub(super) fn next_and_more(&mut self) -> (Option<StdioItem<'_>>, bool) {
         // The end of the line is known only once it is cut, and it borrows the buffer then.
         let rest = self.buffer.get(self.searched..self.end).unwrap_or_default();
         let newline = rest.iter().position(|byte| *byte == b'\n');
@@ -83,7 +83,7 @@ impl Lines {
     }
 
     /// The next line that was read. A last line without newline counts once the stream has ended.
-    pub(super) fn next(&mut self) -> Option<Line<'_>> {
+    pub(super) fn next(&mut self) -> Option<StdioItem<'_>> {
         let unsearched = self.buffer.get(self.searched..self.end).unwrap_or_default();
         let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|place| self.searched + place);
         let (end, next) = match newline {
@@ -99,10 +99,10 @@ impl Lines {
         let line = self.buffer.get(start..end).unwrap_or_default();
         let overlong = self.overlong.take().or_else(|| (line.len() > self.bytes_max).then(Box::default));
         Some(match overlong {
-            None => Line::Whole(line),
+            None => StdioItem::Whole(line),
             Some(mut overlong) => {
                 overlong.read(line);
-                Line::Overlong(overlong)
+                StdioItem::Overlong(overlong)
             }
         })
     }
@@ -122,11 +122,11 @@ impl Lines {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-    use super::{Line, Lines};
+    use super::{StdioItem, StdioLines};
 
     /// Feeds the pieces and returns the lines, overlong ones as `!`.
     fn cut(bytes_max: usize, pieces: &[&str]) -> Vec<String> {
-        let mut lines = Lines::new(bytes_max);
+        let mut lines = StdioLines::new(bytes_max);
         let mut out = Vec::new();
         for piece in pieces.iter().map(Some).chain([None]) {
             let bytes = piece.map_or(&[][..], |piece| piece.as_bytes());
@@ -134,8 +134,8 @@ mod tests {
             lines.filled(bytes.len());
             while let Some(line) = lines.next() {
                 out.push(match line {
-                    Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
-                    Line::Overlong(_) => "!".to_owned(),
+                    StdioItem::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                    StdioItem::Overlong(_) => "!".to_owned(),
                 });
             }
         }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn skipping_takes_constant_memory() {
-        let mut lines = Lines::new(1_000);
+        let mut lines = StdioLines::new(1_000);
         for _ in 0..1_000 {
             let room = lines.room();
             room.fill(b'x');

@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::host::{Executor, Host, Outbox};
-use crate::server::Server;
+use crate::server::McpServer;
 
 use drain::Drain;
-use output::Output;
-use reader::{MoreInput, Reader, ReaderExecutor};
-pub use shutdown::Shutdown;
+use output::StdioOutput;
+use reader::{MoreInput, ReaderExecutor, StdioReader};
+pub use shutdown::StdioShutdown;
 use wake::Wake;
 
 /// Longest message, in bytes. 16 MiB: a document as an argument fits, and a client that never ends
@@ -86,10 +86,10 @@ impl StdioOptions {
 
 /// Why serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum StdioEnd {
     /// The client closed its end of the input. The usual way; exit code 0.
     Eof,
-    /// [`Shutdown::begin`] was called.
+    /// [`StdioShutdown::begin`] was called.
     Shutdown,
     /// The client closed its end of the output: nobody is left to answer.
     OutputClosed,
@@ -112,20 +112,20 @@ pub enum StdioError {
 /// # Errors
 /// The transport could not start, or its input cannot be read.
 pub fn serve<H: Host>(
-    server: &Arc<Server<H>>,
+    server: &Arc<McpServer<H>>,
     options: StdioOptions,
     executor: impl Executor,
-    shutdown: &Shutdown,
-) -> Result<End, StdioError> {
+    shutdown: &StdioShutdown,
+) -> Result<StdioEnd, StdioError> {
     let StdioOptions { input, output, line_bytes_max, output_bytes_max, drain, shutdown_grace } = options;
     let wake = Arc::new(Wake::new().map_err(StdioError::Setup)?);
-    let output = Output::start(output, output_bytes_max, Arc::clone(&wake)).map_err(StdioError::Setup)?;
-    let outbox: Arc<dyn Outbox> = Arc::<output::Shared>::clone(output.shared());
+    let output = StdioOutput::start(output, output_bytes_max, Arc::clone(&wake)).map_err(StdioError::Setup)?;
+    let outbox: Arc<dyn Outbox> = Arc::<output::SharedOutput>::clone(output.shared());
     let behind = MoreInput::default();
     let reader = std::thread::current().id();
     let executor: Arc<dyn Executor> = Arc::new(ReaderExecutor { executor, reader, behind: behind.clone() });
     let connection = server.connect(outbox, Arc::clone(&executor));
-    let reader = Reader {
+    let reader = StdioReader {
         input,
         line_bytes_max,
         connection: &connection,
@@ -137,7 +137,7 @@ pub fn serve<H: Host>(
     };
     let ended = reader.run();
     executor.leave();
-    let time = if matches!(ended, Ok(End::Eof)) { drain } else { shutdown_grace };
+    let time = if matches!(ended, Ok(StdioEnd::Eof)) { drain } else { shutdown_grace };
     Drain { connection: &connection, output: output.shared(), wake: &wake, shutdown, shutdown_grace }.run(time);
     output.stop();
     ended.map_err(StdioError::Input)

@@ -33,16 +33,16 @@ thread_local! {
 }
 
 /// Does this with the frames of this thread held back until they are flushed by
-/// [`Shared::flush_held`], or after it.
+/// [`SharedOutput::flush_held`], or after it.
 pub(super) fn hold<T>(work: impl FnOnce() -> T) -> T {
     /// Ends it however the work ends.
-    struct Before(bool);
-    impl Drop for Before {
+    struct OutputWork(bool);
+    impl Drop for OutputWork {
         fn drop(&mut self) {
             HOLDS.set(self.0);
         }
     }
-    let _before = Before(HOLDS.replace(true));
+    let _before = OutputWork(HOLDS.replace(true));
     work()
 }
 
@@ -56,22 +56,22 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The output and its writer thread, which is joined on stop and on drop.
 #[derive(Debug)]
-pub(super) struct Output {
-    shared: Arc<Shared>,
+pub(super) struct StdioOutput {
+    shared: Arc<SharedOutput>,
     stop: PipeWriter,
     writer: Option<JoinHandle<()>>,
 }
 
 /// The state that threads share of the output.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedOutput {
     fd: OwnedFd,
     kind: OutputKind,
     bytes_max: usize,
     wake: Arc<Wake>,
     congested: AtomicBool,
     closed: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     handed: Condvar,
 }
 
@@ -87,20 +87,20 @@ enum OutputKind {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutputState {
     /// Frames that no thread has begun to write.
     queue: Vec<u8>,
     /// An empty buffer for swapping.
     spare: Vec<u8>,
     /// Bytes that a thread is writing.
     held: usize,
-    turn: WriteTurn,
+    turn: OutputTurn,
     stopping: bool,
 }
 
 /// The thread that may write.
 #[derive(Debug, Default)]
-enum WriteTurn {
+enum OutputTurn {
     /// None: the next thread that flushes.
     #[default]
     Free,
@@ -111,7 +111,7 @@ enum WriteTurn {
 }
 
 /// The outcome of a write.
-enum Written {
+enum WriteOutcome {
     All,
     /// Everything before this place; more would block.
     Until(usize),
@@ -119,11 +119,11 @@ enum Written {
     Closed,
 }
 
-impl Output {
+impl StdioOutput {
     pub(super) fn start(fd: OwnedFd, bytes_max: usize, wake: Arc<Wake>) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let kind = OutputKind::of(&fd);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedOutput {
             fd,
             kind,
             bytes_max,
@@ -139,7 +139,7 @@ impl Output {
         Ok(Self { shared, stop, writer: Some(writer) })
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<SharedOutput> {
         &self.shared
     }
 
@@ -159,7 +159,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for StdioOutput {
     fn drop(&mut self) {
         self.join();
     }
@@ -174,7 +174,7 @@ impl OutputKind {
     }
 }
 
-impl Outbox for Shared {
+impl Outbox for SharedOutput {
     fn queue(&self, mut frame: Vec<u8>) {
         if self.is_closed() {
             return;
@@ -206,7 +206,7 @@ impl Outbox for Shared {
     }
 }
 
-impl Shared {
+impl SharedOutput {
     /// Flushes, also on a thread that [`hold`]s its frames back.
     pub(super) fn flush_held(&self) {
         self.write_queued();
@@ -215,37 +215,37 @@ impl Shared {
     /// Writes what is queued, as far as that cannot block.
     fn write_queued(&self) {
         let mut state = self.state();
-        if !matches!(state.turn, WriteTurn::Free) || state.queue.is_empty() {
+        if !matches!(state.turn, OutputTurn::Free) || state.queue.is_empty() {
             return;
         }
-        state.turn = WriteTurn::Taken;
+        state.turn = OutputTurn::Taken;
         for _ in 0..ROUNDS_MAX {
             let batch = state.take();
             drop(state);
             let written = self.write_ready(&batch);
             state = self.state();
             match written {
-                Written::All => state.put_back(batch),
-                Written::Until(place) => {
+                WriteOutcome::All => state.put_back(batch),
+                WriteOutcome::Until(place) => {
                     state.held = batch.len().saturating_sub(place);
-                    state.turn = WriteTurn::Writer(batch, place);
+                    state.turn = OutputTurn::Writer(batch, place);
                     self.handed.notify_one();
                     return;
                 }
-                Written::Closed => return self.close(state),
+                WriteOutcome::Closed => return self.close(state),
             }
             self.relieve(&state);
             if state.queue.is_empty() {
-                state.turn = WriteTurn::Free;
+                state.turn = OutputTurn::Free;
                 drop(state);
                 return self.wake.notice();
             }
         }
-        state.turn = WriteTurn::Writer(Vec::new(), 0);
+        state.turn = OutputTurn::Writer(Vec::new(), 0);
         self.handed.notify_one();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -259,33 +259,33 @@ impl Shared {
         self.state().unwritten() == 0
     }
 
-    fn close(&self, mut state: MutexGuard<'_, State>) {
+    fn close(&self, mut state: MutexGuard<'_, OutputState>) {
         self.closed.store(true, Ordering::SeqCst);
         self.congested.store(false, Ordering::SeqCst);
-        *state = State { stopping: state.stopping, ..State::default() };
+        *state = OutputState { stopping: state.stopping, ..OutputState::default() };
         drop(state);
         self.wake.alert();
     }
 
     /// Ends congestion once half of the budget is free again, to avoid flutter.
-    fn relieve(&self, state: &State) {
+    fn relieve(&self, state: &OutputState) {
         if state.unwritten() <= self.bytes_max / 2 && self.congested.swap(false, Ordering::SeqCst) {
             self.wake.alert();
         }
     }
 
     /// Writes as far as it cannot block.
-    fn write_ready(&self, data: &[u8]) -> Written {
+    fn write_ready(&self, data: &[u8]) -> WriteOutcome {
         let mut place = 0;
         while let Some(rest) = data.get(place..).filter(|rest| !rest.is_empty()) {
             match self.write_some(rest) {
                 Ok(bytes) => place += bytes,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Written::Until(place),
-                Err(_) => return Written::Closed,
+                Err(Errno::AGAIN) => return WriteOutcome::Until(place),
+                Err(_) => return WriteOutcome::Closed,
             }
         }
-        Written::All
+        WriteOutcome::All
     }
 
     /// Writes once without blocking; `AGAIN` if it would block.
@@ -348,13 +348,13 @@ impl Shared {
             if state.stopping {
                 return None;
             }
-            if matches!(state.turn, WriteTurn::Writer(..)) {
+            if matches!(state.turn, OutputTurn::Writer(..)) {
                 break;
             }
             state = self.handed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        match std::mem::replace(&mut state.turn, WriteTurn::Taken) {
-            WriteTurn::Writer(batch, place) if !batch.is_empty() => Some((batch, place)),
+        match std::mem::replace(&mut state.turn, OutputTurn::Taken) {
+            OutputTurn::Writer(batch, place) if !batch.is_empty() => Some((batch, place)),
             _ => Some((state.take(), 0)),
         }
     }
@@ -364,13 +364,13 @@ impl Shared {
         let mut state = self.state();
         state.put_back(batch);
         self.relieve(&state);
-        state.turn = if state.queue.is_empty() { WriteTurn::Free } else { WriteTurn::Writer(Vec::new(), 0) };
+        state.turn = if state.queue.is_empty() { OutputTurn::Free } else { OutputTurn::Writer(Vec::new(), 0) };
         drop(state);
         self.wake.notice();
     }
 }
 
-impl State {
+impl OutputState {
     fn unwritten(&self) -> usize {
         self.queue.len() + self.held
     }

@@ -10,39 +10,39 @@ use std::thread::ThreadId;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::lines::{Line, Lines};
-use super::{End, Shutdown, Wake, output};
-use crate::connection::{Connection, Gate};
+use super::lines::{StdioItem, StdioLines};
+use super::{StdioEnd, StdioShutdown, Wake, output};
+use crate::connection::{ClientConnection, Gate};
 use crate::host::{Executor, Host, Outbox as _, Work};
 
 /// The reading half of [`serve`](super::serve).
-pub(super) struct Reader<'r, H: Host> {
+pub(super) struct StdioReader<'r, H: Host> {
     pub(super) input: OwnedFd,
     pub(super) line_bytes_max: usize,
-    pub(super) connection: &'r Connection<H>,
-    pub(super) output: &'r output::Shared,
+    pub(super) connection: &'r ClientConnection<H>,
+    pub(super) output: &'r output::SharedOutput,
     pub(super) wake: &'r Wake,
-    pub(super) shutdown: &'r Shutdown,
+    pub(super) shutdown: &'r StdioShutdown,
     pub(super) behind: MoreInput,
     pub(super) executor: &'r dyn Executor,
 }
 
 /// The result of a poll.
-struct Ready {
+struct ReadyInputs {
     input: bool,
     shutdown: bool,
 }
 
-impl<H: Host> Reader<'_, H> {
-    pub(super) fn run(&self) -> io::Result<End> {
-        let mut lines = Lines::new(self.line_bytes_max);
+impl<H: Host> StdioReader<'_, H> {
+    pub(super) fn run(&self) -> io::Result<StdioEnd> {
+        let mut lines = StdioLines::new(self.line_bytes_max);
         loop {
             let handed_on = self.hand_on(&mut lines);
             if self.output.is_closed() {
-                return Ok(End::OutputClosed);
+                return Ok(StdioEnd::OutputClosed);
             }
             if lines.is_finished() {
-                return Ok(End::Eof);
+                return Ok(StdioEnd::Eof);
             }
             let open = self.connection.gate() == Gate::Open;
             if open && !handed_on {
@@ -57,7 +57,7 @@ impl<H: Host> Reader<'_, H> {
             }
             let ready = self.wait(open)?;
             if ready.shutdown {
-                return Ok(End::Shutdown);
+                return Ok(StdioEnd::Shutdown);
             }
             if ready.input {
                 self.read(&mut lines)?;
@@ -66,14 +66,14 @@ impl<H: Host> Reader<'_, H> {
     }
 
     /// Hands lines to the connection while it takes them. False if the gate closed before the rest.
-    fn hand_on(&self, lines: &mut Lines) -> bool {
+    fn hand_on(&self, lines: &mut StdioLines) -> bool {
         let mut all = false;
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
             let (line, more) = lines.next_and_more();
             self.behind.set(more);
             match line {
-                Some(Line::Whole(line)) => self.connection.receive(line),
-                Some(Line::Overlong(frame)) => self.connection.refuse_overlong(&frame, self.line_bytes_max),
+                Some(StdioItem::Whole(line)) => self.connection.receive(line),
+                Some(StdioItem::Overlong(frame)) => self.connection.refuse_overlong(&frame, self.line_bytes_max),
                 None => {
                     all = true;
                     break;
@@ -88,7 +88,7 @@ impl<H: Host> Reader<'_, H> {
     }
 
     /// Waits for events; for input only if more may be read.
-    fn wait(&self, open: bool) -> io::Result<Ready> {
+    fn wait(&self, open: bool) -> io::Result<ReadyInputs> {
         let fds = [self.shutdown.fd(), self.wake.fd(), self.input.as_fd()];
         let watched = fds.get(..if open { 3 } else { 2 }).unwrap_or_default();
         // Answers to several calls are written at once.
@@ -96,7 +96,7 @@ impl<H: Host> Reader<'_, H> {
         self.output.flush();
         let flags = match flags {
             Ok(flags) => flags,
-            Err(Errno::INTR) => return Ok(Ready { input: false, shutdown: false }),
+            Err(Errno::INTR) => return Ok(ReadyInputs { input: false, shutdown: false }),
             Err(error) => return Err(error.into()),
         };
         let of = |at: usize| flags.get(at).copied().unwrap_or(PollFlags::empty());
@@ -108,10 +108,10 @@ impl<H: Host> Reader<'_, H> {
         if input.contains(PollFlags::NVAL) {
             return Err(Errno::BADF.into());
         }
-        Ok(Ready { input: !input.is_empty(), shutdown: !shutdown.is_empty() })
+        Ok(ReadyInputs { input: !input.is_empty(), shutdown: !shutdown.is_empty() })
     }
 
-    fn read(&self, lines: &mut Lines) -> io::Result<()> {
+    fn read(&self, lines: &mut StdioLines) -> io::Result<()> {
         match rustix::io::read(&self.input, lines.room()) {
             Ok(bytes) => lines.filled(bytes),
             Err(Errno::INTR | Errno::AGAIN) => {}

@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Asks [`serve`](super::serve) to end. Cheap to clone; once begun it stays so.
 #[derive(Clone, Debug)]
-pub struct Shutdown {
-    shared: Arc<Shared>,
+pub struct StdioShutdown {
+    shared: Arc<ShutdownFlag>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ShutdownFlag {
     begun: AtomicBool,
     /// Readable once begun, and never read, so that every poll sees it.
     reader: PipeReader,
     writer: PipeWriter,
 }
 
-impl Shutdown {
+impl StdioShutdown {
     /// A shutdown that has not begun.
     ///
     /// # Errors
     /// No descriptors are left.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        Ok(Self { shared: Arc::new(Shared { begun: AtomicBool::new(false), reader, writer }) })
+        Ok(Self { shared: Arc::new(ShutdownFlag { begun: AtomicBool::new(false), reader, writer }) })
     }
 
     /// Begins it. Calling it again does nothing.

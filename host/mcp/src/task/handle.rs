@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Notify;
 
 use super::{Changed, TaskChange, TaskStore};
-use crate::asking::{AskError, ReplyText};
+use crate::asking::{ClientAskError, ReplyText};
 use crate::sanitize;
 
 /// Longest sentence on a task, in bytes; longer ones are cut. Each poll repeats it.
 const MESSAGE_BYTES_MAX: usize = 512;
 
 /// A task that has begun.
-pub(crate) struct Begun {
+pub(crate) struct BegunTask {
     pub(crate) id: String,
     pub(crate) store: Arc<dyn TaskStore>,
     /// True if its client is one of 2025-11-25, whose questions name their task.
@@ -26,7 +26,7 @@ pub(crate) struct Begun {
 /// A call that may become a task.
 #[derive(Default)]
 pub(crate) struct TaskHandle {
-    begun: OnceLock<Begun>,
+    begun: OnceLock<BegunTask>,
     /// Wakes the one who runs the task.
     woken: Notify,
     /// The task was changed from outside.
@@ -47,12 +47,12 @@ impl fmt::Debug for TaskHandle {
 
 impl TaskHandle {
     /// The task, once it has begun.
-    pub(crate) fn begun(&self) -> Option<&Begun> {
+    pub(crate) fn begun(&self) -> Option<&BegunTask> {
         self.begun.get()
     }
 
     /// The call is a task from now on.
-    pub(crate) fn begin(&self, begun: Begun) {
+    pub(crate) fn begin(&self, begun: BegunTask) {
         // It begins once.
         let _ = self.begun.set(begun);
     }
@@ -103,8 +103,8 @@ impl TaskHandle {
 
     /// Asks these questions, by their keys, and waits for all answers. Dropped before, it takes
     /// them back.
-    pub(crate) async fn ask(&self, questions: Vec<(String, String)>) -> Result<Vec<ReplyText>, AskError> {
-        let failed = |text: &str| AskError::Failed(text.to_owned());
+    pub(crate) async fn ask(&self, questions: Vec<(String, String)>) -> Result<Vec<ReplyText>, ClientAskError> {
+        let failed = |text: &str| ClientAskError::Failed(text.to_owned());
         let begun = self.begun().ok_or_else(|| failed("there is no task"))?;
         let keys: Vec<String> = questions.iter().map(|(key, _)| key.clone()).collect();
         let mut open = OpenQuestions { handle: self, answered: false };

@@ -19,11 +19,11 @@ pub(crate) struct TaskHub {
     running: Mutex<HashMap<String, (Arc<TaskHandle>, Cancellation)>>,
     /// Notified when the last of them has ended.
     idle: Notify,
-    awaited: Mutex<HashMap<String, Weak<Changes>>>,
+    awaited: Mutex<HashMap<String, Weak<TaskChanges>>>,
 }
 
 #[derive(Default)]
-struct Changes {
+struct TaskChanges {
     changed: Notify,
     /// Somebody asks the client the task's questions.
     asked: AtomicBool,
@@ -33,7 +33,7 @@ struct Changes {
 pub(crate) struct AwaitedTask<'h> {
     hub: &'h TaskHub,
     id: String,
-    changes: Arc<Changes>,
+    changes: Arc<TaskChanges>,
     asks: bool,
 }
 
@@ -94,7 +94,7 @@ impl TaskHub {
             None => lock(&self.running).values().map(|(handle, _)| Arc::clone(handle)).collect(),
         };
         running.iter().for_each(|handle| handle.wake());
-        let awaited: Vec<Arc<Changes>> = {
+        let awaited: Vec<Arc<TaskChanges>> = {
             let awaited = lock(&self.awaited);
             match id {
                 Some(id) => awaited.get(id).and_then(Weak::upgrade).into_iter().collect(),

@@ -11,12 +11,12 @@ mod wire;
 use std::time::Duration;
 
 pub(crate) use body::TaskBody;
-pub(crate) use handle::{Begun, TaskHandle};
+pub(crate) use handle::{BegunTask, TaskHandle};
 pub(crate) use hub::TaskHub;
 pub use store::{Changed, Creation, NewTask, StoredTask, TaskChange, TaskStatus, TaskStore};
 pub(crate) use wire::{push_created, push_detailed, push_legacy};
 
-use crate::asking::Capabilities;
+use crate::asking::AskCapabilities;
 use crate::frame::{ErrorCode, Params, RpcError, echo, scan};
 use crate::revision::Revision;
 
@@ -77,7 +77,7 @@ impl TaskParam {
     /// Reads `params.task`. Other revisions have none, and ignore it.
     pub(crate) fn read(params: &Params<'_>, revision: Revision) -> Result<Option<Self>, RpcError> {
         #[derive(serde::Deserialize)]
-        struct Wish {
+        struct TaskWish {
             ttl: Option<f64>,
         }
         let has_tasks = revision.features().tasks && !revision.is_modern();
@@ -86,7 +86,7 @@ impl TaskParam {
         if !scan::is_object(text) {
             return Err(wrong());
         }
-        let Wish { ttl } = serde_json::from_str(text).map_err(|_| wrong())?;
+        let TaskWish { ttl } = serde_json::from_str(text).map_err(|_| wrong())?;
         let ttl = ttl.map(|ttl| Duration::try_from_secs_f64(ttl / 1_000.0).map_err(|_| wrong())).transpose()?;
         Ok(Some(Self { ttl }))
     }
@@ -98,7 +98,7 @@ impl TaskPlan {
         self,
         tool: &str,
         wish: Option<TaskParam>,
-        (revision, capabilities): (Revision, Capabilities),
+        (revision, capabilities): (Revision, AskCapabilities),
     ) -> Result<Option<TaskStart>, RpcError> {
         let at_once = |ttl| Ok(Some(TaskStart { after: Duration::ZERO, ttl }));
         let tool = || echo(tool);
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn each_era_decides_by_its_own_words() {
         let wish = Some(TaskParam { ttl: None });
-        let declared = Capabilities::with_tasks();
-        let not = Capabilities::default();
+        let declared = AskCapabilities::with_tasks();
+        let not = AskCapabilities::default();
         let after = TaskPlan::After(Duration::from_secs(2));
         let modern = Revision::V2026_07_28;
         let legacy = Revision::V2025_11_25;

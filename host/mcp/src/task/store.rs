@@ -8,7 +8,7 @@ use crate::store::Storing;
 
 /// Keeps tasks for all replicas. Questions, answers and bodies are this crate's own words. Whoever
 /// changes a task has every replica told, by
-/// [`Server::task_changed`](crate::Server::task_changed).
+/// [`McpServer::task_changed`](crate::McpServer::task_changed).
 pub trait TaskStore: Send + Sync + 'static {
     /// Begins a task, which this process runs.
     fn create(&self, task: NewTask) -> Storing<'_, Creation>;

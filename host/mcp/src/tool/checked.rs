@@ -5,7 +5,7 @@ use std::ops::Deref;
 use crate::content::CallResult;
 
 /// The checked result of a call: a result that conforms to its tool's output schema, or an error in
-/// its place. Only [`Tool::finish`](super::Tool::finish) makes one from a tool's result.
+/// its place. Only [`McpTool::finish`](super::McpTool::finish) makes one from a tool's result.
 #[derive(Clone, Debug)]
 pub struct CheckedResult {
     result: CallResult,

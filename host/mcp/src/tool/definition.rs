@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolcell_schema::{DefinitionProblem, Schema, SchemaBounds, SchemaUse, portable, sanitize};
 
-use crate::content::{Icon, Map};
+use crate::content::{ContentIcon, Map};
 
 /// A tool's hints about its own behaviour. Clients must not trust these; the host never does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct ToolDefinition {
     /// Its hints about its own behaviour.
     pub hints: ToolHints,
     /// Pictures for user interfaces.
-    pub icons: Vec<Icon>,
+    pub icons: Vec<ContentIcon>,
     /// Its `_meta`; empty: none.
     pub meta: Map,
 }
@@ -152,7 +152,7 @@ fn check_name(name: &str, bounds: &DefinitionBounds, problems: &mut Vec<Definiti
     }
 }
 
-pub(super) fn check_icons(icons: &[Icon], bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
+pub(super) fn check_icons(icons: &[ContentIcon], bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
     if icons.len() > bounds.icons_max {
         problems.push(DefinitionProblem::new("icons", format!("more than {}", bounds.icons_max)));
         return;

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::Tool;
-use super::search::{OwnTool, Search, SearchBounds, SearchError};
+use super::McpTool;
+use super::search::{ListSearch, OwnTool, SearchBounds, SearchError};
 use crate::content::CallResult;
 use crate::frame::{RpcError, scan};
 use crate::revision::{Revision, push_definition, push_prompt};
@@ -29,7 +29,7 @@ pub struct NameCollisions {
 
 /// The entries that one method lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum ListedEntries {
     /// Those of `tools/list`.
     Tools,
     /// Those of `prompts/list`.
@@ -37,19 +37,19 @@ pub(crate) enum Listed {
 }
 
 /// The entries of one generation, in the order they are listed: tools, prompts, and what the host
-/// calls for other methods. A prompt stands under its [path](super::Prompt::path), so it never has
-/// a tool's name.
+/// calls for other methods. A prompt stands under its [path](super::McpPrompt::path), so it never
+/// has a tool's name.
 #[derive(Debug)]
 pub struct ToolList {
     generation: u64,
-    tools: Vec<Arc<Tool>>,
+    tools: Vec<Arc<McpTool>>,
     places: HashMap<Box<str>, usize>,
     /// The index of each tool in the whole list, if this is a part of one.
     whole: Option<Vec<usize>>,
     /// Present if clients search the tools instead of reading their list.
-    search: Option<Search>,
+    search: Option<ListSearch>,
     /// One for each revision, of tools and then of prompts.
-    listings: [[OnceLock<Listing>; Revision::ALL.len()]; 2],
+    listings: [[OnceLock<EncodedList>; Revision::ALL.len()]; 2],
     /// True if any entry is a prompt.
     has_prompts: bool,
     /// True if calls of any entry may become tasks.
@@ -58,7 +58,7 @@ pub struct ToolList {
 
 /// The entries of a list, encoded with commas between.
 #[derive(Debug)]
-struct Listing {
+struct EncodedList {
     /// Every answer with a page of it shares these bytes.
     json: Bytes,
     /// The end of each entry in `json`.
@@ -79,7 +79,7 @@ impl ToolList {
     ///
     /// # Errors
     /// Some names are not unique.
-    pub fn new(generation: u64, tools: Vec<Arc<Tool>>) -> Result<Self, NameCollisions> {
+    pub fn new(generation: u64, tools: Vec<Arc<McpTool>>) -> Result<Self, NameCollisions> {
         let mut seen = HashSet::with_capacity(tools.len());
         let named = tools.iter().map(|tool| &tool.definition().name);
         let mut names: Vec<String> = named.filter(|name| !seen.insert(*name)).cloned().collect();
@@ -92,7 +92,7 @@ impl ToolList {
     }
 
     /// A list of tools whose names are unique.
-    pub(super) fn plain(generation: u64, tools: Vec<Arc<Tool>>) -> Self {
+    pub(super) fn plain(generation: u64, tools: Vec<Arc<McpTool>>) -> Self {
         let names = tools.iter().map(|tool| Box::from(tool.definition().name.as_str()));
         let places = names.zip(0..).collect();
         let has_prompts = tools.iter().any(|tool| tool.prompt().is_some());
@@ -108,7 +108,7 @@ impl ToolList {
     /// A tool has the name of one of these two.
     pub fn searched(self, bounds: SearchBounds, pinned: impl Fn(usize) -> bool) -> Result<Self, SearchError> {
         let pinned = (0..self.tools.len()).map(pinned).collect();
-        let search = Search::of(&self, bounds, pinned)?;
+        let search = ListSearch::of(&self, bounds, pinned)?;
         Ok(Self { search: Some(search), ..self })
     }
 
@@ -118,7 +118,8 @@ impl ToolList {
     pub fn part(&self, has: impl Fn(usize) -> bool) -> Self {
         let kept: Vec<bool> = (0..self.tools.len()).map(has).collect();
         let tools = self.tools.iter().enumerate().filter(|(place, _)| kept.get(*place) == Some(&true));
-        let (whole, tools): (Vec<usize>, Vec<Arc<Tool>>) = tools.map(|(place, tool)| (place, Arc::clone(tool))).unzip();
+        let (whole, tools): (Vec<usize>, Vec<Arc<McpTool>>) =
+            tools.map(|(place, tool)| (place, Arc::clone(tool))).unzip();
         let part = Self { whole: Some(whole), ..Self::plain(self.generation, tools) };
         let search = self.search.as_ref().map(|search| search.part(&part, kept));
         Self { search, ..part }
@@ -132,7 +133,7 @@ impl ToolList {
 
     /// The entries, in order.
     #[must_use]
-    pub fn tools(&self) -> &[Arc<Tool>] {
+    pub fn tools(&self) -> &[Arc<McpTool>] {
         &self.tools
     }
 
@@ -157,7 +158,7 @@ impl ToolList {
     /// The entry of this name and its index, in the whole list if this is a part of one. A prompt
     /// is found by its path.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<(usize, &Arc<Tool>)> {
+    pub fn find(&self, name: &str) -> Option<(usize, &Arc<McpTool>)> {
         let place = *self.places.get(name)?;
         Some((self.in_whole(place), self.tools.get(place)?))
     }
@@ -166,12 +167,12 @@ impl ToolList {
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let newest = Revision::V2026_07_28;
-        let tools = self.listing(Listed::Tools, newest).fingerprint;
+        let tools = self.listing(ListedEntries::Tools, newest).fingerprint;
         if !self.has_prompts {
             return tools;
         }
         let mut hasher = DefaultHasher::new();
-        (tools, self.listing(Listed::Prompts, newest).fingerprint).hash(&mut hasher);
+        (tools, self.listing(ListedEntries::Prompts, newest).fingerprint).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -183,7 +184,7 @@ impl ToolList {
     /// The entries that clients see in lists: these, unless clients search the tools.
     #[must_use]
     pub fn shown(&self) -> &Self {
-        self.search.as_ref().map_or(self, Search::shown)
+        self.search.as_ref().map_or(self, ListSearch::shown)
     }
 
     /// The host's own tool of this name, if clients search the list.
@@ -217,18 +218,18 @@ impl ToolList {
     /// a definition.
     #[must_use]
     pub fn same_listing_in(&self, other: &Self, revision: Revision) -> bool {
-        self.same_in(other, Listed::Tools, revision)
+        self.same_in(other, ListedEntries::Tools, revision)
     }
 
     /// True if clients of one revision see the same list of this kind.
-    pub(crate) fn same_in(&self, other: &Self, listed: Listed, revision: Revision) -> bool {
+    pub(crate) fn same_in(&self, other: &Self, listed: ListedEntries, revision: Revision) -> bool {
         self.listing(listed, revision).json == other.listing(listed, revision).json
     }
 
     /// The number of pages of `tools/list`, with this many tools on one at most.
     #[must_use]
     pub fn pages(&self, size: usize) -> usize {
-        let listing = self.listing(Listed::Tools, Revision::V2026_07_28);
+        let listing = self.listing(ListedEntries::Tools, Revision::V2026_07_28);
         let mut pages = 1;
         let mut last = listing.page_end(0, size);
         while last < listing.ends.len() {
@@ -245,7 +246,7 @@ impl ToolList {
     /// takes it.
     pub(crate) fn page(
         &self,
-        listed: Listed,
+        listed: ListedEntries,
         revision: Revision,
         cursor: Option<&str>,
         size: usize,
@@ -264,12 +265,12 @@ impl ToolList {
         Ok(ListPage { json: listing.between(first, last), next_cursor })
     }
 
-    fn listing(&self, listed: Listed, revision: Revision) -> &Listing {
+    fn listing(&self, listed: ListedEntries, revision: Revision) -> &EncodedList {
         let shown = self.shown();
         let [tools, prompts] = &shown.listings;
         let [v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28] = match listed {
-            Listed::Tools => tools,
-            Listed::Prompts => prompts,
+            ListedEntries::Tools => tools,
+            ListedEntries::Prompts => prompts,
         };
         let place = match revision {
             Revision::V2024_11_05 => v2024_11_05,
@@ -278,17 +279,17 @@ impl ToolList {
             Revision::V2025_11_25 => v2025_11_25,
             Revision::V2026_07_28 => v2026_07_28,
         };
-        place.get_or_init(|| Listing::encode(&shown.tools, listed, revision))
+        place.get_or_init(|| EncodedList::encode(&shown.tools, listed, revision))
     }
 }
 
-impl Listing {
-    fn encode(tools: &[Arc<Tool>], listed: Listed, revision: Revision) -> Self {
+impl EncodedList {
+    fn encode(tools: &[Arc<McpTool>], listed: ListedEntries, revision: Revision) -> Self {
         let mut json = Vec::new();
         let mut ends = Vec::with_capacity(tools.len());
-        let is_listed = |tool: &&Arc<Tool>| match listed {
-            Listed::Tools => tool.is_tool(),
-            Listed::Prompts => tool.prompt().is_some(),
+        let is_listed = |tool: &&Arc<McpTool>| match listed {
+            ListedEntries::Tools => tool.is_tool(),
+            ListedEntries::Prompts => tool.prompt().is_some(),
         };
         for tool in tools.iter().filter(is_listed) {
             if !json.is_empty() {
@@ -329,7 +330,7 @@ impl Listing {
     }
 }
 
-impl Listed {
+impl ListedEntries {
     /// The list's name: its member of the answer.
     pub(crate) const fn name(self) -> &'static str {
         match self {

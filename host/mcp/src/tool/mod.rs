@@ -13,15 +13,15 @@ use std::fmt;
 use serde_json::value::RawValue;
 use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, Schemas};
 
-use crate::content::{CallResult, Content, ContentKind};
+use crate::content::{CallResult, ContentKind, ResultContent};
 use crate::frame::scan;
 use crate::task::TaskPlan;
 
 pub use checked::CheckedResult;
 pub use definition::{DefinitionBounds, ToolDefinition, ToolHints};
-pub(crate) use list::{Listed, first_of};
+pub(crate) use list::{ListedEntries, first_of};
 pub use list::{NameCollisions, ToolList};
-pub use prompt::{PROMPT_ARGUMENTS_MAX, PROMPT_VALUES_MAX, Prompt, PromptArgument};
+pub use prompt::{McpPrompt, PROMPT_ARGUMENTS_MAX, PROMPT_VALUES_MAX, PromptArgument};
 pub use search::{CALL_TOOL, FIND_TOOLS, SearchBounds, SearchError};
 pub(crate) use search::{InnerCall, OwnTool};
 
@@ -33,7 +33,7 @@ const LONG_BYTES: usize = 16 * 1024;
 
 /// One tool, with its schemas unless another process applies them.
 #[derive(Debug)]
-pub struct Tool {
+pub struct McpTool {
     definition: ToolDefinition,
     /// The definition with portable schemas, where they differ from the written ones.
     served: Option<Box<ToolDefinition>>,
@@ -48,7 +48,7 @@ pub struct Tool {
     has_view: bool,
 }
 
-impl Tool {
+impl McpTool {
     /// Checks a definition, cleans its texts (see [`crate::sanitize`]) and compiles its schemas.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl Tool {
         }
         let has_text = result.content.iter().any(|content| matches!(content.kind, ContentKind::Text(_)));
         if let Some(value) = result.structured.as_ref().filter(|_| !has_text) {
-            result.content.push(Content::text(value.get()));
+            result.content.push(ResultContent::text(value.get()));
         }
         CheckedResult::conforming(result)
     }
@@ -255,7 +255,8 @@ impl Tool {
     /// True if the tool has a view, and clients that show none would get no word (ext-apps,
     /// "Graceful Degradation"). A structured part is mirrored in a text.
     fn lacks_text(&self, result: &CallResult) -> bool {
-        let says = |content: &Content| matches!(&content.kind, ContentKind::Text(text) if !text.trim().is_empty());
+        let says =
+            |content: &ResultContent| matches!(&content.kind, ContentKind::Text(text) if !text.trim().is_empty());
         self.has_view && !result.is_error && result.structured.is_none() && !result.content.iter().any(says)
     }
 
@@ -274,7 +275,7 @@ impl Tool {
         };
         match scan::check_value(value.get(), STRUCTURED_DEPTH_MAX) {
             Err(fault) => return Some(format!("its structured content is {fault}")),
-            Ok(scan::Value { duplicate: Some(key) }) => {
+            Ok(scan::ScannedValue { duplicate: Some(key) }) => {
                 return Some(format!("its structured content has the key {key:?} twice in one object"));
             }
             Ok(_) => {}

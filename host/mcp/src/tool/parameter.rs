@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell_schema::DefinitionProblem;
 
-use super::Tool;
+use super::McpTool;
 use crate::frame::RpcError;
 use crate::mirrored::{Mirrored, Mismatch};
 
@@ -53,12 +53,12 @@ pub(super) struct Parameter {
 /// Finds the parameters of an input schema, and the problems of their declarations. Clients must
 /// leave out a tool with wrong declarations, so it is not loaded.
 pub(super) fn parameters(schema: &Value, problems: &mut Vec<DefinitionProblem>) -> Vec<Parameter> {
-    let mut search = Search { found: Vec::new(), names: HashSet::new(), paths_bytes: 0, problems };
-    search.schema(schema, &mut Vec::new(), true, &Place { within: None, name: "inputSchema" });
+    let mut search = ParameterSearch { found: Vec::new(), names: HashSet::new(), paths_bytes: 0, problems };
+    search.schema(schema, &mut Vec::new(), true, &SchemaPlace { within: None, name: "inputSchema" });
     search.found
 }
 
-struct Search<'p> {
+struct ParameterSearch<'p> {
     found: Vec<Parameter>,
     names: HashSet<String>,
     paths_bytes: usize,
@@ -67,14 +67,14 @@ struct Search<'p> {
 
 /// A place in the schema, written out only where it is told: names on the way to thousands of
 /// places may be long.
-struct Place<'p> {
-    within: Option<&'p Place<'p>>,
+struct SchemaPlace<'p> {
+    within: Option<&'p SchemaPlace<'p>>,
     name: &'p str,
 }
 
-impl Place<'_> {
-    fn within<'p>(&'p self, name: &'p str) -> Place<'p> {
-        Place { within: Some(self), name }
+impl SchemaPlace<'_> {
+    fn within<'p>(&'p self, name: &'p str) -> SchemaPlace<'p> {
+        SchemaPlace { within: Some(self), name }
     }
 
     /// As people read it; of a very long one, its end.
@@ -94,9 +94,9 @@ impl Place<'_> {
     }
 }
 
-impl Search<'_> {
+impl ParameterSearch<'_> {
     /// Looks through one schema at `place`. `reached`: by `properties` alone.
-    fn schema(&mut self, schema: &Value, path: &mut Vec<String>, reached: bool, place: &Place<'_>) {
+    fn schema(&mut self, schema: &Value, path: &mut Vec<String>, reached: bool, place: &SchemaPlace<'_>) {
         match schema {
             Value::Object(keywords) => {
                 for (keyword, value) in keywords {
@@ -115,7 +115,7 @@ impl Search<'_> {
         }
     }
 
-    fn named(&mut self, schemas: &Value, path: &mut Vec<String>, reached: bool, place: &Place<'_>) {
+    fn named(&mut self, schemas: &Value, path: &mut Vec<String>, reached: bool, place: &SchemaPlace<'_>) {
         for (name, schema) in schemas.as_object().into_iter().flatten() {
             path.push(name.clone());
             self.schema(schema, path, reached, &place.within(name));
@@ -123,7 +123,7 @@ impl Search<'_> {
         }
     }
 
-    fn declared(&mut self, schema: &Value, path: &[String], reached: bool, place: &Place<'_>) {
+    fn declared(&mut self, schema: &Value, path: &[String], reached: bool, place: &SchemaPlace<'_>) {
         if self.problems.len() >= PROBLEMS_MAX {
             return;
         }
@@ -153,7 +153,7 @@ impl Search<'_> {
     }
 }
 
-impl Tool {
+impl McpTool {
     /// Compares arguments with the headers that repeat them.
     pub(crate) fn compare(&self, mirrored: &Mirrored, arguments: &RawValue) -> Result<(), RpcError> {
         if self.parameters.is_empty() {
@@ -210,8 +210,8 @@ mod tests {
     use super::*;
     use crate::tool::{DefinitionBounds, ToolDefinition};
 
-    fn tool(schema: Value) -> Result<Tool, Vec<DefinitionProblem>> {
-        Tool::compile(ToolDefinition::new("t", "A tool of a test.", schema), &DefinitionBounds::default())
+    fn tool(schema: Value) -> Result<McpTool, Vec<DefinitionProblem>> {
+        McpTool::compile(ToolDefinition::new("t", "A tool of a test.", schema), &DefinitionBounds::default())
     }
 
     fn compare(arguments: &str, headers: &[(&str, &str)]) -> Result<(), String> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell_schema::{DefinitionProblem, sanitize};
 
-use super::{DefinitionBounds, Tool};
+use super::{DefinitionBounds, McpTool};
 use crate::frame::{RpcError, echo};
 
 /// Begins the name of a prompt among all entries of a list. No tool has such a name.
@@ -37,7 +37,7 @@ pub struct PromptArgument {
 
 /// The part of a prompt that no tool has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prompt {
+pub struct McpPrompt {
     pub(crate) name: String,
     arguments: Vec<PromptArgument>,
 }
@@ -49,12 +49,12 @@ pub(super) enum Offered {
     #[default]
     Tool,
     /// That of prompts.
-    Prompt(Prompt),
+    Prompt(McpPrompt),
     /// None: the host calls it for other methods.
     Nowhere,
 }
 
-impl Prompt {
+impl McpPrompt {
     /// The name that clients use.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -101,8 +101,8 @@ impl Prompt {
     }
 }
 
-impl Tool {
-    /// Makes the entry a prompt with these arguments. It is found by its [path](Prompt::path).
+impl McpTool {
+    /// Makes the entry a prompt with these arguments. It is found by its [path](McpPrompt::path).
     ///
     /// # Errors
     /// Every problem of the arguments.
@@ -128,9 +128,9 @@ impl Tool {
             return Err(problems);
         }
         let name = std::mem::take(&mut self.definition.name);
-        self.definition.name = Prompt::path(&name);
+        self.definition.name = McpPrompt::path(&name);
         self.served = None;
-        self.offered = Offered::Prompt(Prompt { name, arguments: cleaned });
+        self.offered = Offered::Prompt(McpPrompt { name, arguments: cleaned });
         Ok(self)
     }
 
@@ -152,7 +152,7 @@ impl Tool {
 
     /// The prompt that it is, if it is one.
     #[must_use]
-    pub fn prompt(&self) -> Option<&Prompt> {
+    pub fn prompt(&self) -> Option<&McpPrompt> {
         match &self.offered {
             Offered::Prompt(prompt) => Some(prompt),
             Offered::Tool | Offered::Nowhere => None,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use toolcell_mcp::{Gate, LogLevel, ServerOptions};
+use toolcell_mcp::{ClientLogLevel, Gate, ServerOptions};
 
 use crate::host::{Client, MODERN, error, legacy_text_result, text_result};
 
@@ -89,7 +89,7 @@ fn nothing_is_sent_for_a_call_that_has_ended() {
     let context = client.expect_begun("echo");
     assert_eq!(client.next(), text_result("1", "{}"));
     context.events.progress(1.0, None, None);
-    context.events.log(LogLevel::Emergency, "late", None);
+    context.events.log(ClientLogLevel::Emergency, "late", None);
     client.expect_silence();
     assert!(!context.cancellation.is_cancelled());
 }

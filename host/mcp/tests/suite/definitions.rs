@@ -4,26 +4,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolcell_mcp::{ArgumentProblems, CallResult, DefinitionBounds, Icon, Patience, Tool, ToolDefinition};
+use toolcell_mcp::{ArgumentProblems, CallResult, ContentIcon, DefinitionBounds, McpTool, Patience, ToolDefinition};
 use toolcell_schema::Schemas;
 
 use crate::host::plain;
 
-fn compile(definition: ToolDefinition) -> Result<Tool, Vec<String>> {
-    Tool::compile(definition, &DefinitionBounds::default())
+fn compile(definition: ToolDefinition) -> Result<McpTool, Vec<String>> {
+    McpTool::compile(definition, &DefinitionBounds::default())
         .map_err(|problems| problems.iter().map(ToString::to_string).collect())
 }
 
-fn with_schema(schema: Value) -> Result<Tool, Vec<String>> {
+fn with_schema(schema: Value) -> Result<McpTool, Vec<String>> {
     compile(ToolDefinition::new("t", "d", schema))
 }
 
 /// An input schema with this one for the property `p`.
-fn property(schema: Value) -> Result<Tool, Vec<String>> {
+fn property(schema: Value) -> Result<McpTool, Vec<String>> {
     with_schema(json!({"type": "object", "properties": {"p": schema}}))
 }
 
-fn check(tool: &Tool, arguments: &str) -> Result<(), ArgumentProblems> {
+fn check(tool: &McpTool, arguments: &str) -> Result<(), ArgumentProblems> {
     tool.check_arguments(&RawValue::from_string(arguments.to_owned()).unwrap(), &Patience::default())
 }
 
@@ -31,7 +31,7 @@ fn check(tool: &Tool, arguments: &str) -> Result<(), ArgumentProblems> {
 fn every_problem_is_reported_with_its_field() {
     let mut definition = ToolDefinition::new("no good", "d".repeat(20_000), json!({"type": "array", "pattern": "("}));
     definition.title = Some("t".repeat(300));
-    definition.icons = vec![Icon { src: "javascript:alert(1)".into(), ..Icon::default() }];
+    definition.icons = vec![ContentIcon { src: "javascript:alert(1)".into(), ..ContentIcon::default() }];
     definition.output_schema = Some(json!({"$schema": "https://example.com/mine"}));
     assert_eq!(
         compile(definition).unwrap_err(),
@@ -251,13 +251,13 @@ fn results_are_finished_the_same_way_everywhere() {
     let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
 
     let mirrored = finish(CallResult::structured(raw(r#"{"n":1}"#)));
-    assert_eq!(mirrored.content, [toolcell_mcp::Content::text(r#"{"n":1}"#)]);
+    assert_eq!(mirrored.content, [toolcell_mcp::ResultContent::text(r#"{"n":1}"#)]);
     let own = CallResult { structured: Some(raw(r#"{"n":1}"#)), ..CallResult::text("one") };
-    assert_eq!(finish(own).content, [toolcell_mcp::Content::text("one")], "the tool's own words stand");
+    assert_eq!(finish(own).content, [toolcell_mcp::ResultContent::text("one")], "the tool's own words stand");
     let missing = finish(CallResult::text("nothing structured"));
     assert!(missing.is_error);
     let failed = finish(CallResult::error("the tool's own failure"));
-    assert_eq!(failed.content, [toolcell_mcp::Content::text("the tool's own failure")]);
+    assert_eq!(failed.content, [toolcell_mcp::ResultContent::text("the tool's own failure")]);
     let mut kept = CallResult::structured(raw("{}"));
     kept.meta.insert("usage".into(), json!(1));
     let refused = finish(kept);
@@ -271,14 +271,14 @@ fn results_are_finished_the_same_way_everywhere() {
 fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
     let bounds = DefinitionBounds::default();
     let problems = |definition: &ToolDefinition| {
-        let here = Tool::compile(definition.clone(), &bounds).unwrap_err();
+        let here = McpTool::compile(definition.clone(), &bounds).unwrap_err();
         let input = &definition.input_schema;
         let output = definition.output_schema.as_ref();
         let found = Schemas::compile(input, output, &bounds.schemas).unwrap_err();
-        let elsewhere = Tool::checked_elsewhere(definition.clone(), &bounds, found).unwrap_err();
+        let elsewhere = McpTool::checked_elsewhere(definition.clone(), &bounds, found).unwrap_err();
         assert_eq!(here, elsewhere);
         // Whoever says that it found nothing is not believed as far as that is seen at a glance.
-        Tool::checked_elsewhere(definition.clone(), &bounds, Vec::new()).map_err(|problems| problems.len())
+        McpTool::checked_elsewhere(definition.clone(), &bounds, Vec::new()).map_err(|problems| problems.len())
     };
     let mut definition = ToolDefinition::new("no good", "d", json!({"type": "array", "pattern": "("}));
     definition.output_schema = Some(json!([]));
@@ -288,7 +288,7 @@ fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
     let mut definition = ToolDefinition::new("t", "d", json!({"type": "object", "required": ["a"]}));
     definition.output_schema = Some(json!({"type": "object", "required": ["n"]}));
     let here = compile(definition.clone()).unwrap();
-    let elsewhere = Tool::checked_elsewhere(definition, &bounds, Vec::new()).unwrap();
+    let elsewhere = McpTool::checked_elsewhere(definition, &bounds, Vec::new()).unwrap();
     assert!(elsewhere.is_checked_elsewhere() && !here.is_checked_elsewhere());
     assert_eq!((elsewhere.schemas_bytes(), check(&elsewhere, "{}")), (0, Ok(())));
     let refused = check(&here, "{}").unwrap_err();

@@ -8,9 +8,9 @@ use std::sync::mpsc::{self, Receiver};
 
 use serde_json::{Value, json};
 use toolcell_mcp::{
-    Call, CallResult, Caller, Catalog, CheckedResult, Connection, DeclaredResource, DefinitionBounds, FolderChild,
-    Host, Method, Patience, ResourceMore, ResourceReader, Server, ServerInfo, ServerOptions, Skill, Tool,
-    ToolDefinition, ToolList,
+    Call, CallResult, Caller, CheckedResult, ClientConnection, DeclaredResource, DefinitionBounds, FolderChild, Host,
+    McpServer, McpTool, Method, Patience, ResourceMore, ResourceReader, ServedCatalog, ServerInfo, ServerOptions,
+    Skill, ToolDefinition, ToolList,
 };
 
 use crate::host::{Frames, MODERN, PATIENCE, RUNTIME};
@@ -37,8 +37,8 @@ impl Host for Restless {
         let definition = |name: String| ToolDefinition::new(name, "Reads.", json!({"type": "object"}));
         let definitions = [definition(format!("reader_{number}")), definition("stays".to_owned())];
         let bounds = DefinitionBounds::default();
-        let tools = definitions.map(|definition| Arc::new(Tool::compile(definition, &bounds).unwrap()));
-        let prompt = Tool::compile(definition("asks".to_owned()), &bounds).unwrap().into_prompt(Vec::new(), &bounds);
+        let tools = definitions.map(|definition| Arc::new(McpTool::compile(definition, &bounds).unwrap()));
+        let prompt = McpTool::compile(definition("asks".to_owned()), &bounds).unwrap().into_prompt(Vec::new(), &bounds);
         let tools: Vec<_> = tools.into_iter().chain([Arc::new(prompt.unwrap())]).collect();
         let resource = |uri: &str, is_template: bool| DeclaredResource {
             uri: uri.to_owned(),
@@ -58,7 +58,7 @@ impl Host for Restless {
     }
 }
 
-impl Catalog for Generation {
+impl ServedCatalog for Generation {
     fn tools(&self) -> &ToolList {
         &self.tools
     }
@@ -100,7 +100,7 @@ impl Catalog for Generation {
 
 struct Client {
     host: Arc<Restless>,
-    connection: Connection<Restless>,
+    connection: ClientConnection<Restless>,
     frames: Receiver<String>,
     asked: Cell<u32>,
 }
@@ -108,7 +108,7 @@ struct Client {
 impl Client {
     fn new() -> Self {
         let host = Arc::new(Restless::default());
-        let server = Arc::new(Server::new(Arc::clone(&host), ServerInfo::default(), ServerOptions::default()));
+        let server = Arc::new(McpServer::new(Arc::clone(&host), ServerInfo::default(), ServerOptions::default()));
         let (sender, frames) = mpsc::channel();
         let connection = server.connect(Arc::new(Frames(sender)), Arc::new(RUNTIME.handle().clone()));
         Self { host, connection, frames, asked: Cell::new(0) }

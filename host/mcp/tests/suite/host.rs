@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use toolcell_mcp::{
-    Answer, ArgumentProblems, Ask, AskTerms, Asked, Call, CallContext, CallResult, Caller, Catalog, CheckedResult,
-    Connection, DefinitionBounds, Host, LogLevel, Outbox, Patience, Question, Server, ServerInfo, ServerOptions, Tool,
-    ToolDefinition, ToolList,
+    ArgumentProblems, AskOutcome, AskTerms, Call, CallContext, CallResult, Caller, CheckedResult, ClientAnswer,
+    ClientConnection, ClientLogLevel, ClientQuestion, DefinitionBounds, Host, KeyedQuestion, McpServer, McpTool,
+    Outbox, Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList,
 };
 
 /// Longest wait of a test for something that must come. Only failing tests take that long.
@@ -88,7 +88,7 @@ impl TestHost {
     }
 }
 
-impl Catalog for TestCatalog {
+impl ServedCatalog for TestCatalog {
     fn tools(&self) -> &ToolList {
         &self.tools
     }
@@ -158,9 +158,9 @@ impl TestCatalog {
                         biased;
                         () = cancellation.cancelled() => return CallResult::error("stopped"),
                         asked = asking.ask(questions(round), ask_terms(&arguments)) => match asked {
-                            Asked::Answered(answers) => said.extend(answers.iter().map(spoken)),
-                            Asked::Refused(error) => return CallResult::error(error.to_string()),
-                            Asked::Ended(_) => return CallResult::text("nobody reads this"),
+                            AskOutcome::Answered(answers) => said.extend(answers.iter().map(spoken)),
+                            AskOutcome::Refused(error) => return CallResult::error(error.to_string()),
+                            AskOutcome::Ended(_) => return CallResult::text("nobody reads this"),
                         }
                     }
                 }
@@ -173,7 +173,7 @@ impl TestCatalog {
                 {
                     events.progress(progress, Some(4.0), Some(message));
                 }
-                for level in LogLevel::ALL {
+                for level in ClientLogLevel::ALL {
                     events.log(level, level.name(), Some("tool"));
                 }
                 CallResult::text("done")
@@ -189,18 +189,18 @@ impl TestCatalog {
 
 /// The questions of an `ask`: `{KEY: {"form": SCHEMA} | {"page": URL} | {"sampling": PARAMS} |
 /// {}}`.
-fn questions(round: &Value) -> Vec<Ask> {
+fn questions(round: &Value) -> Vec<KeyedQuestion> {
     let question = |question: &Value| match question.as_object().unwrap().iter().next() {
-        None => Question::Roots,
+        None => ClientQuestion::Roots,
         Some((kind, value)) => match kind.as_str() {
-            "form" => Question::Form { message: "Who?".to_owned(), schema_json: value.to_string() },
-            "page" => Question::Page { message: "Go".to_owned(), url: value.as_str().unwrap().to_owned() },
-            "sampling" => Question::Sampling { params_json: value.to_string() },
+            "form" => ClientQuestion::Form { message: "Who?".to_owned(), schema_json: value.to_string() },
+            "page" => ClientQuestion::Page { message: "Go".to_owned(), url: value.as_str().unwrap().to_owned() },
+            "sampling" => ClientQuestion::Sampling { params_json: value.to_string() },
             other => panic!("no question {other}"),
         },
     };
     let asked = round.as_object().unwrap().iter();
-    asked.map(|(key, value)| Ask { key: key.clone(), question: question(value) }).collect()
+    asked.map(|(key, value)| KeyedQuestion { key: key.clone(), question: question(value) }).collect()
 }
 
 fn ask_terms(arguments: &Value) -> AskTerms<'static> {
@@ -213,13 +213,13 @@ fn ask_terms(arguments: &Value) -> AskTerms<'static> {
     }
 }
 
-fn spoken(answer: &Answer) -> String {
+fn spoken(answer: &ClientAnswer) -> String {
     match answer {
-        Answer::Accepted(content) => format!("accepted {content}"),
-        Answer::Declined => "declined".to_owned(),
-        Answer::Dismissed => "dismissed".to_owned(),
-        Answer::Message(message) => format!("message {message}"),
-        Answer::Roots(roots) => {
+        ClientAnswer::Accepted(content) => format!("accepted {content}"),
+        ClientAnswer::Declined => "declined".to_owned(),
+        ClientAnswer::Dismissed => "dismissed".to_owned(),
+        ClientAnswer::Message(message) => format!("message {message}"),
+        ClientAnswer::Roots(roots) => {
             format!("roots {}", roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(" "))
         }
     }
@@ -235,7 +235,7 @@ impl Drop for Running {
 
 pub fn list(generation: u64, definitions: Vec<ToolDefinition>) -> ToolList {
     let bounds = DefinitionBounds::default();
-    let tools = definitions.into_iter().map(|definition| Arc::new(Tool::compile(definition, &bounds).unwrap()));
+    let tools = definitions.into_iter().map(|definition| Arc::new(McpTool::compile(definition, &bounds).unwrap()));
     ToolList::new(generation, tools.collect()).unwrap()
 }
 
@@ -259,8 +259,8 @@ fn definitions() -> Vec<ToolDefinition> {
 /// One client and its server.
 pub struct Client {
     pub host: Arc<TestHost>,
-    pub server: Arc<Server<TestHost>>,
-    pub connection: Connection<TestHost>,
+    pub server: Arc<McpServer<TestHost>>,
+    pub connection: ClientConnection<TestHost>,
     pub shared: Arc<Probe>,
     pub begun: Begun,
     frames: Receiver<String>,
@@ -276,7 +276,7 @@ impl Outbox for Frames {
     }
 }
 
-pub fn server(options: ServerOptions) -> (Arc<TestHost>, Arc<Server<TestHost>>, Arc<Probe>, Begun) {
+pub fn server(options: ServerOptions) -> (Arc<TestHost>, Arc<McpServer<TestHost>>, Arc<Probe>, Begun) {
     let (begun, begins) = mpsc::channel();
     let shared = Arc::new(Probe {
         begun: Mutex::new(Some(begun)),
@@ -290,7 +290,7 @@ pub fn server(options: ServerOptions) -> (Arc<TestHost>, Arc<Server<TestHost>>, 
     let catalog = Arc::new(TestCatalog { tools: list(1, definitions()), view: None, shared: Arc::clone(&shared) });
     let host = Arc::new(TestHost { catalog: Mutex::new(catalog) });
     let info = ServerInfo { name: "test".to_owned(), version: "1.2.3".to_owned(), ..ServerInfo::default() };
-    let server = Arc::new(Server::new(Arc::clone(&host), info, options));
+    let server = Arc::new(McpServer::new(Arc::clone(&host), info, options));
     (host, server, shared, begins)
 }
 

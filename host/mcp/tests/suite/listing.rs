@@ -3,7 +3,7 @@
 //! Promise: unread answers take bounded memory.
 
 use serde_json::{Value, json};
-use toolcell_mcp::{ServerOptions, Tool, ToolDefinition, ToolList};
+use toolcell_mcp::{McpTool, ServerOptions, ToolDefinition, ToolList};
 
 use crate::host::{Client, IDENTITY, error, list, plain};
 
@@ -207,7 +207,7 @@ fn two_lists_are_the_same_where_clients_see_no_difference() {
 fn names_that_collide_are_named() {
     let bounds = toolcell_mcp::DefinitionBounds::default();
     let tools = ["b", "a", "b", "c", "a", "b"];
-    let tools = tools.map(|name| std::sync::Arc::new(Tool::compile(plain(name), &bounds).unwrap()));
+    let tools = tools.map(|name| std::sync::Arc::new(McpTool::compile(plain(name), &bounds).unwrap()));
     let collisions = ToolList::new(1, tools.to_vec()).unwrap_err();
     assert_eq!(collisions.names, ["a", "b"]);
     assert_eq!(collisions.to_string(), "more than one tool is called a, b");

@@ -10,18 +10,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toolcell_mcp::stdio::{End, Shutdown, StdioError, StdioOptions, serve};
-use toolcell_mcp::{CallContext, Server, ServerOptions};
+use toolcell_mcp::stdio::{StdioEnd, StdioError, StdioOptions, StdioShutdown, serve};
+use toolcell_mcp::{CallContext, McpServer, ServerOptions};
 
 use crate::host::{Begun, IDENTITY, MODERN, PATIENCE, Probe, RUNTIME, TestHost, error, server, text_result};
 
 /// One served process, as its client sees it.
 struct Process {
-    server: Arc<Server<TestHost>>,
+    server: Arc<McpServer<TestHost>>,
     shared: Arc<Probe>,
     begun: Begun,
-    shutdown: Shutdown,
-    serving: JoinHandle<Result<End, StdioError>>,
+    shutdown: StdioShutdown,
+    serving: JoinHandle<Result<StdioEnd, StdioError>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ fn start(over: Over, options: ServerOptions, change: impl FnOnce(&mut StdioOptio
 impl Process {
     fn start(options: ServerOptions, stdio: StdioOptions) -> Self {
         let (_, server, shared, begun) = server(options);
-        let shutdown = Shutdown::new().unwrap();
+        let shutdown = StdioShutdown::new().unwrap();
         let serving = std::thread::spawn({
             let server = Arc::clone(&server);
             let shutdown = shutdown.clone();
@@ -81,7 +81,7 @@ impl Process {
         }
     }
 
-    fn end(self) -> End {
+    fn end(self) -> StdioEnd {
         self.serving.join().unwrap().unwrap()
     }
 }
@@ -139,7 +139,7 @@ fn a_conversation_ends_with_its_input() {
         assert_eq!(ends.ask(&call(5, "echo", "{}")), text_result("5", "{}"));
         assert!(context.cancellation.is_cancelled());
         assert_eq!(ends.rest(), Vec::<String>::new());
-        assert_eq!(process.end(), End::Eof, "{over:?}");
+        assert_eq!(process.end(), StdioEnd::Eof, "{over:?}");
     }
 }
 
@@ -161,7 +161,7 @@ fn every_line_of_a_long_file_is_answered() {
         let frames: Vec<String> = output.lines().map(Result::unwrap).collect();
         assert_eq!(ids(&frames).len(), LINES);
         writer.join().unwrap();
-        assert_eq!(process.end(), End::Eof);
+        assert_eq!(process.end(), StdioEnd::Eof);
     }
 }
 
@@ -185,7 +185,7 @@ fn a_burst_is_answered_whole_while_the_input_stays_open_and_silent() {
     }
     drop(input);
     reader.join().unwrap();
-    assert_eq!(process.end(), End::Eof);
+    assert_eq!(process.end(), StdioEnd::Eof);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn frames_of_many_threads_never_mix() {
         let frames: Vec<String> = output.lines().map(Result::unwrap).collect();
         assert_eq!(ids(&frames).len(), 600, "{over:?}");
         writer.join().unwrap();
-        assert_eq!(process.end(), End::Eof);
+        assert_eq!(process.end(), StdioEnd::Eof);
     }
 }
 
@@ -247,7 +247,7 @@ fn a_client_that_never_reads_is_no_longer_read_and_loses_nothing() {
     let frames: Vec<String> = BufReader::new(output).lines().map(Result::unwrap).collect();
     finisher.join().unwrap();
     assert_eq!(ids(&frames).len(), sent, "every call is answered once the client reads");
-    assert_eq!(process.end(), End::Eof);
+    assert_eq!(process.end(), StdioEnd::Eof);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn an_overlong_line_is_answered_and_skipped() {
     assert_eq!(line.trim_end(), text_result("1", "{}"));
     let input = writer.join().unwrap();
     assert_eq!(Ends { input, output }.rest(), Vec::<String>::new());
-    assert_eq!(process.end(), End::Eof);
+    assert_eq!(process.end(), StdioEnd::Eof);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_line_of_the_greatest_length_is_served() {
     let longer = call(1, "echo", &format!(r#"{{"s":"{filler}x"}}"#));
     assert_eq!(ends.ask(&longer), error("1", -32600, "The message is longer than 100000 bytes"));
     drop(ends);
-    assert!(matches!(process.end(), End::Eof));
+    assert!(matches!(process.end(), StdioEnd::Eof));
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn the_end_of_input_lets_running_calls_finish() {
     process.shared.gate.add_permits(2);
     let frames: Vec<String> = output.lines().map(Result::unwrap).collect();
     assert_eq!(frames, [text_result("1", "held"), text_result("2", "held")]);
-    assert_eq!(process.end(), End::Eof);
+    assert_eq!(process.end(), StdioEnd::Eof);
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn calls_that_outlast_the_drain_are_cancelled_and_answered() {
     assert!(context.cancellation.is_cancelled());
     let stopped = text_result("1", "stopped").replace(r#""isError":false"#, r#""isError":true"#);
     assert_eq!(frames, [stopped, error("2", -32603, "The server is shutting down")]);
-    assert_eq!(process.end(), End::Eof);
+    assert_eq!(process.end(), StdioEnd::Eof);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn shutdown_ends_subscriptions_and_calls() {
         assert_eq!(ends.next(), format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete",{meta}}}}}"#));
         assert!(ends.next().contains(r#""method":"notifications/cancelled","params":{"requestId":1"#));
         assert!(ends.next().contains("stopped"));
-        assert_eq!(process.end(), End::Shutdown, "with the input still open");
+        assert_eq!(process.end(), StdioEnd::Shutdown, "with the input still open");
     }
 }
 
@@ -352,7 +352,7 @@ fn shutdown_does_not_wait_for_a_client_that_never_reads() {
         process.expect_begun();
         let begun = Instant::now();
         process.shutdown.begin();
-        assert_eq!(process.end(), End::Shutdown);
+        assert_eq!(process.end(), StdioEnd::Shutdown);
         assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
     }
 }
@@ -368,7 +368,7 @@ fn a_client_that_is_gone_stops_its_calls() {
         drop(output);
         writeln!(input, "{}", call(2, "echo", "{}")).unwrap();
         let shared = Arc::clone(&process.shared);
-        assert_eq!(process.end(), End::OutputClosed, "{over:?}");
+        assert_eq!(process.end(), StdioEnd::OutputClosed, "{over:?}");
         assert!(context.cancellation.is_cancelled());
         assert_eq!(shared.running.load(Ordering::SeqCst), 0);
     }
@@ -380,6 +380,6 @@ fn an_idle_server_costs_nothing() {
     assert_eq!(ends.ask(&call(1, "echo", "{}")), text_result("1", "{}"));
     process.shutdown.begin();
     assert!(process.shutdown.has_begun());
-    assert_eq!(process.end(), End::Shutdown);
+    assert_eq!(process.end(), StdioEnd::Shutdown);
     assert_eq!(ends.rest(), Vec::<String>::new());
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use toolcell_mcp::{
-    Call, Catalog, CheckedResult, Connection, Host, Outbox, ResourceNews, Server, ServerInfo, ServerOptions, ToolList,
+    Call, CheckedResult, ClientConnection, Host, McpServer, Outbox, ResourceNews, ServedCatalog, ServerInfo,
+    ServerOptions, ToolList,
 };
 
 use crate::host::{MODERN, RUNTIME};
@@ -12,7 +13,7 @@ use crate::host::{MODERN, RUNTIME};
 /// A catalog without tools, which offers resources.
 struct Offering(ToolList);
 
-impl Catalog for Offering {
+impl ServedCatalog for Offering {
     fn tools(&self) -> &ToolList {
         &self.0
     }
@@ -57,9 +58,9 @@ impl Slow {
     }
 }
 
-fn connected() -> (Arc<Server<Offering>>, Arc<Slow>, Connection<Offering>) {
+fn connected() -> (Arc<McpServer<Offering>>, Arc<Slow>, ClientConnection<Offering>) {
     let host = Arc::new(Offering(ToolList::new(1, Vec::new()).unwrap()));
-    let server = Arc::new(Server::new(host, ServerInfo::default(), ServerOptions::default()));
+    let server = Arc::new(McpServer::new(host, ServerInfo::default(), ServerOptions::default()));
     let slow = Arc::<Slow>::default();
     let outbox: Arc<dyn Outbox> = Arc::<Slow>::clone(&slow);
     let connection = server.connect(outbox, Arc::new(RUNTIME.handle().clone()));

@@ -8,24 +8,24 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 use toolcell_policy::{Askable, Capability, Host, HttpAsk};
-use toolcell_wall::doors::consent::{ConsentSaid, Wish, WishedRequest};
+use toolcell_wall::doors::consent::{ConsentSaid, ConsentWish, WishedRequest};
 use toolcell_walls::door::{DoorError, FrameReader, FrameWriter};
 
-use crate::wasi::sockets::{Asked, resolved};
+use crate::wasi::sockets::{LookupParts, resolved};
 use toolcell_wall::asking::AskBudget;
-use toolcell_wall::caller::{Caller, Consent};
+use toolcell_wall::caller::{CallerLink, ConsentAnswer};
 
 /// The parts of a call that ask a person.
-pub(crate) struct Consenting<'a> {
-    pub(crate) asked: Asked<'a>,
-    pub(crate) caller: &'a dyn Caller,
+pub(crate) struct ConsentParts<'a> {
+    pub(crate) asked: LookupParts<'a>,
+    pub(crate) caller: &'a dyn CallerLink,
     pub(crate) budget: &'a mut AskBudget,
     /// Woken when a person is asked.
     pub(crate) waits: Option<&'a Notify>,
 }
 
 /// A socket's target, as the guest named it.
-struct Target {
+struct NamedTarget {
     host: Host,
     port: u16,
     /// The host is a name that was never looked up; this address is only a placeholder.
@@ -39,8 +39,8 @@ fn http_ask(request: &WishedRequest) -> Option<HttpAsk> {
 
 /// The host's side of a permission request: asks a person if it must, and answers the guest.
 pub(crate) async fn serve(
-    mut consenting: Consenting<'_>,
-    wish: Wish,
+    mut consenting: ConsentParts<'_>,
+    wish: ConsentWish,
     (_, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
     let waits = Notify::new();
@@ -59,19 +59,19 @@ pub(crate) async fn serve(
     writer.message(&said).await
 }
 
-impl Consenting<'_> {
-    async fn wished(&mut self, wish: Wish) -> ConsentSaid {
+impl ConsentParts<'_> {
+    async fn wished(&mut self, wish: ConsentWish) -> ConsentSaid {
         if !self.asked.capabilities.may_ask() {
             return ConsentSaid::Goes(None);
         }
         let goes = |to| ConsentSaid::Goes(Some(to));
         match wish {
-            Wish::Request(request) => match http_ask(&request) {
+            ConsentWish::Request(request) => match http_ask(&request) {
                 Some(ask) => self.before_request(&ask).await.map_or_else(|ended| ended, |()| ConsentSaid::Goes(None)),
                 None => ConsentSaid::Goes(None),
             },
-            Wish::Connect(to) => self.before_socket(Capability::Tcp, to).await.map_or_else(|ended| ended, goes),
-            Wish::Send(to) => self.before_socket(Capability::Udp, to).await.map_or_else(|ended| ended, goes),
+            ConsentWish::Connect(to) => self.before_socket(Capability::Tcp, to).await.map_or_else(|ended| ended, goes),
+            ConsentWish::Send(to) => self.before_socket(Capability::Udp, to).await.map_or_else(|ended| ended, goes),
         }
     }
 
@@ -99,7 +99,7 @@ impl Consenting<'_> {
             let named = known.names_of(to.ip()).next().and_then(|name| Host::parse(name).ok());
             let is_placeheld = placeheld.is_some();
             let host = placeheld.or(named).unwrap_or(Host::Addr(to.ip()));
-            Target { host, port: to.port(), placeheld: is_placeheld }
+            NamedTarget { host, port: to.port(), placeheld: is_placeheld }
         };
         let allowed = net.decide(grants, |network| match (&target.placeheld, capability) {
             (true, _) => network.socket_of_name(capability, &target.host, target.port).is_ok(),
@@ -124,31 +124,31 @@ impl Consenting<'_> {
     /// Asks a person, once per request in a call. True if it is allowed; then the call's network
     /// has a rule for it.
     async fn ask_person(&mut self, offer: &Askable) -> Result<bool, ConsentSaid> {
-        let Asked { capabilities, net, .. } = self.asked;
+        let LookupParts { capabilities, net, .. } = self.asked;
         if net.was_refused(offer) {
             return Ok(false);
         }
         let consent = if self.caller.has_consent(offer) {
-            Consent::Given
+            ConsentAnswer::Given
         } else if self.budget.charge_own() {
             self.waits.iter().for_each(|waits| waits.notify_one());
             let began = Instant::now();
             let answer = tokio::time::timeout(self.budget.wait_left(), self.caller.consent(offer)).await;
             self.budget.waited(began.elapsed());
-            answer.unwrap_or(Consent::Refused)
+            answer.unwrap_or(ConsentAnswer::Refused)
         } else {
-            Consent::Refused
+            ConsentAnswer::Refused
         };
         match consent {
-            Consent::Given => {
+            ConsentAnswer::Given => {
                 net.allow(capabilities.grants(), offer);
                 Ok(true)
             }
-            Consent::Refused => {
+            ConsentAnswer::Refused => {
                 net.refuse(offer);
                 Ok(false)
             }
-            Consent::Ended(refused) => Err(ConsentSaid::Ended(refused)),
+            ConsentAnswer::Ended(refused) => Err(ConsentSaid::Ended(refused)),
         }
     }
 }

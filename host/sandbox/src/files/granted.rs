@@ -21,7 +21,7 @@ use toolcell_walls::link::Numbers;
 use super::opened::{Opened, OpenedMount, OpenedScratch};
 use super::room::Room;
 use super::scratch::{ProcessScratch, ScratchHome};
-use crate::wasi::capabilities::Capabilities;
+use crate::wasi::capabilities::GrantedCapabilities;
 
 /// The files of one component's tools, open in the host. Cheap to clone.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ impl PartialEq for GrantedFiles {
 
 impl GrantedFiles {
     /// The files of these tools, which are all of one component.
-    pub fn of<'c>(tools: impl IntoIterator<Item = &'c Capabilities>) -> Self {
+    pub fn of<'c>(tools: impl IntoIterator<Item = &'c GrantedCapabilities>) -> Self {
         let mut mounts: Vec<GrantedMount> = Vec::new();
         let mut scratch: Option<OpenedScratch> = None;
         for tool in tools {

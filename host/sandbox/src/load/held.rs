@@ -2,8 +2,8 @@
 use std::fs::File;
 use std::io;
 
-use toolcell_wall::digest::Digest;
-use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOut, ShapeName};
+use toolcell_wall::digest::ComponentDigest;
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOutFunction, ShapeName};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::wishes::CarriedWishes;
 
@@ -67,7 +67,7 @@ impl HeldComponent {
 
     /// The digest of the bytes it was compiled from.
     #[must_use]
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> ComponentDigest {
         self.inspection.digest()
     }
 
@@ -91,7 +91,7 @@ impl HeldComponent {
 
     /// Functions that are not tools, such as those whose parameters or results JSON cannot carry.
     #[must_use]
-    pub fn left_out(&self) -> &[LeftOut] {
+    pub fn left_out(&self) -> &[LeftOutFunction] {
         &self.facts.left_out
     }
 

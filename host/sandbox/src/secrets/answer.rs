@@ -4,14 +4,14 @@
 //! Promise: a secret that guests hold is taken out of all that they say.
 use std::borrow::Cow;
 
-use toolcell_wall::asking::{Form, Inquiry, Page, Question};
-use toolcell_wall::contract::{Annotations, CallResult, Content, Icon, ResourceBody};
-use toolcell_wall::failure::Failure;
+use toolcell_wall::asking::{GuestQuestion, Inquiry, QuestionForm, QuestionPage};
+use toolcell_wall::contract::{ContentHints, GuestContent, GuestIcon, GuestResourceBody, GuestResult};
+use toolcell_wall::failure::CallFailure;
 
 use super::Redactor;
 
 /// Replaces the values in a result.
-pub(crate) fn result(redactor: &Redactor, result: &mut CallResult) {
+pub(crate) fn result(redactor: &Redactor, result: &mut GuestResult) {
     if redactor.is_empty() {
         return;
     }
@@ -21,18 +21,20 @@ pub(crate) fn result(redactor: &Redactor, result: &mut CallResult) {
 }
 
 /// Replaces the values in each text of a failure. A guest controls most of them.
-pub(crate) fn failure(redactor: &Redactor, failure: &mut Failure) {
+pub(crate) fn failure(redactor: &Redactor, failure: &mut CallFailure) {
     match failure {
-        Failure::InvalidInput(message) | Failure::Failed(message) | Failure::Unfit { problems: message } => {
+        CallFailure::InvalidInput(message)
+        | CallFailure::Failed(message)
+        | CallFailure::Unfit { problems: message } => {
             text(redactor, message);
         }
         // The reason contains the guest's last output.
-        Failure::Trapped { reason, detail } => {
+        CallFailure::Trapped { reason, detail } => {
             text(redactor, reason);
             text(redactor, detail);
         }
-        Failure::Host { detail } => text(redactor, detail),
-        Failure::Asked { refused } => optional(redactor, refused),
+        CallFailure::Host { detail } => text(redactor, detail),
+        CallFailure::Asked { refused } => optional(redactor, refused),
         _ => {}
     }
 }
@@ -40,12 +42,13 @@ pub(crate) fn failure(redactor: &Redactor, failure: &mut Failure) {
 /// Removes the values from a question, since it leaves the host.
 pub(crate) fn inquiry(redactor: &Redactor, mut asked: Inquiry) -> Inquiry {
     match &mut asked.question {
-        Question::Form(Form { message, schema_json: other }) | Question::Page(Page { message, url: other }) => {
+        GuestQuestion::Form(QuestionForm { message, schema_json: other })
+        | GuestQuestion::Page(QuestionPage { message, url: other }) => {
             text(redactor, message);
             text(redactor, other);
         }
-        Question::Sampling(params) => text(redactor, params),
-        Question::Roots => {}
+        GuestQuestion::Sampling(params) => text(redactor, params),
+        GuestQuestion::Roots => {}
     }
     asked
 }
@@ -57,20 +60,20 @@ pub(crate) fn beginning(redactor: &Redactor, beginning: &str) -> String {
     String::from_utf8_lossy(&clean).into_owned()
 }
 
-fn content(redactor: &Redactor, item: &mut Content) {
+fn content(redactor: &Redactor, item: &mut GuestContent) {
     match item {
-        Content::Text(piece) => {
+        GuestContent::Text(piece) => {
             text(redactor, &mut piece.text);
             annotations(redactor, &mut piece.annotations);
             optional(redactor, &mut piece.meta_json);
         }
-        Content::Image(media) | Content::Audio(media) => {
+        GuestContent::Image(media) | GuestContent::Audio(media) => {
             bytes(redactor, &mut media.data);
             text(redactor, &mut media.mime_type);
             annotations(redactor, &mut media.annotations);
             optional(redactor, &mut media.meta_json);
         }
-        Content::ResourceLink(link) => {
+        GuestContent::ResourceLink(link) => {
             text(redactor, &mut link.uri);
             text(redactor, &mut link.name);
             for part in [&mut link.title, &mut link.description, &mut link.mime_type, &mut link.meta_json] {
@@ -79,12 +82,12 @@ fn content(redactor: &Redactor, item: &mut Content) {
             link.icons.iter_mut().for_each(|shown| icon(redactor, shown));
             annotations(redactor, &mut link.annotations);
         }
-        Content::EmbeddedResource(resource) => {
+        GuestContent::EmbeddedResource(resource) => {
             text(redactor, &mut resource.uri);
             optional(redactor, &mut resource.mime_type);
             match &mut resource.body {
-                ResourceBody::Text(body) => text(redactor, body),
-                ResourceBody::Blob(body) => bytes(redactor, body),
+                GuestResourceBody::Text(body) => text(redactor, body),
+                GuestResourceBody::Blob(body) => bytes(redactor, body),
             }
             annotations(redactor, &mut resource.annotations);
             optional(redactor, &mut resource.meta_json);
@@ -92,13 +95,13 @@ fn content(redactor: &Redactor, item: &mut Content) {
     }
 }
 
-fn icon(redactor: &Redactor, icon: &mut Icon) {
+fn icon(redactor: &Redactor, icon: &mut GuestIcon) {
     text(redactor, &mut icon.src);
     optional(redactor, &mut icon.mime_type);
     icon.sizes.iter_mut().for_each(|size| text(redactor, size));
 }
 
-fn annotations(redactor: &Redactor, annotations: &mut Option<Annotations>) {
+fn annotations(redactor: &Redactor, annotations: &mut Option<ContentHints>) {
     if let Some(annotations) = annotations {
         optional(redactor, &mut annotations.last_modified);
     }
@@ -126,7 +129,7 @@ fn bytes(redactor: &Redactor, part: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use toolcell_wall::contract::{EmbeddedResource, MediaContent, ResourceLink, TextContent};
+    use toolcell_wall::contract::{EmbeddedResource, GuestLink, MediaContent, TextContent};
 
     use super::*;
 
@@ -137,10 +140,10 @@ mod tests {
     }
 
     /// A result that holds the value in each of its texts and bytes.
-    fn everywhere() -> CallResult {
+    fn everywhere() -> GuestResult {
         let key = || KEY.to_owned();
         let meta_json = || Some(key());
-        let annotations = || Some(Annotations { audience: Vec::new(), priority: None, last_modified: Some(key()) });
+        let annotations = || Some(ContentHints { audience: Vec::new(), priority: None, last_modified: Some(key()) });
         let media = || MediaContent {
             data: KEY.as_bytes().to_vec(),
             mime_type: key(),
@@ -148,7 +151,7 @@ mod tests {
             meta_json: meta_json(),
         };
         let embedded = |body| {
-            Content::EmbeddedResource(EmbeddedResource {
+            GuestContent::EmbeddedResource(EmbeddedResource {
                 uri: key(),
                 mime_type: Some(key()),
                 body,
@@ -156,12 +159,12 @@ mod tests {
                 meta_json: meta_json(),
             })
         };
-        let icon = Icon { src: key(), mime_type: Some(key()), sizes: vec![key()], theme: None };
+        let icon = GuestIcon { src: key(), mime_type: Some(key()), sizes: vec![key()], theme: None };
         let content = vec![
-            Content::Text(TextContent { text: key(), annotations: annotations(), meta_json: meta_json() }),
-            Content::Image(media()),
-            Content::Audio(media()),
-            Content::ResourceLink(ResourceLink {
+            GuestContent::Text(TextContent { text: key(), annotations: annotations(), meta_json: meta_json() }),
+            GuestContent::Image(media()),
+            GuestContent::Audio(media()),
+            GuestContent::ResourceLink(GuestLink {
                 uri: key(),
                 name: key(),
                 title: Some(key()),
@@ -172,10 +175,10 @@ mod tests {
                 icons: vec![icon],
                 meta_json: meta_json(),
             }),
-            embedded(ResourceBody::Text(key())),
-            embedded(ResourceBody::Blob(KEY.as_bytes().to_vec())),
+            embedded(GuestResourceBody::Text(key())),
+            embedded(GuestResourceBody::Blob(KEY.as_bytes().to_vec())),
         ];
-        CallResult { content, structured_json: Some(key()), is_error: false, meta_json: meta_json() }
+        GuestResult { content, structured_json: Some(key()), is_error: false, meta_json: meta_json() }
     }
 
     #[test]
@@ -191,12 +194,12 @@ mod tests {
     fn no_failure_keeps_a_value() {
         let key = || KEY.to_owned();
         for mut failed in [
-            Failure::InvalidInput(key()),
-            Failure::Failed(key()),
-            Failure::Unfit { problems: key() },
-            Failure::Trapped { reason: key(), detail: key() },
-            Failure::Host { detail: key() },
-            Failure::Asked { refused: Some(key()) },
+            CallFailure::InvalidInput(key()),
+            CallFailure::Failed(key()),
+            CallFailure::Unfit { problems: key() },
+            CallFailure::Trapped { reason: key(), detail: key() },
+            CallFailure::Host { detail: key() },
+            CallFailure::Asked { refused: Some(key()) },
         ] {
             failure(&redactor(), &mut failed);
             assert!(!format!("{failed:?}").contains(KEY), "{failed:?}");
@@ -207,9 +210,9 @@ mod tests {
     fn no_question_keeps_a_value() {
         let key = || KEY.to_owned();
         for question in [
-            Question::Form(Form { message: key(), schema_json: key() }),
-            Question::Page(Page { message: key(), url: key() }),
-            Question::Sampling(key()),
+            GuestQuestion::Form(QuestionForm { message: key(), schema_json: key() }),
+            GuestQuestion::Page(QuestionPage { message: key(), url: key() }),
+            GuestQuestion::Sampling(key()),
         ] {
             let asked = inquiry(&redactor(), Inquiry { key: "k".to_owned(), question });
             assert!(!format!("{asked:?}").contains(KEY), "{asked:?}");

@@ -10,13 +10,13 @@ use super::entities::{NAME_BYTES_MAX, named};
 
 /// An unfinished escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Partial {
+pub(super) enum PartialEscape {
     /// `%`
     Percent,
     /// `\`
     Backslash,
     /// A fixed number of digits, `left` of which are missing.
-    Fixed { left: u8, unit: Unit, value: u32 },
+    Fixed { left: u8, unit: EscapeUnit, value: u32 },
     /// `\u{`, and digits.
     Braced { value: u32 },
     /// The first half of a surrogate pair; `announced` once the `\` or `%` of the second half was
@@ -34,7 +34,7 @@ pub(super) enum Partial {
 
 /// The meaning of an escape with a fixed number of digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum EscapeUnit {
     /// A byte.
     Byte,
     /// A code unit of UTF-16. `high` is the first half, if this is the second half of a surrogate
@@ -44,7 +44,7 @@ pub(super) enum Unit {
 
 /// The meaning of an escape: some bytes of UTF-8, or one byte of any encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Letter {
+pub(super) struct EscapedLetter {
     text: [u8; 4],
     bytes: u8,
 }
@@ -52,12 +52,12 @@ pub(super) struct Letter {
 /// What one more byte makes of an escape. Both fields may be set: `&#6` has a meaning, and so does
 /// `&#65`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) on: Option<Partial>,
-    pub(super) found: Option<Letter>,
+pub(super) struct EscapeStep {
+    pub(super) on: Option<PartialEscape>,
+    pub(super) found: Option<EscapedLetter>,
 }
 
-impl Letter {
+impl EscapedLetter {
     pub(super) const fn of_byte(byte: u8) -> Self {
         Self { text: [byte, 0, 0, 0], bytes: 1 }
     }
@@ -85,23 +85,23 @@ impl Letter {
     }
 }
 
-impl Step {
-    const fn on(partial: Partial) -> Self {
+impl EscapeStep {
+    const fn on(partial: PartialEscape) -> Self {
         Self { on: Some(partial), found: None }
     }
 
-    const fn found(letter: Option<Letter>) -> Self {
+    const fn found(letter: Option<EscapedLetter>) -> Self {
         Self { on: None, found: letter }
     }
 }
 
-const fn code_units(high: Option<u32>) -> Partial {
-    Partial::Fixed { left: 4, unit: Unit::Code { high }, value: 0 }
+const fn code_units(high: Option<u32>) -> PartialEscape {
+    PartialEscape::Fixed { left: 4, unit: EscapeUnit::Code { high }, value: 0 }
 }
 
-const BYTE_DIGITS: Partial = Partial::Fixed { left: 2, unit: Unit::Byte, value: 0 };
+const BYTE_DIGITS: PartialEscape = PartialEscape::Fixed { left: 2, unit: EscapeUnit::Byte, value: 0 };
 
-impl Partial {
+impl PartialEscape {
     /// The escape that a byte begins.
     pub(super) const fn begin(byte: u8) -> Option<Self> {
         match byte {
@@ -113,24 +113,24 @@ impl Partial {
     }
 
     /// The effect of the next byte.
-    pub(super) fn step(self, byte: u8) -> Step {
+    pub(super) fn step(self, byte: u8) -> EscapeStep {
         match self {
-            Self::Percent if byte == b'u' => Step::on(code_units(None)),
+            Self::Percent if byte == b'u' => EscapeStep::on(code_units(None)),
             Self::Percent => BYTE_DIGITS.step(byte),
             Self::Backslash => escaped(byte),
             Self::Fixed { left, unit, value } => fixed(left, unit, value, byte),
-            Self::Braced { value } if byte == b'}' => Step::found(Letter::of_code(value)),
+            Self::Braced { value } if byte == b'}' => EscapeStep::found(EscapedLetter::of_code(value)),
             Self::Braced { value } => {
-                grown(value, 16, byte).map_or_else(Step::default, |value| Step::on(Self::Braced { value }))
+                grown(value, 16, byte).map_or_else(EscapeStep::default, |value| EscapeStep::on(Self::Braced { value }))
             }
             Self::Half { high, announced: false } if matches!(byte, b'\\' | b'%') => {
-                Step::on(Self::Half { high, announced: true })
+                EscapeStep::on(Self::Half { high, announced: true })
             }
-            Self::Half { high, announced: true } if byte == b'u' => Step::on(code_units(Some(high))),
-            Self::Half { .. } => Step::default(),
-            Self::Ampersand if byte == b'#' => Step::on(Self::Reference),
+            Self::Half { high, announced: true } if byte == b'u' => EscapeStep::on(code_units(Some(high))),
+            Self::Half { .. } => EscapeStep::default(),
+            Self::Ampersand if byte == b'#' => EscapeStep::on(Self::Reference),
             Self::Ampersand => name(&[], byte),
-            Self::Reference if matches!(byte, b'x' | b'X') => Step::on(Self::Number { radix: 16, value: None }),
+            Self::Reference if matches!(byte, b'x' | b'X') => EscapeStep::on(Self::Number { radix: 16, value: None }),
             Self::Reference => number(10, None, byte),
             Self::Number { radix, value } => number(radix, value, byte),
             Self::Name { text, bytes } => name(text.get(..usize::from(bytes)).unwrap_or_default(), byte),
@@ -139,36 +139,38 @@ impl Partial {
 }
 
 /// The escape that begins with a backslash and this byte.
-fn escaped(byte: u8) -> Step {
+fn escaped(byte: u8) -> EscapeStep {
     match byte {
-        b'u' => Step::on(code_units(None)),
-        b'x' => Step::on(BYTE_DIGITS),
-        b'b' => Step::found(Some(Letter::of_byte(8))),
-        b'f' => Step::found(Some(Letter::of_byte(12))),
-        b'n' => Step::found(Some(Letter::of_byte(b'\n'))),
-        b'r' => Step::found(Some(Letter::of_byte(b'\r'))),
-        b't' => Step::found(Some(Letter::of_byte(b'\t'))),
-        byte if byte.is_ascii_punctuation() => Step::found(Some(Letter::of_byte(byte))),
-        _ => Step::default(),
+        b'u' => EscapeStep::on(code_units(None)),
+        b'x' => EscapeStep::on(BYTE_DIGITS),
+        b'b' => EscapeStep::found(Some(EscapedLetter::of_byte(8))),
+        b'f' => EscapeStep::found(Some(EscapedLetter::of_byte(12))),
+        b'n' => EscapeStep::found(Some(EscapedLetter::of_byte(b'\n'))),
+        b'r' => EscapeStep::found(Some(EscapedLetter::of_byte(b'\r'))),
+        b't' => EscapeStep::found(Some(EscapedLetter::of_byte(b'\t'))),
+        byte if byte.is_ascii_punctuation() => EscapeStep::found(Some(EscapedLetter::of_byte(byte))),
+        _ => EscapeStep::default(),
     }
 }
 
-fn fixed(left: u8, unit: Unit, value: u32, byte: u8) -> Step {
+fn fixed(left: u8, unit: EscapeUnit, value: u32, byte: u8) -> EscapeStep {
     // JavaScript's `\u{41}` begins like `\u0041`.
-    if byte == b'{' && left == 4 && unit == (Unit::Code { high: None }) {
-        return Step::on(Partial::Braced { value: 0 });
+    if byte == b'{' && left == 4 && unit == (EscapeUnit::Code { high: None }) {
+        return EscapeStep::on(PartialEscape::Braced { value: 0 });
     }
-    let Some(value) = grown(value, 16, byte) else { return Step::default() };
+    let Some(value) = grown(value, 16, byte) else { return EscapeStep::default() };
     if left > 1 {
-        return Step::on(Partial::Fixed { left: left - 1, unit, value });
+        return EscapeStep::on(PartialEscape::Fixed { left: left - 1, unit, value });
     }
     match (unit, value) {
-        (Unit::Byte, value) => Step::found(u8::try_from(value).ok().map(Letter::of_byte)),
-        (Unit::Code { high: Some(high) }, 0xdc00..=0xdfff) => {
-            Step::found(Letter::of_code(0x1_0000 + ((high - 0xd800) << 10) + (value - 0xdc00)))
+        (EscapeUnit::Byte, value) => EscapeStep::found(u8::try_from(value).ok().map(EscapedLetter::of_byte)),
+        (EscapeUnit::Code { high: Some(high) }, 0xdc00..=0xdfff) => {
+            EscapeStep::found(EscapedLetter::of_code(0x1_0000 + ((high - 0xd800) << 10) + (value - 0xdc00)))
         }
-        (Unit::Code { high: None }, 0xd800..=0xdbff) => Step::on(Partial::Half { high: value, announced: false }),
-        (Unit::Code { .. }, value) => Step::found(Letter::of_code(value)),
+        (EscapeUnit::Code { high: None }, 0xd800..=0xdbff) => {
+            EscapeStep::on(PartialEscape::Half { high: value, announced: false })
+        }
+        (EscapeUnit::Code { .. }, value) => EscapeStep::found(EscapedLetter::of_code(value)),
     }
 }
 
@@ -178,27 +180,29 @@ fn grown(value: u32, radix: u32, byte: u8) -> Option<u32> {
     Some(value * radix + digit).filter(|value| *value <= 0x10_ffff)
 }
 
-fn number(radix: u32, value: Option<u32>, byte: u8) -> Step {
+fn number(radix: u32, value: Option<u32>, byte: u8) -> EscapeStep {
     if byte == b';' {
-        return Step::found(value.and_then(Letter::of_code));
+        return EscapeStep::found(value.and_then(EscapedLetter::of_code));
     }
-    let Some(value) = grown(value.unwrap_or(0), radix, byte) else { return Step::default() };
-    Step { on: Some(Partial::Number { radix, value: Some(value) }), found: Letter::of_code(value) }
+    let Some(value) = grown(value.unwrap_or(0), radix, byte) else { return EscapeStep::default() };
+    EscapeStep { on: Some(PartialEscape::Number { radix, value: Some(value) }), found: EscapedLetter::of_code(value) }
 }
 
-fn name(before: &[u8], byte: u8) -> Step {
+fn name(before: &[u8], byte: u8) -> EscapeStep {
     if byte == b';' {
-        return Step::found(Letter::of_name(before, true));
+        return EscapeStep::found(EscapedLetter::of_name(before, true));
     }
     let mut text = [0; NAME_BYTES_MAX];
     let bytes = before.len() + 1;
-    let (Some(name), true) = (text.get_mut(..bytes), byte.is_ascii_alphanumeric()) else { return Step::default() };
+    let (Some(name), true) = (text.get_mut(..bytes), byte.is_ascii_alphanumeric()) else {
+        return EscapeStep::default();
+    };
     for (place, letter) in name.iter_mut().zip(before.iter().chain([&byte])) {
         *place = *letter;
     }
-    let found = Letter::of_name(name, false);
+    let found = EscapedLetter::of_name(name, false);
     let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
-    Step { on: Some(Partial::Name { text, bytes }), found }
+    EscapeStep { on: Some(PartialEscape::Name { text, bytes }), found }
 }
 
 #[cfg(test)]
@@ -210,7 +214,7 @@ mod tests {
     /// The meaning of a complete escape.
     fn read(escape: &str) -> Option<Vec<u8>> {
         let (first, rest) = escape.as_bytes().split_first()?;
-        let mut step = Step::on(Partial::begin(*first)?);
+        let mut step = EscapeStep::on(PartialEscape::begin(*first)?);
         for byte in rest {
             step = step.on?.step(*byte);
         }

@@ -6,10 +6,10 @@ use zeroize::Zeroizing;
 /// from other text.
 const ENCODED_BYTES_MIN: usize = 8;
 
-type Form = Zeroizing<Vec<u8>>;
+type SecretForm = Zeroizing<Vec<u8>>;
 
 /// Every form of `value` that is searched. Some may be equal.
-pub(crate) fn forms(value: &[u8]) -> Vec<Form> {
+pub(crate) fn forms(value: &[u8]) -> Vec<SecretForm> {
     let mut forms = vec![Zeroizing::new(value.to_vec()), json(value)];
     if value.len() >= ENCODED_BYTES_MIN {
         forms.extend([percent(value, UPPER, b"%20"), percent(value, LOWER, b"%20"), percent(value, UPPER, b"+")]);
@@ -28,12 +28,12 @@ fn digits(byte: u8, digits: &[u8; 16]) -> impl Iterator<Item = u8> + '_ {
     [byte >> 4, byte & 15].into_iter().filter_map(|nibble| digits.get(usize::from(nibble)).copied())
 }
 
-fn hex(value: &[u8], alphabet: &[u8; 16]) -> Form {
+fn hex(value: &[u8], alphabet: &[u8; 16]) -> SecretForm {
     Zeroizing::new(value.iter().flat_map(|byte| digits(*byte, alphabet)).collect())
 }
 
 /// Percent-encoded, except for the unreserved characters of RFC 3986, section 2.3.
-pub(crate) fn percent(value: &[u8], alphabet: &[u8; 16], space: &[u8]) -> Form {
+pub(crate) fn percent(value: &[u8], alphabet: &[u8; 16], space: &[u8]) -> SecretForm {
     let mut form = Zeroizing::new(Vec::with_capacity(value.len() * 3));
     for byte in value {
         match byte {
@@ -49,12 +49,12 @@ pub(crate) fn percent(value: &[u8], alphabet: &[u8; 16], space: &[u8]) -> Form {
 }
 
 /// As part of a query (RFC 3986, section 3.4).
-pub(crate) fn percent_query(value: &[u8]) -> Form {
+pub(crate) fn percent_query(value: &[u8]) -> SecretForm {
     percent(value, UPPER, b"%20")
 }
 
 /// The form within a JSON string, with only the necessary escapes.
-fn json(value: &[u8]) -> Form {
+fn json(value: &[u8]) -> SecretForm {
     let mut form = Zeroizing::new(Vec::with_capacity(value.len()));
     for byte in value {
         match byte {
@@ -70,7 +70,7 @@ fn json(value: &[u8]) -> Form {
 
 /// The characters that depend only on `value` in the base64 of a text with `before` bytes (modulo
 /// 3) before it and anything after it.
-fn base64_core(value: &[u8], before: usize, alphabet: &[u8; 2]) -> Form {
+fn base64_core(value: &[u8], before: usize, alphabet: &[u8; 2]) -> SecretForm {
     let mut text = Zeroizing::new(vec![0; before]);
     text.extend_from_slice(value);
     let whole = base64(&text, alphabet);
@@ -81,7 +81,7 @@ fn base64_core(value: &[u8], before: usize, alphabet: &[u8; 2]) -> Form {
 }
 
 /// Base64 (RFC 4648) without padding. `alphabet` has its last two characters.
-pub(crate) fn base64(text: &[u8], alphabet: &[u8; 2]) -> Form {
+pub(crate) fn base64(text: &[u8], alphabet: &[u8; 2]) -> SecretForm {
     let [plus, slash] = *alphabet;
     let letter = |six: u32| match u8::try_from(six & 63).unwrap_or(0) {
         it @ 0..=25 => b'A' + it,

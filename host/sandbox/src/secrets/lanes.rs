@@ -3,8 +3,8 @@
 //! Four letters of base64 stand for three bytes, so a run of letters can be read in four ways,
 //! depending on where its first group begins. Hexadecimal digits can be read in two. Each way is a
 //! lane: a text of its own.
-use super::patterns::Patterns;
-use super::scan::{Match, Scanner, Unit};
+use super::patterns::SecretPatterns;
+use super::scan::{Match, SecretScanner, TextByte};
 
 /// Separators, such as spaces and colons, that may stand between two hexadecimal digits.
 const APART_MAX: u8 = 2;
@@ -46,8 +46,8 @@ const fn table(letters: &[u8], others: &[u8], more: &[u8], from: u8) -> [u8; 256
 /// The lanes of one text.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    base64: Run<4>,
-    digits: Run<2>,
+    base64: LetterRun<4>,
+    digits: LetterRun<2>,
     /// Letters of base64 since the last line's end.
     line: usize,
     /// Separators since the last digit.
@@ -56,40 +56,40 @@ pub(super) struct Lanes {
 
 /// The decoded readings of a run of letters.
 #[derive(Debug)]
-struct Run<const LANES: usize> {
+struct LetterRun<const LANES: usize> {
     /// The last letter: its bits, and its place.
     last: Option<(u8, u64)>,
     letters: usize,
-    lanes: [Scanner; LANES],
+    lanes: [SecretScanner; LANES],
 }
 
-impl<const LANES: usize> Run<LANES> {
+impl<const LANES: usize> LetterRun<LANES> {
     fn new(layer: u8) -> Self {
-        Self { last: None, letters: 0, lanes: std::array::from_fn(|_| Scanner::new(layer)) }
+        Self { last: None, letters: 0, lanes: std::array::from_fn(|_| SecretScanner::new(layer)) }
     }
 
     /// Ends the run: later letters are not decoded with it.
     #[inline]
-    fn end(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
+    fn end(&mut self, patterns: &SecretPatterns, found: &mut Vec<Match>) {
         if self.last.take().is_some() {
             self.lanes.iter_mut().for_each(|lane| lane.finish(patterns, found));
-            self.lanes.iter_mut().for_each(Scanner::clear);
+            self.lanes.iter_mut().for_each(SecretScanner::clear);
             self.letters = 0;
         }
     }
 
     /// The lane whose byte begins this many letters ago.
     #[inline]
-    fn lane(&mut self, ago: usize) -> Option<&mut Scanner> {
+    fn lane(&mut self, ago: usize) -> Option<&mut SecretScanner> {
         let number = (self.letters + LANES - ago) % LANES;
         self.lanes.get_mut(number)
     }
 
     fn is_live(&self) -> bool {
-        self.lanes.iter().any(Scanner::is_live)
+        self.lanes.iter().any(SecretScanner::is_live)
     }
 
-    fn held(&self, patterns: &Patterns) -> Option<u64> {
+    fn held(&self, patterns: &SecretPatterns) -> Option<u64> {
         self.lanes.iter().filter_map(|lane| lane.held(patterns)).min()
     }
 }
@@ -97,12 +97,12 @@ impl<const LANES: usize> Run<LANES> {
 impl Lanes {
     /// Lanes that are texts of this layer.
     pub(super) fn new(layer: u8) -> Self {
-        Self { base64: Run::new(layer), digits: Run::new(layer), line: 0, apart: 0 }
+        Self { base64: LetterRun::new(layer), digits: LetterRun::new(layer), line: 0, apart: 0 }
     }
 
     /// Reads one more byte.
     #[inline]
-    pub(super) fn push(&mut self, patterns: &Patterns, unit: Unit, found: &mut Vec<Match>) {
+    pub(super) fn push(&mut self, patterns: &SecretPatterns, unit: TextByte, found: &mut Vec<Match>) {
         let value_of = |table: &[u8; 256]| table.get(usize::from(unit.byte)).copied().unwrap_or(NONE);
         let sextet = if unit.byte == b',' && self.base64.is_live() { COMMA } else { value_of(&SEXTETS) };
         if sextet != NONE {
@@ -130,14 +130,14 @@ impl Lanes {
     }
 
     #[inline]
-    fn sextet(&mut self, patterns: &Patterns, now: u8, unit: Unit, found: &mut Vec<Match>) {
+    fn sextet(&mut self, patterns: &SecretPatterns, now: u8, unit: TextByte, found: &mut Vec<Match>) {
         let run = &mut self.base64;
         if let Some((last, from)) = run.last {
             let bytes = [(1, last << 2 | now >> 4), (2, last << 4 | now >> 2), (3, last << 6 | now)];
             for (ago, byte) in bytes {
                 // The first letters of a run do not belong to a group that began before it.
                 if let Some(lane) = run.lane(ago) {
-                    lane.push(patterns, Unit { byte, from, to: unit.to }, found);
+                    lane.push(patterns, TextByte { byte, from, to: unit.to }, found);
                 }
             }
         }
@@ -146,18 +146,18 @@ impl Lanes {
     }
 
     #[inline]
-    fn digit(&mut self, patterns: &Patterns, now: u8, unit: Unit, found: &mut Vec<Match>) {
+    fn digit(&mut self, patterns: &SecretPatterns, now: u8, unit: TextByte, found: &mut Vec<Match>) {
         let run = &mut self.digits;
         if let Some((last, from)) = run.last
             && let Some(lane) = run.lane(1)
         {
-            lane.push(patterns, Unit { byte: last << 4 | now, from, to: unit.to }, found);
+            lane.push(patterns, TextByte { byte: last << 4 | now, from, to: unit.to }, found);
         }
         run.last = Some((now, unit.from));
         run.letters += 1;
     }
 
-    pub(super) fn finish(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
+    pub(super) fn finish(&mut self, patterns: &SecretPatterns, found: &mut Vec<Match>) {
         self.base64.end(patterns, found);
         self.digits.end(patterns, found);
         (self.line, self.apart) = (0, 0);
@@ -166,11 +166,11 @@ impl Lanes {
     pub(super) fn clear(&mut self) {
         self.line = 0;
         if self.base64.last.take().is_some() {
-            self.base64.lanes.iter_mut().for_each(Scanner::clear);
+            self.base64.lanes.iter_mut().for_each(SecretScanner::clear);
             self.base64.letters = 0;
         }
         if self.digits.last.take().is_some() {
-            self.digits.lanes.iter_mut().for_each(Scanner::clear);
+            self.digits.lanes.iter_mut().for_each(SecretScanner::clear);
             self.digits.letters = 0;
         }
         self.apart = 0;
@@ -180,8 +180,8 @@ impl Lanes {
         self.base64.is_live() || self.digits.is_live()
     }
 
-    /// As [`Scanner::held`]. Some bits of the last letter may begin a value.
-    pub(super) fn held(&self, patterns: &Patterns) -> Option<u64> {
+    /// As [`SecretScanner::held`]. Some bits of the last letter may begin a value.
+    pub(super) fn held(&self, patterns: &SecretPatterns) -> Option<u64> {
         let letter = self.base64.last.filter(|(bits, _)| {
             let begins = |top, bits| patterns.may_begin_with_bits(top, bits);
             begins(*bits, 6) || begins(bits & 15, 4) || begins(bits & 3, 2)

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 const DECODED_BYTES_MIN: usize = 8;
 
 /// Values, each with the mark that replaces it.
-pub(super) struct Patterns {
-    list: Vec<Pattern>,
+pub(super) struct SecretPatterns {
+    list: Vec<SecretPattern>,
     marks: Vec<Arc<str>>,
     /// By byte: true if a value or an escape begins with it.
     begin: [bool; 256],
@@ -22,13 +22,13 @@ pub(super) struct Patterns {
     longest_bytes: usize,
 }
 
-struct Pattern {
+struct SecretPattern {
     bytes: Zeroizing<Vec<u8>>,
     mark: usize,
     is_short: bool,
 }
 
-impl Patterns {
+impl SecretPatterns {
     pub(super) fn new(decoded: bool) -> Self {
         let mut begin = [false; 256];
         for byte in *b"%\\&" {
@@ -63,7 +63,7 @@ impl Patterns {
             }
         }
         self.longest_bytes = self.longest_bytes.max(bytes.len());
-        self.list.push(Pattern { bytes, mark: own, is_short });
+        self.list.push(SecretPattern { bytes, mark: own, is_short });
     }
 
     pub(super) fn len(&self) -> usize {

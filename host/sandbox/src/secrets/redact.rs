@@ -9,8 +9,8 @@ use zeroize::Zeroizing;
 
 use super::forms::forms;
 use super::live::HeldSecret;
-use super::patterns::Patterns;
-use super::scan::{Match, Scanner, Unit};
+use super::patterns::SecretPatterns;
+use super::scan::{Match, SecretScanner, TextByte};
 
 /// A shorter value is not searched, since ordinary text contains it everywhere.
 pub(crate) const REDACTED_BYTES_MIN: usize = 4;
@@ -51,9 +51,9 @@ struct Changing {
 
 /// The values to search for.
 struct Sought {
-    values: Patterns,
+    values: SecretPatterns,
     /// Patterns for names of header fields. Names have no capitals, so base64 is not decoded there.
-    names: Patterns,
+    names: SecretPatterns,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// Searches for these values, each with its secret's name.
     pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
-        let mut sought = Sought { values: Patterns::new(true), names: Patterns::new(false) };
+        let mut sought = Sought { values: SecretPatterns::new(true), names: SecretPatterns::new(false) };
         for (name, value) in values.filter(|(_, value)| value.len() >= REDACTED_BYTES_MIN) {
             let mark: Arc<str> = format!("[redacted:{name}]").into();
             sought.values.add(&mark, [Zeroizing::new(value.to_vec())].into_iter().chain(latin(value)));
@@ -136,10 +136,10 @@ impl Redactor {
     /// True if the name of a header field, without capitals, contains a value.
     pub(crate) fn is_in_name(&self, name: &str) -> bool {
         let Some(sought) = self.sought() else { return false };
-        let mut scanner = Scanner::new(0);
+        let mut scanner = SecretScanner::new(0);
         let mut found = Vec::new();
         for (byte, from) in name.bytes().zip(0..) {
-            scanner.push(&sought.names, Unit { byte: byte.to_ascii_lowercase(), from, to: from + 1 }, &mut found);
+            scanner.push(&sought.names, TextByte { byte: byte.to_ascii_lowercase(), from, to: from + 1 }, &mut found);
         }
         !found.is_empty() || matches!(self.bytes(name.as_bytes()), Cow::Owned(_))
     }
@@ -148,7 +148,7 @@ impl Redactor {
     pub(crate) fn stream(&self) -> RedactedStream {
         RedactedStream {
             sought: self.sought(),
-            scanner: Scanner::new(0),
+            scanner: SecretScanner::new(0),
             waiting: Zeroizing::default(),
             passed: 0,
             found: VecDeque::new(),
@@ -189,7 +189,7 @@ fn latin(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
 /// text that may begin a value.
 pub(crate) struct RedactedStream {
     sought: Option<Arc<Sought>>,
-    scanner: Scanner,
+    scanner: SecretScanner,
     /// Bytes that were read but not passed on yet.
     waiting: Zeroizing<Vec<u8>>,
     /// Bytes before that.
@@ -241,12 +241,12 @@ impl RedactedStream {
         self.waiting.len()
     }
 
-    fn read(&mut self, values: &Patterns, part: &[u8]) {
+    fn read(&mut self, values: &SecretPatterns, part: &[u8]) {
         let first = self.passed + self.waiting.len() as u64;
         self.waiting.extend_from_slice(part);
         let mut found = Vec::new();
         for (byte, from) in part.iter().zip(first..) {
-            self.scanner.push(values, Unit { byte: *byte, from, to: from + 1 }, &mut found);
+            self.scanner.push(values, TextByte { byte: *byte, from, to: from + 1 }, &mut found);
             found.drain(..).for_each(|found| self.note(found));
         }
     }
@@ -266,7 +266,7 @@ impl RedactedStream {
     }
 
     /// Passes on the text before a place, with marks for values.
-    fn pass(&mut self, values: &Patterns, until: u64, clean: &mut Vec<u8>) {
+    fn pass(&mut self, values: &SecretPatterns, until: u64, clean: &mut Vec<u8>) {
         let mut at = self.passed.max(self.covered);
         while let Some(found) = self.found.pop_front_if(|found| found.from < until) {
             self.copy(at, found.from, clean);

@@ -65,9 +65,9 @@ pub fn wait_attending(fds: &[BorrowedFd<'_>], mut work: impl FnMut()) -> Result<
     let mut polled = Instant::now();
     loop {
         match ATTENTION.with_borrow_mut(|attention| turn(attention.as_mut(), fds, &mut wait, &mut polled))? {
-            Turn::Ready(flags) => return Ok(flags),
-            Turn::HandedOut => work(),
-            Turn::Nothing => {}
+            AttentionTurn::Ready(flags) => return Ok(flags),
+            AttentionTurn::HandedOut => work(),
+            AttentionTurn::Nothing => {}
         }
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn attends(process: &Arc<SandboxProcess>) -> bool {
 }
 
 /// One turn of waiting.
-enum Turn {
+enum AttentionTurn {
     /// One of the descriptors is ready.
     Ready(Vec<PollFlags>),
     /// A message of a process was dispatched.
@@ -104,22 +104,22 @@ fn turn(
     fds: &[BorrowedFd<'_>],
     wait: &mut Option<Wait>,
     polled: &mut Instant,
-) -> Result<Turn, Errno> {
+) -> Result<AttentionTurn, Errno> {
     let Some(attention) = attention.filter(|attention| !attention.processes.is_empty()) else {
         let mut polls = watched(fds, &[]);
         poll(&mut polls, None)?;
-        return Ok(Turn::Ready(polls.iter().map(PollFd::revents).collect()));
+        return Ok(AttentionTurn::Ready(polls.iter().map(PollFd::revents).collect()));
     };
     // A process that sends without end must not hold up anything else.
     if polled.elapsed() >= ALSO_POLLS_EVERY {
         *polled = Instant::now();
         let mut polls = watched(fds, &[]);
         if poll(&mut polls, Some(&NO_WAIT))? > 0 {
-            return Ok(Turn::Ready(polls.iter().map(PollFd::revents).collect()));
+            return Ok(AttentionTurn::Ready(polls.iter().map(PollFd::revents).collect()));
         }
     }
     let turn = attention.turn(fds, wait, polled)?;
-    if matches!(turn, Turn::HandedOut)
+    if matches!(turn, AttentionTurn::HandedOut)
         && let Some(wait) = wait.take()
     {
         attention.pace.ended(&wait, Instant::now());
@@ -128,9 +128,14 @@ fn turn(
 }
 
 impl Attention {
-    fn turn(&mut self, fds: &[BorrowedFd<'_>], wait: &mut Option<Wait>, polled: &mut Instant) -> Result<Turn, Errno> {
+    fn turn(
+        &mut self,
+        fds: &[BorrowedFd<'_>],
+        wait: &mut Option<Wait>,
+        polled: &mut Instant,
+    ) -> Result<AttentionTurn, Errno> {
         if self.hand_out(Attending::look) {
-            return Ok(Turn::HandedOut);
+            return Ok(AttentionTurn::HandedOut);
         }
         let calls = self.processes.iter().any(Attended::has_calls);
         if calls {
@@ -138,7 +143,7 @@ impl Attention {
             if wait.looks() && self.pace.stays(wait) {
                 let now = Instant::now();
                 if now.saturating_duration_since(*polled) < POLLS_EVERY {
-                    return Ok(Turn::Nothing);
+                    return Ok(AttentionTurn::Nothing);
                 }
                 *polled = now;
                 return self.poll(fds, Some(&NO_WAIT));
@@ -146,14 +151,14 @@ impl Attention {
         }
         // Asks to be woken before the last poll, then sleeps.
         if self.hand_out(Attending::arm) {
-            return Ok(Turn::HandedOut);
+            return Ok(AttentionTurn::HandedOut);
         }
         if calls {
             return self.poll(fds, None);
         }
         let timeout = Timespec::try_from(ATTENDS_FOR).ok();
         let turn = self.poll(fds, timeout.as_ref())?;
-        if matches!(turn, Turn::Nothing) {
+        if matches!(turn, AttentionTurn::Nothing) {
             self.processes.clear();
         }
         Ok(turn)
@@ -180,24 +185,24 @@ impl Attention {
     }
 
     /// Polls the descriptors and the links.
-    fn poll(&mut self, fds: &[BorrowedFd<'_>], timeout: Option<&Timespec>) -> Result<Turn, Errno> {
+    fn poll(&mut self, fds: &[BorrowedFd<'_>], timeout: Option<&Timespec>) -> Result<AttentionTurn, Errno> {
         let mut polls = watched(fds, &self.processes);
         if poll(&mut polls, timeout)? == 0 {
-            return Ok(Turn::Nothing);
+            return Ok(AttentionTurn::Nothing);
         }
         let flags: Vec<_> = polls.iter().map(PollFd::revents).collect();
         drop(polls);
         let (awaited, links) = flags.split_at_checked(fds.len()).unwrap_or_default();
         let came = links.iter().any(|flags| !flags.is_empty()) && self.hand_out(Attending::read);
         // A descriptor is still ready in the next turn.
-        if came { Ok(Turn::HandedOut) } else { Ok(Self::ready(awaited)) }
+        if came { Ok(AttentionTurn::HandedOut) } else { Ok(Self::ready(awaited)) }
     }
 
-    fn ready(awaited: &[PollFlags]) -> Turn {
+    fn ready(awaited: &[PollFlags]) -> AttentionTurn {
         if awaited.iter().all(|flags| flags.is_empty()) {
-            return Turn::Nothing;
+            return AttentionTurn::Nothing;
         }
-        Turn::Ready(awaited.to_vec())
+        AttentionTurn::Ready(awaited.to_vec())
     }
 }
 

@@ -39,16 +39,16 @@ pub enum Standing {
 /// The crash history of components: ends of the sandboxes that ran their calls. A component is
 /// known by the name that other hosts also use, so its ends count even if its group changes.
 #[derive(Debug, Default)]
-pub(super) struct Conduct(Mutex<HashMap<String, VecDeque<End>>>);
+pub(super) struct Conduct(Mutex<HashMap<String, VecDeque<ProcessEnd>>>);
 
 /// The end of one process.
 #[derive(Debug)]
-struct End {
+struct ProcessEnd {
     at: Instant,
     process: u32,
 }
 
-impl End {
+impl ProcessEnd {
     fn counts(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.at) < WITHIN
     }
@@ -59,7 +59,7 @@ impl Conduct {
     /// once, however many calls it ran. Notifies other hosts. Returns the standing if it changed.
     pub(super) fn ended(&self, component: &str, process: u32, shared: Option<&dyn SharedEnds>) -> Option<Standing> {
         let before = self.of(component, shared);
-        if !self.ended_at(component, End { at: Instant::now(), process }) {
+        if !self.ended_at(component, ProcessEnd { at: Instant::now(), process }) {
             return None;
         }
         if let Some(shared) = shared {
@@ -69,7 +69,7 @@ impl Conduct {
     }
 
     /// False if this end already counts.
-    fn ended_at(&self, component: &str, end: End) -> bool {
+    fn ended_at(&self, component: &str, end: ProcessEnd) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Components that are no longer served are never asked about.
         all.retain(|_, ends| ends.back().is_some_and(|last| last.counts(end.at)));
@@ -157,7 +157,7 @@ mod tests {
                 let now = began + second * time;
                 let standing = Standing::after(conduct.ends_at("one", now));
                 // Each of its calls reports the end.
-                let counted = [(); 3].map(|()| conduct.ended_at("one", End { at: now, process: time }));
+                let counted = [(); 3].map(|()| conduct.ended_at("one", ProcessEnd { at: now, process: time }));
                 assert_eq!(counted, [true, false, false]);
                 standing
             })

@@ -58,20 +58,20 @@ struct Growth {
 
 impl Disks {
     /// The folders with their growth so far.
-    pub(super) fn watched(&self, folders: Vec<WrittenFolder>) -> Vec<Watched> {
+    pub(super) fn watched(&self, folders: Vec<WrittenFolder>) -> Vec<WatchedFolder> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut growth = |folder: &WrittenFolder| match (folder, folder.identity()) {
             (WrittenFolder::Mount(..), Ok(identity)) => Arc::clone(known.entry(identity).or_default()),
             // A process has its scratch space for itself.
             _ => Arc::default(),
         };
-        folders.into_iter().map(|folder| Watched { growth: growth(&folder), folder }).collect()
+        folders.into_iter().map(|folder| WatchedFolder { growth: growth(&folder), folder }).collect()
     }
 }
 
 /// Why no process may start, if a folder already holds too much. Only folders that were over their
 /// bound are counted again.
-pub(super) async fn refusal(folders: Vec<Watched>) -> (Vec<Watched>, Option<String>) {
+pub(super) async fn refusal(folders: Vec<WatchedFolder>) -> (Vec<WatchedFolder>, Option<String>) {
     if folders.iter().all(|folder| !folder.lock().is_over) {
         return (folders, None);
     }
@@ -84,7 +84,7 @@ pub(super) async fn refusal(folders: Vec<Watched>) -> (Vec<Watched>, Option<Stri
 
 /// Ends the process once a folder that it writes to has grown by more than its quota and a slack.
 /// No honest process does that, whatever the folder held before.
-pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watched>) {
+pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<WatchedFolder>) {
     let mut wait = Duration::ZERO;
     let mut calls = 0;
     let mut is_first = true;
@@ -99,7 +99,7 @@ pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watche
         let began = Instant::now();
         let looked = tokio::task::spawn_blocking(move || {
             if is_first {
-                folders.iter().for_each(Watched::begin);
+                folders.iter().for_each(WatchedFolder::begin);
             }
             let mut found = None;
             for folder in &folders {
@@ -126,12 +126,12 @@ pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watche
 }
 
 /// A folder of a process.
-pub(super) struct Watched {
+pub(super) struct WatchedFolder {
     folder: WrittenFolder,
     growth: SharedGrowth,
 }
 
-impl Watched {
+impl WatchedFolder {
     fn lock(&self) -> MutexGuard<'_, Growth> {
         self.growth.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,11 +199,11 @@ mod tests {
 
     const QUOTA: Quota = Quota { bytes: 1 << 20, files: 10 };
 
-    fn watched(folder: &tempfile::TempDir) -> Watched {
+    fn watched(folder: &tempfile::TempDir) -> WatchedFolder {
         watched_on(&Disks::default(), folder)
     }
 
-    fn watched_on(disks: &Disks, folder: &tempfile::TempDir) -> Watched {
+    fn watched_on(disks: &Disks, folder: &tempfile::TempDir) -> WatchedFolder {
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
         disks.watched(vec![WrittenFolder::Mount(Arc::new(dir), QUOTA)]).remove(0)
     }

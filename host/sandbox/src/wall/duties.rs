@@ -16,13 +16,13 @@ thread_local! {
 /// afterwards.
 pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
     /// Restores the flag, however the work ends.
-    struct Before(bool);
-    impl Drop for Before {
+    struct DutyWork(bool);
+    impl Drop for DutyWork {
         fn drop(&mut self) {
             HAS_DUTIES.set(self.0);
         }
     }
-    let _before = Before(HAS_DUTIES.replace(true));
+    let _before = DutyWork(HAS_DUTIES.replace(true));
     work()
 }
 

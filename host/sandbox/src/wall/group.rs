@@ -13,15 +13,18 @@ use super::bound;
 use super::conduct::Standing;
 use super::disk;
 use super::pool::{SandboxPool, StartedProcess};
-use super::process::{Bounds, CalledComponent, Claim, NotStarted, RemoteInstance, SandboxCall, SandboxProcess, State};
+use super::process::{
+    CalledComponent, ComponentBounds, NotStarted, ProcessClaim, ProcessState, RemoteInstance, SandboxCall,
+    SandboxProcess,
+};
 use super::required::RequiredWalls;
 use crate::files::{GrantedFiles, Identity, ProcessScratch, ScratchHome, WrittenFolder};
 use crate::load::held::HeldComponent;
 use crate::secrets::SecretValue;
 use crate::wall::duties;
-use toolcell_wall::contract::CallResult;
-use toolcell_wall::failure::Failure;
-use toolcell_wall::message::{self, HandedSecret, Load, ToSandbox, ToolSchemas};
+use toolcell_wall::contract::GuestResult;
+use toolcell_wall::failure::CallFailure;
+use toolcell_wall::message::{self, HandedSecret, LoadComponent, ToSandbox, ToolSchemas};
 use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
 
@@ -82,9 +85,9 @@ pub struct GroupOptions {
 }
 
 /// Ends a process whose start is given up together with the call that needed it.
-struct GivenUp(Option<Arc<SandboxProcess>>);
+struct StartsGivenUp(Option<Arc<SandboxProcess>>);
 
-impl Drop for GivenUp {
+impl Drop for StartsGivenUp {
     fn drop(&mut self) {
         self.0.iter().for_each(|process| process.kill("its start was given up"));
     }
@@ -153,8 +156,8 @@ impl SandboxGroup {
     /// A sentence with the reason why no process starts.
     pub async fn start(&self) -> Result<(), String> {
         match self.process(None).await.map_err(|error| error.to_string())?.started().await {
-            State::Starting | State::Ready(_) => Ok(()),
-            State::Ended(reason) => Err(reason),
+            ProcessState::Starting | ProcessState::Ready(_) => Ok(()),
+            ProcessState::Ended(reason) => Err(reason),
         }
     }
 
@@ -166,7 +169,7 @@ impl SandboxGroup {
 
     /// Runs one call of member number `member`. One that ended sandboxes before runs apart from the
     /// others, and after more ends not at all for a while.
-    pub async fn call_tool(self: &Arc<Self>, member: usize, input: SandboxCall<'_>) -> CallReport<CallResult> {
+    pub async fn call_tool(self: &Arc<Self>, member: usize, input: SandboxCall<'_>) -> CallReport<GuestResult> {
         let known_as = self.members.get(member).map_or("", |member| member.known_as.as_str());
         let standing = self.pool.standing(known_as);
         let (report, process) = match standing {
@@ -176,9 +179,9 @@ impl SandboxGroup {
                 Some(group) => Box::pin(group.call_here(0, input)).await,
                 None => self.call_here(member, input).await,
             },
-            Standing::HeldBack => return CallReport::not_run(Failure::SandboxEnded { reason: standing.reason() }),
+            Standing::HeldBack => return CallReport::not_run(CallFailure::SandboxEnded { reason: standing.reason() }),
         };
-        if let (Err(Failure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process)
+        if let (Err(CallFailure::SandboxEnded { .. }), Some(process)) = (&report.outcome, process)
             && process.is_to_blame().await
         {
             self.pool.ended(known_as, process.id());
@@ -206,7 +209,7 @@ impl SandboxGroup {
         self: &Arc<Self>,
         member: usize,
         input: SandboxCall<'_>,
-    ) -> (CallReport<CallResult>, Option<Claim>) {
+    ) -> (CallReport<GuestResult>, Option<ProcessClaim>) {
         let turn = match input.kept {
             Some(kept) => match kept.turn(input.limits.queue_wait(), input.caller.as_ref()).await {
                 Ok(turn) => Some(turn),
@@ -218,9 +221,9 @@ impl SandboxGroup {
         let process = match self.process(kept).await {
             Ok(process) => process,
             Err(NotStarted::Ended(detail)) => {
-                return (CallReport::not_run(Failure::SandboxNotStarted { detail }), None);
+                return (CallReport::not_run(CallFailure::SandboxNotStarted { detail }), None);
             }
-            Err(NotStarted::Refused(detail)) => return (CallReport::not_run(Failure::Host { detail }), None),
+            Err(NotStarted::Refused(detail)) => return (CallReport::not_run(CallFailure::Host { detail }), None),
         };
         if process.load() > 0 {
             self.grow();
@@ -246,7 +249,7 @@ impl SandboxGroup {
     }
 
     /// The process that keeps this instance, or else the one with the fewest calls.
-    fn claim(&self, kept: Option<&RemoteInstance>) -> Option<Claim> {
+    fn claim(&self, kept: Option<&RemoteInstance>) -> Option<ProcessClaim> {
         let mut processes = self.lock();
         processes.retain(|process| !process.is_ended());
         let keeps = kept.and_then(|kept| processes.iter().find(|process| kept.is_in(process)));
@@ -271,7 +274,7 @@ impl SandboxGroup {
         });
     }
 
-    async fn process(&self, kept: Option<&RemoteInstance>) -> Result<Claim, NotStarted> {
+    async fn process(&self, kept: Option<&RemoteInstance>) -> Result<ProcessClaim, NotStarted> {
         if self.members.iter().any(|member| member.files.has_single_files()) {
             // This accesses the disk.
             duties::leave().await;
@@ -305,7 +308,7 @@ impl SandboxGroup {
     }
 
     /// Starts a process. If one ends while starting, another is tried before a call is refused.
-    async fn start_one(&self) -> Result<Claim, NotStarted> {
+    async fn start_one(&self) -> Result<ProcessClaim, NotStarted> {
         let until = Instant::now() + STARTS_WITHIN;
         let mut waited = self.pool.take();
         let mut starts = 0;
@@ -327,7 +330,7 @@ impl SandboxGroup {
     }
 
     /// Adds a started process to the group.
-    async fn begin(&self, started: StartedProcess, until: Instant) -> Result<Claim, NotStarted> {
+    async fn begin(&self, started: StartedProcess, until: Instant) -> Result<ProcessClaim, NotStarted> {
         let StartedProcess { process, receiver } = started;
         let limits = self.members.iter().flat_map(|member| &member.limits);
         let message_bytes_max = limits.map(message::bytes_max).fold(message::BYTES_MIN, u64::max);
@@ -340,12 +343,12 @@ impl SandboxGroup {
         if let Some(problem) = refused {
             return Err(NotStarted::Refused(format!("{problem}; remove what is too much")));
         }
-        let process = SandboxProcess::new(process, receiver, Bounds { message_bytes_max, tell, scratch });
+        let process = SandboxProcess::new(process, receiver, ComponentBounds { message_bytes_max, tell, scratch });
         drop(tokio::spawn(Arc::clone(&process).run()));
         if !written.is_empty() {
             drop(tokio::spawn(disk::watch(Arc::downgrade(&process), written)));
         }
-        let mut given_up = GivenUp(Some(Arc::clone(&process)));
+        let mut given_up = StartsGivenUp(Some(Arc::clone(&process)));
         let started = tokio::time::timeout_at(until, self.load_all(&process)).await;
         let started = started.unwrap_or_else(|_| Err(NotStarted::Ended("it did not start in time".to_owned())));
         match started.and_then(|()| process.claim().ok_or_else(|| NotStarted::Ended("it ended at once".to_owned()))) {
@@ -401,12 +404,12 @@ impl SandboxGroup {
             refused => return refused,
         }
         match process.started().await {
-            State::Ended(reason) => Err(NotStarted::Ended(reason)),
-            State::Ready(missing) => {
+            ProcessState::Ended(reason) => Err(NotStarted::Ended(reason)),
+            ProcessState::Ready(missing) => {
                 self.pool.walls_built(&missing);
                 self.options.required_walls.check(&missing).map_err(NotStarted::Refused)
             }
-            State::Starting => Ok(()),
+            ProcessState::Starting => Ok(()),
         }
     }
 
@@ -416,7 +419,7 @@ impl SandboxGroup {
             |what: &str, error: io::Error| NotStarted::Refused(format!("{what} cannot be handed over: {error}"));
         for member in &self.members {
             let (code, facts) = member.component.hand_over().map_err(|error| refused("its code", error))?;
-            let load = Load {
+            let load = LoadComponent {
                 manifest: member.manifest.clone(),
                 facts,
                 variables: member.variables.clone(),

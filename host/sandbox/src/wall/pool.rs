@@ -17,7 +17,7 @@ use super::conduct::{Conduct, SharedEnds, Standing};
 use super::disk::Disks;
 use super::process::{NotStarted, end_at_start};
 use toolcell_wall::encoding;
-use toolcell_wall::message::{Settings, ToSandbox};
+use toolcell_wall::message::{ProcessSettings, ToSandbox};
 
 /// Processes that wait. One is enough for groups that begin one after the other; each takes some
 /// megabytes.
@@ -56,7 +56,7 @@ pub trait PoolNotices: Send + Sync {
 /// Starts sandbox processes, and keeps one waiting. Dropping it ends all that it started.
 pub struct SandboxPool {
     // First: its processes end before the starter waits for them.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingStart>,
     options: PoolOptions,
     refilling: AtomicBool,
     conduct: Conduct,
@@ -76,7 +76,7 @@ struct WallsMissing {
     ever: Vec<(String, String)>,
 }
 
-struct Waiting {
+struct WaitingStart {
     processes: VecDeque<StartedProcess>,
     taken: Instant,
 }
@@ -94,7 +94,7 @@ impl SandboxPool {
     /// The machine has no thread left to start them.
     pub fn new(options: PoolOptions) -> io::Result<Arc<Self>> {
         let starter = Arc::new(Starter::bounded(options.memory_bytes_max)?);
-        let waiting = Mutex::new(Waiting { processes: VecDeque::new(), taken: Instant::now() });
+        let waiting = Mutex::new(WaitingStart { processes: VecDeque::new(), taken: Instant::now() });
         let refilling = AtomicBool::new(false);
         let conduct = Conduct::default();
         let walls = Mutex::default();
@@ -227,8 +227,11 @@ impl SandboxPool {
         let (sender, mut receiver) = link::open(socket)?;
         // A sandbox process must not send descriptors.
         receiver.refuse_fds();
-        let settings =
-            Settings { stack_bytes: *stack_bytes as u64, calls_max: *calls_max as u64, prewarm_bytes: *prewarm_bytes };
+        let settings = ProcessSettings {
+            stack_bytes: *stack_bytes as u64,
+            calls_max: *calls_max as u64,
+            prewarm_bytes: *prewarm_bytes,
+        };
         sender.send(&encoding::encode(&ToSandbox::Begin(settings))?, &[])?;
         Ok(receiver)
     }
@@ -240,7 +243,7 @@ impl SandboxPool {
         few.then(|| QUIET.saturating_sub(waiting.taken.elapsed()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingStart> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use toolcell_wall::caller::Caller;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::caller::CallerLink;
+use toolcell_wall::failure::CallFailure;
 
 /// At most one instance, for one caller. Its calls run one after the other. The host knows it by a
 /// number; the process has the instance itself.
@@ -13,7 +13,7 @@ use toolcell_wall::failure::Failure;
 /// It is dropped when it was idle for long, when it is old, and when a call ends without an answer,
 /// since a guest that was stopped halfway is in an unknown state.
 pub struct ReusedInstance<I> {
-    place: Arc<Mutex<Place<I>>>,
+    place: Arc<Mutex<ReusePlace<I>>>,
     times: Times,
 }
 
@@ -24,7 +24,7 @@ struct Times {
     lifetime: Duration,
 }
 
-struct Place<I> {
+struct ReusePlace<I> {
     live: Option<ReusableInstance<I>>,
     /// True while a task waits for the instance to become idle.
     watched: bool,
@@ -36,7 +36,7 @@ struct ReusableInstance<I> {
     used: Instant,
 }
 
-impl<I> Default for Place<I> {
+impl<I> Default for ReusePlace<I> {
     fn default() -> Self {
         Self { live: None, watched: false }
     }
@@ -44,7 +44,7 @@ impl<I> Default for Place<I> {
 
 /// The right to use the instance, and the only one.
 pub(crate) struct InstanceLease<I> {
-    place: OwnedMutexGuard<Place<I>>,
+    place: OwnedMutexGuard<ReusePlace<I>>,
     times: Times,
     made: Instant,
 }
@@ -65,12 +65,12 @@ impl<I: Send + 'static> ReusedInstance<I> {
     pub(crate) async fn turn(
         &self,
         wait: Duration,
-        caller: &dyn Caller,
-    ) -> Result<(InstanceLease<I>, Option<I>), Failure> {
+        caller: &dyn CallerLink,
+    ) -> Result<(InstanceLease<I>, Option<I>), CallFailure> {
         let waited = tokio::time::timeout(wait, Arc::clone(&self.place).lock_owned());
         let mut place = tokio::select! {
-            place = waited => place.map_err(|_| Failure::Busy)?,
-            () = caller.cancelled() => return Err(Failure::Cancelled),
+            place = waited => place.map_err(|_| CallFailure::Busy)?,
+            () = caller.cancelled() => return Err(CallFailure::Cancelled),
         };
         let now = Instant::now();
         let Times { idle, lifetime } = self.times;
@@ -102,7 +102,7 @@ impl<I: Send + 'static> InstanceLease<I> {
 
 /// Waits until the instance was idle for this long, drops it, and ends. One task does this, however
 /// many calls there are.
-async fn give_up_when_idle<I>(place: Weak<Mutex<Place<I>>>, idle: Duration) {
+async fn give_up_when_idle<I>(place: Weak<Mutex<ReusePlace<I>>>, idle: Duration) {
     let mut wait = idle;
     loop {
         tokio::time::sleep(wait).await;
@@ -141,7 +141,7 @@ mod tests {
         let (lease, kept) = reused.turn(WAIT, &NoCaller).await.unwrap();
         assert!(kept.is_none(), "none was made yet");
         let short = Duration::from_millis(20);
-        assert!(matches!(reused.turn(short, &NoCaller).await, Err(Failure::Busy)));
+        assert!(matches!(reused.turn(short, &NoCaller).await, Err(CallFailure::Busy)));
         lease.keep(());
         assert!(has_one(&reused).await);
         drop(reused.turn(WAIT, &NoCaller).await.unwrap());

@@ -16,14 +16,14 @@ use toolcell_walls::process::{Command, Starter};
 use super::conduct::Standing;
 use super::group::{GroupOptions, SandboxGroup};
 use super::pool::{PoolNotices, PoolOptions, SandboxPool};
-use super::process::{Bounds, CalledComponent, SandboxCall, SandboxProcess, State};
+use super::process::{CalledComponent, ComponentBounds, ProcessState, SandboxCall, SandboxProcess};
 use super::required::RequiredWalls;
-use crate::wasi::capabilities::Capabilities;
-use toolcell_wall::asking::{Inquiry, Question};
+use crate::wasi::capabilities::GrantedCapabilities;
+use toolcell_wall::asking::{GuestQuestion, Inquiry};
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::contract;
 use toolcell_wall::encoding;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{self, FromSandbox, ToSandbox};
 use toolcell_wall::report::CallReport;
 
@@ -46,7 +46,7 @@ impl Hostile {
         let process = SandboxProcess::new(
             process,
             receiver,
-            Bounds {
+            ComponentBounds {
                 message_bytes_max: message::bytes_max(&Limits::default()),
                 tell: vec![Arc::new(|_| {})],
                 scratch: None,
@@ -62,7 +62,7 @@ impl Hostile {
     async fn ready() -> Self {
         let hostile = Self::new().await;
         hostile.say(&FromSandbox::Sealed { missing: Vec::new() });
-        assert_eq!(hostile.process.started().await, State::Ready(Vec::new()));
+        assert_eq!(hostile.process.started().await, ProcessState::Ready(Vec::new()));
         hostile
     }
 
@@ -75,10 +75,10 @@ impl Hostile {
     }
 
     /// Begins a call, and reads it at the other end.
-    async fn call(&mut self, limits: Limits) -> (u64, tokio::task::JoinHandle<CallReport<contract::CallResult>>) {
+    async fn call(&mut self, limits: Limits) -> (u64, tokio::task::JoinHandle<CallReport<contract::GuestResult>>) {
         let process = Arc::clone(&self.process);
         let running = tokio::spawn(async move {
-            let sealed = Capabilities::sealed("tool");
+            let sealed = GrantedCapabilities::sealed("tool");
             process.call(CalledComponent { number: 0, instance: None }, input(&limits, &sealed)).await
         });
         let frame = self.receiver.receive().await.unwrap();
@@ -95,7 +95,7 @@ impl Hostile {
     }
 }
 
-fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<Capabilities>) -> SandboxCall<'i> {
+fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<GrantedCapabilities>) -> SandboxCall<'i> {
     let caller = Arc::new(NoCaller);
     SandboxCall { tool: "tool", arguments_json: "{}", limits, capabilities, caller, kept: None }
 }
@@ -163,12 +163,12 @@ fn group(pool: &Arc<SandboxPool>, required_walls: RequiredWalls) -> Arc<SandboxG
 }
 
 /// A call of a group whose first processes end while starting.
-async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::CallResult, Failure> {
+async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::GuestResult, CallFailure> {
     let folder = tempfile::tempdir().unwrap();
     let starts = folder.path().join("starts");
     let group = group(&pool(&starts, (dies, at), ""), RequiredWalls::Best);
     let limits = Limits::default();
-    let sealed = Capabilities::sealed("tool");
+    let sealed = GrantedCapabilities::sealed("tool");
     let outcome = group.call_tool(0, input(&limits, &sealed)).await.outcome;
     // One that waits for the next call may have been started, too.
     assert!(std::fs::metadata(starts).unwrap().len() >= dies.saturating_add(1).min(3), "{at}: {outcome:?}");
@@ -240,17 +240,17 @@ async fn a_call_whose_processes_are_ended_while_they_start_is_told_so_and_why_is
     }
 }
 
-fn answer(text: &str) -> CallReport<contract::CallResult> {
+fn answer(text: &str) -> CallReport<contract::GuestResult> {
     let text = contract::TextContent { text: text.to_owned(), annotations: None, meta_json: None };
-    let content = vec![contract::Content::Text(text)];
-    let result = contract::CallResult { content, structured_json: None, is_error: false, meta_json: None };
+    let content = vec![contract::GuestContent::Text(text)];
+    let result = contract::GuestResult { content, structured_json: None, is_error: false, meta_json: None };
     CallReport::without_running(result)
 }
 
 #[tokio::test]
 async fn each_wrong_message_ends_the_process_and_its_calls() {
     let file = tempfile::tempfile().unwrap();
-    let inquiry = || Inquiry { key: "key".to_owned(), question: Question::Roots };
+    let inquiry = || Inquiry { key: "key".to_owned(), question: GuestQuestion::Roots };
     let table: Vec<(&str, Vec<u8>)> = vec![
         ("nothing", Vec::new()),
         ("another version", vec![0xff, 0]),
@@ -284,14 +284,14 @@ async fn each_wrong_message_ends_the_process_and_its_calls() {
         // What does not fit into the socket is written while the other end reads.
         let (report, _) = tokio::join!(running, hostile.receiver.receive());
         let report = report.unwrap();
-        let Err(Failure::SandboxEnded { reason }) = report.outcome else { panic!("{what}: {:?}", report.outcome) };
+        let Err(CallFailure::SandboxEnded { reason }) = report.outcome else { panic!("{what}: {:?}", report.outcome) };
         assert!(reason.starts_with("its process broke the rules: "), "{what}: {reason}");
         hostile.ends().await;
     }
     let mut hostile = Hostile::ready().await;
     let (_, running) = hostile.call(Limits::default()).await;
     hostile.send(&encoding::encode(&FromSandbox::Instantiated(1)).unwrap(), &[file.as_fd()]);
-    assert!(matches!(running.await.unwrap().outcome, Err(Failure::SandboxEnded { .. })), "a descriptor");
+    assert!(matches!(running.await.unwrap().outcome, Err(CallFailure::SandboxEnded { .. })), "a descriptor");
     hostile.ends().await;
 }
 
@@ -309,10 +309,10 @@ async fn a_call_to_a_process_that_has_just_ended_is_told_so() {
     // The task that reads the link runs on this thread, and has not noticed yet.
     assert!(!process.is_ended());
     let limits = Limits::default();
-    let sealed = Capabilities::sealed("tool");
+    let sealed = GrantedCapabilities::sealed("tool");
     let called = CalledComponent { number: 0, instance: None };
     let outcome = process.call(called, input(&limits, &sealed)).await.outcome;
-    let Err(Failure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
+    let Err(CallFailure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
     assert!(reason.starts_with("the other process closed the link"), "{reason}");
 }
 
@@ -372,7 +372,7 @@ async fn messages_about_calls_that_have_ended_are_few() {
         hostile.sender.room().await.unwrap();
         hostile.say(&FromSandbox::Instantiated(first));
     }
-    let Err(Failure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
+    let Err(CallFailure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
     assert_eq!(reason, "its process broke the rules: it names no call");
     hostile.ends().await;
 }
@@ -406,7 +406,7 @@ async fn a_call_that_says_too_much_ends_its_process_and_bytes_count() {
         sent = sends => sent,
         sent = reads => sent,
     };
-    let Err(Failure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
+    let Err(CallFailure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
     assert_eq!(reason, "its process broke the rules: it says too much about one call");
     assert!(sent >= 90, "only {sent} messages");
     hostile.ends().await;
@@ -419,7 +419,7 @@ async fn an_answer_is_held_to_the_limits_of_its_call_again() {
     let (id, running) = hostile.call(limits).await;
     hostile.say(&FromSandbox::Ended(id, Box::new(answer(&"x".repeat(1_025)))));
     let outcome = running.await.unwrap().outcome;
-    assert!(matches!(outcome, Err(Failure::OverLimit { limit: Limit::Output, .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(CallFailure::OverLimit { limit: Limit::Output, .. })), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -430,7 +430,7 @@ async fn a_process_that_gives_a_call_not_back_is_ended_and_those_beside_it_with_
     let (_, beside) = hostile.call(Limits::default()).await;
     for running in [late, beside] {
         let outcome = tokio::time::timeout(Duration::from_secs(3_600), running).await.unwrap().unwrap().outcome;
-        let Err(Failure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
+        let Err(CallFailure::SandboxEnded { reason }) = outcome else { panic!("{outcome:?}") };
         assert_eq!(reason, "it did not stop within its deadline");
     }
     hostile.ends().await;
@@ -441,17 +441,17 @@ async fn problems_of_values_are_bounded_and_cleaned_like_all_that_a_process_says
     let mut hostile = Hostile::ready().await;
     let problems = format!("- /a\u{1b}[2J\u{202e}: wrong\n{}", "x".repeat(2 * toolcell_schema::PROBLEMS_BYTES_MAX));
     let (id, running) = hostile.call(Limits::default()).await;
-    let refused = CallReport::not_run(Failure::Unfit { problems: problems.clone() });
+    let refused = CallReport::not_run(CallFailure::Unfit { problems: problems.clone() });
     hostile.say(&FromSandbox::Ended(id, Box::new(refused)));
     let outcome = running.await.unwrap().outcome;
-    let Err(Failure::Unfit { problems: told }) = outcome else { panic!("{outcome:?}") };
+    let Err(CallFailure::Unfit { problems: told }) = outcome else { panic!("{outcome:?}") };
     assert!(
         told.starts_with("- /a: wrong\nxxx") && told.len() <= toolcell_schema::PROBLEMS_BYTES_MAX,
         "{}",
         told.len()
     );
     let (id, running) = hostile.call(Limits::default()).await;
-    let result = contract::CallResult { content: Vec::new(), structured_json: None, is_error: false, meta_json: None };
+    let result = contract::GuestResult { content: Vec::new(), structured_json: None, is_error: false, meta_json: None };
     let unfit = CallReport { unfit: Some(problems), ..CallReport::without_running(result) };
     hostile.say(&FromSandbox::Ended(id, Box::new(unfit)));
     assert_eq!(running.await.unwrap().unfit, Some(told));

@@ -11,7 +11,7 @@ use toolcell_walls::folder::Identity;
 use crate::files::{OpenedMounts, Surroundings};
 use crate::secrets::{HeldSecret, Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
-use crate::wasi::http::HttpClient;
+use crate::wasi::http::ToolHttpClient;
 use crate::wasi::keyvalue::{self, GrantedState, StatePlace};
 use crate::wasi::net::Resolver;
 
@@ -38,17 +38,17 @@ pub struct GrantSources<'a> {
 }
 
 /// The capabilities of one tool. Immutable; shared by its calls.
-pub struct Capabilities {
+pub struct GrantedCapabilities {
     grants: Arc<Grants>,
     keyvalue: Option<GrantedState>,
     files: OpenedMounts,
     secrets: Arc<Secrets>,
-    http: Arc<HttpClient>,
+    http: Arc<ToolHttpClient>,
     notes: Vec<GrantNote>,
     observing: bool,
 }
 
-impl Capabilities {
+impl GrantedCapabilities {
     /// Prepares the grants: opens, reads and checks the files, folders and values that they name.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Capabilities {
             .chain(secrets.lacking().map(lacking))
             .collect();
         let resolver = Resolver::new(setting.name_servers);
-        match HttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets)) {
+        match ToolHttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets)) {
             Ok(http) if problems.is_empty() => {
                 let observing = setting.observing;
                 Ok(Arc::new(Self { grants: Arc::clone(grants), keyvalue, files, secrets, http, notes, observing }))
@@ -88,7 +88,7 @@ impl Capabilities {
     #[must_use]
     pub fn sealed(component: &str) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
-        let http = HttpClient::plain(&grants);
+        let http = ToolHttpClient::plain(&grants);
         Arc::new(Self {
             grants,
             keyvalue: None,
@@ -152,7 +152,7 @@ impl Capabilities {
     }
 
     /// The client for HTTP requests.
-    pub(crate) fn http(&self) -> &Arc<HttpClient> {
+    pub(crate) fn http(&self) -> &Arc<ToolHttpClient> {
         &self.http
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use toolcell_audit::Outcome;
-use toolcell_mcp::{Answer, Ask, AskError, AskTerms, Asked, Call, Question, sanitize};
+use toolcell_mcp::{AskOutcome, AskTerms, Call, ClientAnswer, ClientAskError, ClientQuestion, KeyedQuestion, sanitize};
 use toolcell_policy::Approval;
 use toolcell_policy::quantity::show_millis;
 use toolcell_shared::{Away, Claim, SharedState};
@@ -88,9 +88,9 @@ impl StartedCall<'_> {
             Asking::NoRoom => return Err(self.not_approved("refused", "too many calls wait for an operator")),
         };
         let answer = match asked {
-            Some(Asked::Answered(answers)) => answers.into_iter().next(),
-            Some(Asked::Refused(error)) => return Err(self.cannot_ask(&error)),
-            Some(Asked::Ended(refused)) => return Err(self.asked_elsewhere(refused)),
+            Some(AskOutcome::Answered(answers)) => answers.into_iter().next(),
+            Some(AskOutcome::Refused(error)) => return Err(self.cannot_ask(&error)),
+            Some(AskOutcome::Ended(refused)) => return Err(self.asked_elsewhere(refused)),
             None if call.context.cancellation.is_cancelled() => {
                 self.tell_operators(&call.context.caller, "cancelled", CALLER);
                 return Err(self.not_approved("cancelled", CANCELLED));
@@ -109,14 +109,14 @@ impl StartedCall<'_> {
         call: &Call,
         approval: Approval,
         what: &str,
-        answer: Option<Answer>,
+        answer: Option<ClientAnswer>,
     ) -> Result<ClaimedApproval<'_>, EndedCall> {
         let state = self.catalog.state.as_ref();
         let claim = self.claim(call, self.target.limits.ask_wait()).await?;
         let decided = answer.as_ref().map_or("dismissed", named);
         self.tell_operators(&call.context.caller, decided, "the person at the client");
         match answer {
-            Some(Answer::Accepted(_)) => {
+            Some(ClientAnswer::Accepted(_)) => {
                 self.note_approval(decided, None);
                 if let Some(time) = approval.remember()
                     && let Err(away) = state.note(what, time).await
@@ -125,7 +125,7 @@ impl StartedCall<'_> {
                 }
                 Ok(ClaimedApproval { state, claim })
             }
-            Some(Answer::Declined) => {
+            Some(ClientAnswer::Declined) => {
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
             }
             _ => {
@@ -158,9 +158,12 @@ impl StartedCall<'_> {
     }
 
     /// Asks; `None` if nobody answers in time, or the call is cancelled.
-    pub(super) async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<Asked> {
+    pub(super) async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<AskOutcome> {
         let message = self.message(call, approval);
-        let ask = Ask { key: KEY.to_owned(), question: Question::Form { message, schema_json: FORM.to_owned() } };
+        let ask = KeyedQuestion {
+            key: KEY.to_owned(),
+            question: ClientQuestion::Form { message, schema_json: FORM.to_owned() },
+        };
         let need = self.need();
         let terms = AskTerms {
             asker: None,
@@ -211,14 +214,14 @@ impl StartedCall<'_> {
         format!("the tool {:?} needs a person's approval", self.name())
     }
 
-    fn cannot_ask(&self, error: &AskError) -> EndedCall {
+    fn cannot_ask(&self, error: &ClientAskError) -> EndedCall {
         let need = self.need();
         let (answer, text) = match error {
-            AskError::Unsupported { lacking, .. } => (
+            ClientAskError::Unsupported { lacking, .. } => (
                 "unsupported",
                 format!("{need}, and this client cannot be asked for it: it does not declare {lacking}"),
             ),
-            AskError::Unheard(_) => ("unsupported", format!("{need}: {error}")),
+            ClientAskError::Unheard(_) => ("unsupported", format!("{need}: {error}")),
             _ => ("failed", format!("{need}: {error}")),
         };
         self.not_approved(answer, &text)

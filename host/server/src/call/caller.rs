@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use toolcell_audit::Outcome;
-use toolcell_mcp::{CallContext, LogLevel as McpLevel, sanitize};
+use toolcell_mcp::{CallContext, ClientLogLevel as McpLevel, sanitize};
 use toolcell_policy::{Askable, Denial, Limits};
-use toolcell_sandbox::{Asked, Caller, Consent, Inquiry, Kind, LogLevel, Requested, Trace};
+use toolcell_sandbox::{AskKind, AskResult, CallerLink, ConsentAnswer, GuestLogLevel, Inquiry, Requested, Trace};
 use toolcell_shared::Allowance;
 
 use super::consent::Consenting;
@@ -118,7 +118,7 @@ impl McpCaller {
     }
 }
 
-impl Caller for McpCaller {
+impl CallerLink for McpCaller {
     fn instantiated(&self) {
         self.trace.iter().for_each(|trace| trace.instantiated());
         self.live.iter().for_each(|live| live.instantiated());
@@ -166,26 +166,26 @@ impl Caller for McpCaller {
         self.telling.iter().for_each(|telling| telling.state_changed(bucket, keys));
     }
 
-    fn log(&self, level: LogLevel, message: &str) {
+    fn log(&self, level: GuestLogLevel, message: &str) {
         self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
         self.live.iter().for_each(|live| live.printed(message));
         let name = self.call_name();
         let text = sanitize::line(message);
         match level {
-            LogLevel::Debug => log_call!(debug, name, "{text}"),
-            LogLevel::Info | LogLevel::Notice => log_call!(info, name, "{text}"),
-            LogLevel::Warning => log_call!(warn, name, "{text}"),
-            LogLevel::Error | LogLevel::Critical | LogLevel::Alert | LogLevel::Emergency => {
+            GuestLogLevel::Debug => log_call!(debug, name, "{text}"),
+            GuestLogLevel::Info | GuestLogLevel::Notice => log_call!(info, name, "{text}"),
+            GuestLogLevel::Warning => log_call!(warn, name, "{text}"),
+            GuestLogLevel::Error | GuestLogLevel::Critical | GuestLogLevel::Alert | GuestLogLevel::Emergency => {
                 log_call!(error, name, "{text}");
             }
         }
     }
 
-    fn log_enabled(&self, level: LogLevel) -> bool {
+    fn log_enabled(&self, level: GuestLogLevel) -> bool {
         let operator = match level {
-            LogLevel::Debug => tracing::enabled!(tracing::Level::DEBUG),
-            LogLevel::Info | LogLevel::Notice => tracing::enabled!(tracing::Level::INFO),
-            LogLevel::Warning => tracing::enabled!(tracing::Level::WARN),
+            GuestLogLevel::Debug => tracing::enabled!(tracing::Level::DEBUG),
+            GuestLogLevel::Info | GuestLogLevel::Notice => tracing::enabled!(tracing::Level::INFO),
+            GuestLogLevel::Warning => tracing::enabled!(tracing::Level::WARN),
             _ => tracing::enabled!(tracing::Level::ERROR),
         };
         operator || self.context.events.log_enabled(mcp_level(level))
@@ -222,7 +222,7 @@ impl Caller for McpCaller {
         Box::pin(self.interruptions.wait())
     }
 
-    fn supports(&self, kind: Kind) -> bool {
+    fn supports(&self, kind: AskKind) -> bool {
         self.questions.supports(kind)
     }
 
@@ -230,7 +230,7 @@ impl Caller for McpCaller {
         self.questions.supports_sampling_tools()
     }
 
-    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>> {
         Box::pin(async move {
             self.enter(CallPhase::Asking);
             let asked = self.questions.ask(asks).await;
@@ -243,7 +243,7 @@ impl Caller for McpCaller {
         self.consenting.as_ref().is_some_and(|consenting| consenting.has(offer))
     }
 
-    fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+    fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = ConsentAnswer> + Send + 'a>> {
         match &self.consenting {
             Some(consenting) => Box::pin(async move {
                 self.enter(CallPhase::Asking);
@@ -251,7 +251,7 @@ impl Caller for McpCaller {
                 self.enter(CallPhase::Running);
                 consent
             }),
-            None => Box::pin(std::future::ready(Consent::Refused)),
+            None => Box::pin(std::future::ready(ConsentAnswer::Refused)),
         }
     }
 
@@ -272,15 +272,15 @@ impl Caller for McpCaller {
     }
 }
 
-fn mcp_level(level: LogLevel) -> McpLevel {
+fn mcp_level(level: GuestLogLevel) -> McpLevel {
     match level {
-        LogLevel::Debug => McpLevel::Debug,
-        LogLevel::Info => McpLevel::Info,
-        LogLevel::Notice => McpLevel::Notice,
-        LogLevel::Warning => McpLevel::Warning,
-        LogLevel::Error => McpLevel::Error,
-        LogLevel::Critical => McpLevel::Critical,
-        LogLevel::Alert => McpLevel::Alert,
-        LogLevel::Emergency => McpLevel::Emergency,
+        GuestLogLevel::Debug => McpLevel::Debug,
+        GuestLogLevel::Info => McpLevel::Info,
+        GuestLogLevel::Notice => McpLevel::Notice,
+        GuestLogLevel::Warning => McpLevel::Warning,
+        GuestLogLevel::Error => McpLevel::Error,
+        GuestLogLevel::Critical => McpLevel::Critical,
+        GuestLogLevel::Alert => McpLevel::Alert,
+        GuestLogLevel::Emergency => McpLevel::Emergency,
     }
 }

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use toolcell_mcp::{Call, CallResult, Completing, Completions, ContentKind};
 use toolcell_policy::Limit;
 use toolcell_policy::quantity::Rate;
-use toolcell_sandbox::{Failure, export};
+use toolcell_sandbox::{CallFailure, export};
 use toolcell_shared::{AllowanceName, Taken};
 
 use crate::catalog::{CallTarget, Catalog, TEXTS, in_whole_seconds, pace};
@@ -34,7 +34,7 @@ impl Catalog {
             (None, None) => return Err("the host has no such prompt".to_owned()),
         };
         if call.arguments.get().len() as u64 > limits.arguments_bytes() {
-            return Err(Failure::over(Limit::Arguments, limits).to_string());
+            return Err(CallFailure::over(Limit::Arguments, limits).to_string());
         }
         let component = target.map_or(TEXTS, |target| target.component.name());
         self.take_completion(call.context.caller.name(), component, limits.completion_rate()).await?;

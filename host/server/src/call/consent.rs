@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell_audit::Outcome;
-use toolcell_mcp::{Answer, Ask, AskTerms, Asked, Asking, CallContext, Caller, Question, QuestionKind};
+use toolcell_mcp::{
+    AskOutcome, AskTerms, CallAsking, CallContext, Caller, ClientAnswer, ClientQuestion, KeyedQuestion, QuestionKind,
+};
 use toolcell_policy::Askable;
-use toolcell_sandbox::{Consent, Digest, Redactor};
+use toolcell_sandbox::{ComponentDigest, ConsentAnswer, Redactor};
 use toolcell_shared::{Away, Claim, SharedState};
 
 use super::approval::{give_back, shown};
@@ -34,7 +36,7 @@ const SHOWN_CHARS_MAX: usize = 1_000;
 pub struct Consenting {
     consents: Arc<Consents>,
     state: Arc<dyn SharedState>,
-    asking: Asking,
+    asking: CallAsking,
     interruptions: Interruptions,
     records: AskRecords,
     redactor: Redactor,
@@ -88,7 +90,7 @@ impl Consenting {
 
     /// Asks. If dropped before the answer, it records the question as cancelled, and who ended the
     /// call, or else as timed out.
-    pub async fn ask(&self, offer: &Askable) -> Consent {
+    pub async fn ask(&self, offer: &Askable) -> ConsentAnswer {
         let mut open = Unanswered { consenting: self, offer, recorded: false };
         let (text, left_out) = shown(offer.asked(), SHOWN_CHARS_MAX);
         if left_out > 0 || self.redactor.text(offer.asked()) != offer.asked() {
@@ -101,7 +103,7 @@ impl Consenting {
         // Another call may have been given the answer meanwhile.
         if consents.holds(&self.caller, &self.what(offer)) {
             open.end("remembered", None);
-            return Consent::Given;
+            return ConsentAnswer::Given;
         }
         if consents.person().is_none() && !self.asking.supports(QuestionKind::Form) {
             return open.refused("unsupported", "the client cannot ask a person: it does not declare elicitation");
@@ -115,9 +117,9 @@ impl Consenting {
             Ok(choice) => choice.filter(|choice| choices.contains(choice)),
             Err(consent) => {
                 match &consent {
-                    Consent::Ended(None) => open.end("pending", None),
-                    Consent::Ended(Some(text)) => open.end("failed", Some(text)),
-                    Consent::Given | Consent::Refused => open.end_unanswered("failed"),
+                    ConsentAnswer::Ended(None) => open.end("pending", None),
+                    ConsentAnswer::Ended(Some(text)) => open.end("failed", Some(text)),
+                    ConsentAnswer::Given | ConsentAnswer::Refused => open.end_unanswered("failed"),
                 }
                 return consent;
             }
@@ -125,7 +127,7 @@ impl Consenting {
         self.decided(choice, open).await
     }
 
-    async fn decided(&self, choice: Option<Choice>, mut open: Unanswered<'_>) -> Consent {
+    async fn decided(&self, choice: Option<Choice>, mut open: Unanswered<'_>) -> ConsentAnswer {
         let offer = open.offer;
         // A person decides once: whoever has the question's state could bring another answer to it.
         match self.claim(offer, choice).await {
@@ -136,20 +138,20 @@ impl Consenting {
         match choice {
             None => {
                 open.end("dismissed", None);
-                Consent::Refused
+                ConsentAnswer::Refused
             }
             Some(Choice::No) => {
                 open.end("declined", None);
-                Consent::Refused
+                ConsentAnswer::Refused
             }
             Some(Choice::Once) => {
                 open.end(Choice::Once.name(), None);
-                Consent::Given
+                ConsentAnswer::Given
             }
             Some(Choice::Session) => {
                 self.consents.remember(&self.caller, self.what(offer)).await;
                 open.end(Choice::Session.name(), None);
-                Consent::Given
+                ConsentAnswer::Given
             }
             Some(Choice::Manifest) => {
                 // It holds at once, and not only after the reload that follows.
@@ -164,7 +166,7 @@ impl Consenting {
                         open.end(Choice::Session.name(), Some(&problem));
                     }
                 }
-                Consent::Given
+                ConsentAnswer::Given
             }
         }
     }
@@ -192,15 +194,22 @@ impl Consenting {
     }
 
     /// The person's choice; `Err` where there is none.
-    async fn answer(&self, offer: &Askable, message: &str, choices: &[Choice]) -> Result<Option<Choice>, Consent> {
+    async fn answer(
+        &self,
+        offer: &Askable,
+        message: &str,
+        choices: &[Choice],
+    ) -> Result<Option<Choice>, ConsentAnswer> {
         if let Some(person) = self.consents.person() {
             return Ok(on_terminal(person, message, choices).await);
         }
-        let digest = Digest::of(offer.asked().as_bytes()).to_string();
+        let digest = ComponentDigest::of(offer.asked().as_bytes()).to_string();
         let hex = digest.rsplit(':').next().and_then(|hex| hex.get(..KEY_DIGITS)).unwrap_or_default();
         let key = format!("{KEY}.{hex}");
-        let question =
-            Question::Form { message: message.to_owned(), schema_json: form(&self.consents, choices).to_string() };
+        let question = ClientQuestion::Form {
+            message: message.to_owned(),
+            schema_json: form(&self.consents, choices).to_string(),
+        };
         let need = format!("the tool {:?} needs a person's consent", self.records.tool());
         let terms = AskTerms {
             asker: None,
@@ -211,16 +220,16 @@ impl Consenting {
         };
         let asked = tokio::select! {
             biased;
-            () = self.interruptions.wait() => return Err(Consent::Refused),
-            asked = self.asking.ask(vec![Ask { key, question }], terms) => asked,
+            () = self.interruptions.wait() => return Err(ConsentAnswer::Refused),
+            asked = self.asking.ask(vec![KeyedQuestion { key, question }], terms) => asked,
         };
         match asked {
-            Asked::Answered(answers) => Ok(answers.first().and_then(chosen)),
-            Asked::Refused(error) => {
+            AskOutcome::Answered(answers) => Ok(answers.first().and_then(chosen)),
+            AskOutcome::Refused(error) => {
                 tracing::warn!("nobody was asked about what no rule allows: {error}");
-                Err(Consent::Refused)
+                Err(ConsentAnswer::Refused)
             }
-            Asked::Ended(refused) => Err(Consent::Ended(refused)),
+            AskOutcome::Ended(refused) => Err(ConsentAnswer::Ended(refused)),
         }
     }
 
@@ -282,9 +291,9 @@ impl Unanswered<'_> {
         }
     }
 
-    fn refused(&mut self, answer: &str, detail: &str) -> Consent {
+    fn refused(&mut self, answer: &str, detail: &str) -> ConsentAnswer {
         self.end(answer, Some(detail));
-        Consent::Refused
+        ConsentAnswer::Refused
     }
 }
 
@@ -304,9 +313,9 @@ fn form(consents: &Consents, choices: &[Choice]) -> Value {
     json!({"type": "object", "properties": {"allow": allow}, "required": ["allow"]})
 }
 
-fn chosen(answer: &Answer) -> Option<Choice> {
-    let Answer::Accepted(content) = answer else {
-        return matches!(answer, Answer::Declined).then_some(Choice::No);
+fn chosen(answer: &ClientAnswer) -> Option<Choice> {
+    let ClientAnswer::Accepted(content) = answer else {
+        return matches!(answer, ClientAnswer::Declined).then_some(Choice::No);
     };
     let content: Value = serde_json::from_str(content).ok()?;
     let name = content.get("allow")?.as_str()?;

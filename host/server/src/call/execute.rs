@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use toolcell_audit::{Outcome, Usage};
-use toolcell_mcp::{Call, CallResult, CheckedResult, Content, Patience, Tool};
+use toolcell_mcp::{Call, CallResult, CheckedResult, McpTool, Patience, ResultContent};
 use toolcell_policy::{Capability, Denial};
-use toolcell_sandbox::{CallReport, Captured, Failure, Redactor, SandboxCall, contract};
+use toolcell_sandbox::{CallFailure, CallReport, Captured, Redactor, SandboxCall, contract};
 
 use super::StartedCall;
 use super::caller::McpCaller;
@@ -79,12 +79,12 @@ impl From<EndedCall> for Measured {
 
 impl Measured {
     /// The result, checked against the output schema of its tool.
-    pub fn finish(self, tool: &Tool) -> CheckedResult {
+    pub fn finish(self, tool: &McpTool) -> CheckedResult {
         finish(tool, self.result, self.unfit, &Patience::default())
     }
 }
 
-fn finish(tool: &Tool, result: CallResult, unfit: Option<String>, patience: &Patience) -> CheckedResult {
+fn finish(tool: &McpTool, result: CallResult, unfit: Option<String>, patience: &Patience) -> CheckedResult {
     if tool.is_checked_elsewhere() { tool.finish_checked(result, unfit) } else { tool.finish(result, patience) }
 }
 
@@ -141,10 +141,10 @@ impl EndedCall {
         Self { outcome, usage, detail, result, unfit, beside }
     }
 
-    fn of(started: &StartedCall<'_>, caller: &McpCaller, report: CallReport<contract::CallResult>) -> Self {
+    fn of(started: &StartedCall<'_>, caller: &McpCaller, report: CallReport<contract::GuestResult>) -> Self {
         let tool = started.tool;
         let CallReport { outcome, mut usage, captured, denials, unfit, .. } = report;
-        if let Err(Failure::Unfit { problems }) = outcome {
+        if let Err(CallFailure::Unfit { problems }) = outcome {
             // Nothing ran: the answer is that of arguments that are checked here.
             let result = tool.refuse_arguments(&problems);
             return Self { detail: problems, result, ..Self::refused(Outcome::InvalidInput, String::new()) };
@@ -157,7 +157,7 @@ impl EndedCall {
                 Err(problem) => (Outcome::InvalidOutput, String::new(), CallResult::error(problem)),
             },
             Err(failure) => {
-                if matches!(failure, Failure::SandboxEnded { .. }) {
+                if matches!(failure, CallFailure::SandboxEnded { .. }) {
                     log_call!(warn, caller.call_name(), "{failure}");
                 }
                 if !failure.detail().is_empty() {
@@ -221,7 +221,7 @@ impl EndedCall {
 
     /// Checks the result against the tool's output schema. An invalid result is replaced by an
     /// error.
-    pub(super) fn checked(mut self, tool: &Tool, patience: &Patience) -> (Outcome, Usage, String, CheckedResult) {
+    pub(super) fn checked(mut self, tool: &McpTool, patience: &Patience) -> (Outcome, Usage, String, CheckedResult) {
         let result = finish(tool, self.result, self.unfit, patience);
         if let Some(complaint) = result.complaint() {
             self.outcome = Outcome::InvalidOutput;
@@ -266,7 +266,7 @@ fn tell_denials(denials: &[Denial], redactor: &Redactor, result: &mut CallResult
         return;
     }
     if result.is_error {
-        result.content.push(Content::text(lines.join("\n")));
+        result.content.push(ResultContent::text(lines.join("\n")));
     } else {
         result.meta.insert(DENIALS_KEY.to_owned(), lines.into());
     }

@@ -27,10 +27,10 @@ use std::time::SystemTime;
 use toolcell_audit::Outcome;
 use toolcell_mcp::{
     ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, Completing, Completions, DeclaredResource,
-    FolderChild, HostContents, HostReading, NotRead, Patience, ResourceEntry, Skill, Tool, ToolList, TraceContext,
+    FolderChild, HostContents, HostReading, McpTool, NotRead, Patience, ResourceEntry, Skill, ToolList, TraceContext,
 };
 use toolcell_policy::Limit;
-use toolcell_sandbox::Failure;
+use toolcell_sandbox::CallFailure;
 use toolcell_shared::Place;
 
 use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal};
@@ -51,7 +51,7 @@ const MESSAGE_BYTES_BESIDE: usize = 1024 * 1024;
 struct StartedCall<'a> {
     catalog: &'a Catalog,
     target: &'a CallTarget,
-    tool: &'a Tool,
+    tool: &'a McpTool,
     record: CallRecord,
     /// Trace of the call, if it is sampled.
     trace: Option<Arc<CallTrace>>,
@@ -59,7 +59,7 @@ struct StartedCall<'a> {
     live: Option<TrackedCall>,
 }
 
-impl toolcell_mcp::Catalog for Catalog {
+impl toolcell_mcp::ServedCatalog for Catalog {
     fn tools(&self) -> &ToolList {
         &self.tools
     }
@@ -213,7 +213,7 @@ impl Catalog {
             return (CheckedResult::error(failure.to_string()), Beside::default());
         }
         let tool =
-            self.tools.tools().get(call.tool).filter(|_| !toolcell_mcp::Catalog::runs_elsewhere(self, call.tool));
+            self.tools.tools().get(call.tool).filter(|_| !toolcell_mcp::ServedCatalog::runs_elsewhere(self, call.tool));
         if let Some(tool) = tool
             && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
         {
@@ -465,7 +465,7 @@ impl StartedCall<'_> {
 }
 
 /// The failure if arguments exceed the tool's limit.
-fn too_large(target: &CallTarget, call: &Call) -> Option<Failure> {
+fn too_large(target: &CallTarget, call: &Call) -> Option<CallFailure> {
     let bytes = call.arguments.get().len() as u64;
-    (bytes > target.limits.arguments_bytes()).then(|| Failure::over(Limit::Arguments, &target.limits))
+    (bytes > target.limits.arguments_bytes()).then(|| CallFailure::over(Limit::Arguments, &target.limits))
 }

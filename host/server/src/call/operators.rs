@@ -2,7 +2,7 @@
 //! the queue, or the client's questions.
 use std::time::{Instant, SystemTime};
 
-use toolcell_mcp::{Asked, Call, Caller, QuestionKind};
+use toolcell_mcp::{AskOutcome, Call, Caller, QuestionKind};
 use toolcell_policy::Approval;
 
 use super::StartedCall;
@@ -13,7 +13,7 @@ use crate::observing::activity::{ApprovalQueue, DecidedCall, OperatorAnswer, Pen
 /// The outcome of asking.
 pub(super) enum Asking {
     /// The client's answer; `None` if nobody answered in time, or the call is cancelled.
-    Client(Option<Asked>),
+    Client(Option<AskOutcome>),
     /// An operator's answer.
     Operator(OperatorAnswer),
     /// Too many calls wait, and the client cannot be asked.
@@ -114,7 +114,7 @@ impl StartedCall<'_> {
             if asks_client {
                 match self.ask_person(call, approval, wait).await {
                     // That is no answer: the operators decide.
-                    Some(Asked::Refused(_)) => {}
+                    Some(AskOutcome::Refused(_)) => {}
                     asked => return asked,
                 }
             }

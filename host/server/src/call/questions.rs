@@ -11,7 +11,7 @@ use super::record::AskRecords;
 
 /// Questions of one call.
 pub struct Questions {
-    asking: mcp::Asking,
+    asking: mcp::CallAsking,
     interruptions: Interruptions,
     records: AskRecords,
     /// The asking tool, named for people.
@@ -37,7 +37,7 @@ impl Questions {
         }
     }
 
-    pub fn supports(&self, kind: sandbox::Kind) -> bool {
+    pub fn supports(&self, kind: sandbox::AskKind) -> bool {
         self.asking.supports(question_kind(kind))
     }
 
@@ -47,13 +47,13 @@ impl Questions {
 
     /// Asks. If dropped before the answers, it records the questions as cancelled, and who ended
     /// the call, or else as timed out.
-    pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::Asked {
+    pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::AskResult {
         let asked: Vec<(String, &'static str)> =
             asks.iter().map(|ask| (ask.key.clone(), question_kind(ask.question.kind()).name())).collect();
         let open = UnansweredQuestions { questions: self, asked, recorded: false };
         if let Some(ask) = asks.iter().find(|ask| !is_guests(&ask.key)) {
             let text = format!("the key {:?} is not 1 to 64 of A-Z, a-z, 0-9, _ and -", ask.key);
-            return open.refused(sandbox::Refusal::Invalid(text));
+            return open.refused(sandbox::AskRefusal::Invalid(text));
         }
         let need = format!("{} needs an answer", self.asker);
         let terms = mcp::AskTerms {
@@ -64,9 +64,9 @@ impl Questions {
             only_if_asked: false,
         };
         match self.asking.ask(asks.into_iter().map(ask).collect(), terms).await {
-            mcp::Asked::Answered(answers) => open.answered(answers),
-            mcp::Asked::Refused(error) => open.refused(refusal(error)),
-            mcp::Asked::Ended(refused) => open.ended(refused),
+            mcp::AskOutcome::Answered(answers) => open.answered(answers),
+            mcp::AskOutcome::Refused(error) => open.refused(refusal(error)),
+            mcp::AskOutcome::Ended(refused) => open.ended(refused),
         }
     }
 }
@@ -84,28 +84,30 @@ struct UnansweredQuestions<'a> {
 }
 
 impl UnansweredQuestions<'_> {
-    fn answered(mut self, answers: Vec<mcp::Answer>) -> sandbox::Asked {
+    fn answered(mut self, answers: Vec<mcp::ClientAnswer>) -> sandbox::AskResult {
         self.recorded = true;
         for ((key, kind), answer) in self.asked.iter().zip(&answers) {
             self.questions.records.write(kind, key, named(answer), None);
         }
-        sandbox::Asked::Answered(Ok(answers.into_iter().map(answer).collect()))
+        sandbox::AskResult::Answered(Ok(answers.into_iter().map(answer).collect()))
     }
 
-    fn refused(mut self, refusal: sandbox::Refusal) -> sandbox::Asked {
+    fn refused(mut self, refusal: sandbox::AskRefusal) -> sandbox::AskResult {
         let (answer, detail) = match &refusal {
-            sandbox::Refusal::Unsupported(_) => ("unsupported", None),
-            sandbox::Refusal::Invalid(text) | sandbox::Refusal::OverLimit(text) => ("refused", Some(text.as_str())),
-            sandbox::Refusal::TimedOut => ("timed_out", None),
-            sandbox::Refusal::Failed(text) => ("failed", Some(text.as_str())),
+            sandbox::AskRefusal::Unsupported(_) => ("unsupported", None),
+            sandbox::AskRefusal::Invalid(text) | sandbox::AskRefusal::OverLimit(text) => {
+                ("refused", Some(text.as_str()))
+            }
+            sandbox::AskRefusal::TimedOut => ("timed_out", None),
+            sandbox::AskRefusal::Failed(text) => ("failed", Some(text.as_str())),
         };
         self.tell(answer, detail);
-        sandbox::Asked::Answered(Err(refusal))
+        sandbox::AskResult::Answered(Err(refusal))
     }
 
-    fn ended(mut self, refused: Option<String>) -> sandbox::Asked {
+    fn ended(mut self, refused: Option<String>) -> sandbox::AskResult {
         self.tell(if refused.is_some() { "failed" } else { "pending" }, refused.as_deref());
-        sandbox::Asked::Ended(refused)
+        sandbox::AskResult::Ended(refused)
     }
 
     fn tell(&mut self, answer: &str, detail: Option<&str>) {
@@ -128,57 +130,59 @@ impl Drop for UnansweredQuestions<'_> {
 }
 
 /// Word for an answer in records.
-pub fn named(answer: &mcp::Answer) -> &'static str {
+pub fn named(answer: &mcp::ClientAnswer) -> &'static str {
     match answer {
-        mcp::Answer::Accepted(_) => "accepted",
-        mcp::Answer::Declined => "declined",
-        mcp::Answer::Dismissed => "dismissed",
-        mcp::Answer::Message(_) | mcp::Answer::Roots(_) => "answered",
+        mcp::ClientAnswer::Accepted(_) => "accepted",
+        mcp::ClientAnswer::Declined => "declined",
+        mcp::ClientAnswer::Dismissed => "dismissed",
+        mcp::ClientAnswer::Message(_) | mcp::ClientAnswer::Roots(_) => "answered",
     }
 }
 
-fn question_kind(kind: sandbox::Kind) -> mcp::QuestionKind {
+fn question_kind(kind: sandbox::AskKind) -> mcp::QuestionKind {
     match kind {
-        sandbox::Kind::Form => mcp::QuestionKind::Form,
-        sandbox::Kind::Page => mcp::QuestionKind::Page,
-        sandbox::Kind::Sampling => mcp::QuestionKind::Sampling,
-        sandbox::Kind::Roots => mcp::QuestionKind::Roots,
+        sandbox::AskKind::Form => mcp::QuestionKind::Form,
+        sandbox::AskKind::Page => mcp::QuestionKind::Page,
+        sandbox::AskKind::Sampling => mcp::QuestionKind::Sampling,
+        sandbox::AskKind::Roots => mcp::QuestionKind::Roots,
     }
 }
 
-fn ask(ask: sandbox::Inquiry) -> mcp::Ask {
+fn ask(ask: sandbox::Inquiry) -> mcp::KeyedQuestion {
     let question = match ask.question {
-        sandbox::Question::Form(form) => mcp::Question::Form { message: form.message, schema_json: form.schema_json },
-        sandbox::Question::Page(page) => mcp::Question::Page { message: page.message, url: page.url },
-        sandbox::Question::Sampling(params_json) => mcp::Question::Sampling { params_json },
-        sandbox::Question::Roots => mcp::Question::Roots,
+        sandbox::GuestQuestion::Form(form) => {
+            mcp::ClientQuestion::Form { message: form.message, schema_json: form.schema_json }
+        }
+        sandbox::GuestQuestion::Page(page) => mcp::ClientQuestion::Page { message: page.message, url: page.url },
+        sandbox::GuestQuestion::Sampling(params_json) => mcp::ClientQuestion::Sampling { params_json },
+        sandbox::GuestQuestion::Roots => mcp::ClientQuestion::Roots,
     };
-    mcp::Ask { key: ask.key, question }
+    mcp::KeyedQuestion { key: ask.key, question }
 }
 
-fn answer(answer: mcp::Answer) -> sandbox::Answer {
+fn answer(answer: mcp::ClientAnswer) -> sandbox::GuestAnswer {
     match answer {
-        mcp::Answer::Accepted(content) => sandbox::Answer::Accepted(content),
-        mcp::Answer::Declined => sandbox::Answer::Declined,
-        mcp::Answer::Dismissed => sandbox::Answer::Dismissed,
-        mcp::Answer::Message(message) => sandbox::Answer::Message(message),
-        mcp::Answer::Roots(roots) => sandbox::Answer::Roots(
-            roots.into_iter().map(|root| sandbox::Root { uri: root.uri, name: root.name }).collect(),
+        mcp::ClientAnswer::Accepted(content) => sandbox::GuestAnswer::Accepted(content),
+        mcp::ClientAnswer::Declined => sandbox::GuestAnswer::Declined,
+        mcp::ClientAnswer::Dismissed => sandbox::GuestAnswer::Dismissed,
+        mcp::ClientAnswer::Message(message) => sandbox::GuestAnswer::Message(message),
+        mcp::ClientAnswer::Roots(roots) => sandbox::GuestAnswer::Roots(
+            roots.into_iter().map(|root| sandbox::WorkRoot { uri: root.uri, name: root.name }).collect(),
         ),
     }
 }
 
-fn refusal(error: mcp::AskError) -> sandbox::Refusal {
+fn refusal(error: mcp::ClientAskError) -> sandbox::AskRefusal {
     match error {
-        mcp::AskError::Unsupported { kind, .. } | mcp::AskError::Unheard(kind) => {
-            sandbox::Refusal::Unsupported(match kind {
-                mcp::QuestionKind::Form => sandbox::Kind::Form,
-                mcp::QuestionKind::Page => sandbox::Kind::Page,
-                mcp::QuestionKind::Sampling => sandbox::Kind::Sampling,
-                mcp::QuestionKind::Roots => sandbox::Kind::Roots,
+        mcp::ClientAskError::Unsupported { kind, .. } | mcp::ClientAskError::Unheard(kind) => {
+            sandbox::AskRefusal::Unsupported(match kind {
+                mcp::QuestionKind::Form => sandbox::AskKind::Form,
+                mcp::QuestionKind::Page => sandbox::AskKind::Page,
+                mcp::QuestionKind::Sampling => sandbox::AskKind::Sampling,
+                mcp::QuestionKind::Roots => sandbox::AskKind::Roots,
             })
         }
-        mcp::AskError::Invalid(text) => sandbox::Refusal::Invalid(text),
-        error => sandbox::Refusal::Failed(error.to_string()),
+        mcp::ClientAskError::Invalid(text) => sandbox::AskRefusal::Invalid(text),
+        error => sandbox::AskRefusal::Failed(error.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! Reading a file or an entry of state as a resource: its caller's rate, the content, the audit
 //! record. Must not hold: the way to the content, or calls.
 use toolcell_audit::{Clipped, Event, ResourceRead};
-use toolcell_mcp::{Catalog as _, HostContents, HostReading, NotRead, ResourceBody};
+use toolcell_mcp::{HostContents, HostReading, NotRead, ResourceBody, ServedCatalog as _};
 
 use super::rates;
 use crate::catalog::{Catalog, HostSource};

@@ -7,9 +7,9 @@ use toolcell_audit::{
     ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink,
     SinkError, Usage,
 };
-use toolcell_mcp::{Call, Caller, Revision, Tool};
+use toolcell_mcp::{Call, Caller, McpTool, Revision};
 use toolcell_policy::Denial;
-use toolcell_sandbox::{Digest, Redactor};
+use toolcell_sandbox::{ComponentDigest, Redactor};
 
 use super::execute::EndedCall;
 use super::name::CallName;
@@ -23,7 +23,7 @@ use crate::observing::observation::Observation;
 pub struct CallStart<'a> {
     pub id: u64,
     pub generation: u64,
-    pub tool: &'a Arc<Tool>,
+    pub tool: &'a Arc<McpTool>,
     pub source: CallSource<'a>,
     /// Takes the tool's secrets out of recorded texts; none where it has none.
     pub redactor: Option<&'a Redactor>,
@@ -51,7 +51,7 @@ impl<'a> CallSource<'a> {
 pub struct CallRecord {
     sink: Arc<Sink>,
     id: u64,
-    tool: Arc<Tool>,
+    tool: Arc<McpTool>,
     meters: Arc<Meters>,
     further: FurtherUse,
     /// Hears of its failures and denials, with its caller.
@@ -161,7 +161,7 @@ pub struct DenialRecords {
     sink: Arc<Sink>,
     id: u64,
     caller: Caller,
-    tool: Arc<Tool>,
+    tool: Arc<McpTool>,
     component: Arc<LoadedComponent>,
     redactor: Redactor,
     observation: Option<Arc<Observation>>,
@@ -234,7 +234,7 @@ impl DenialRecords {
 pub struct AskRecords {
     sink: Arc<Sink>,
     id: u64,
-    tool: Arc<Tool>,
+    tool: Arc<McpTool>,
     component: Arc<LoadedComponent>,
     redactor: Redactor,
 }
@@ -284,7 +284,7 @@ pub fn refused(sink: &Sink, start: &CallStart<'_>, call: &Call, outcome: Outcome
 }
 
 fn digest(call: &Call) -> String {
-    Digest::of(call.arguments.get().as_bytes()).to_string()
+    ComponentDigest::of(call.arguments.get().as_bytes()).to_string()
 }
 
 /// The arguments without values of secrets, if the manifest asks to record them.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{Call, CallResult, CheckedResult, Patience, PromptParts, Role};
 use toolcell_policy::Limit;
-use toolcell_sandbox::Failure;
+use toolcell_sandbox::CallFailure;
 
 use super::name::log_call;
 use super::rates;
@@ -50,7 +50,7 @@ impl Catalog {
 
     async fn text_in_turn(&self, text: &TextPrompt, call: &Call) -> (Outcome, CallResult) {
         let over = |limit| {
-            let failure = Failure::over(limit, &text.limits);
+            let failure = CallFailure::over(limit, &text.limits);
             (failure.outcome(), CallResult::error(failure.to_string()))
         };
         if call.arguments.get().len() as u64 > text.limits.arguments_bytes() {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcell_mcp::{DeclaredResource, Map, ResourceMore, ResourceReader, Tool, ToolList};
+use toolcell_mcp::{DeclaredResource, Map, McpTool, ResourceMore, ResourceReader, ToolList};
 use toolcell_policy::{AppRule, ComponentPolicy, Diagnostic, Manifest, ToolView, UriTemplate};
-use toolcell_sandbox::{Digest, contract};
+use toolcell_sandbox::{ComponentDigest, contract};
 
 use super::held::{HeldBody, HeldFile, HeldFiles};
 use super::side_files::absolute;
@@ -56,7 +56,7 @@ impl Apps {
             match rule.file().map(|written| read(rule, written, folder)).transpose() {
                 Ok(document) => {
                     let said = json!([rule.uri(), rule.title(), rule.description(), rule.meta(), document]);
-                    let digest = Digest::of(said.to_string().as_bytes()).to_string();
+                    let digest = ComponentDigest::of(said.to_string().as_bytes()).to_string();
                     all.push(App { rule: rule.clone(), document: document.map(Arc::from), digest });
                 }
                 Err(problem) => problems.push(problem),
@@ -73,7 +73,7 @@ impl Apps {
     /// `sha256:…` of all of them.
     pub fn digest(&self) -> String {
         let each: Vec<&str> = self.all.iter().map(|app| app.digest.as_str()).collect();
-        Digest::of(json!(each).to_string().as_bytes()).to_string()
+        ComponentDigest::of(json!(each).to_string().as_bytes()).to_string()
     }
 
     /// True if clients get the same from both.
@@ -115,7 +115,7 @@ impl Apps {
     /// `guests` are the addresses that components declare.
     pub fn check(
         &self,
-        tools: &[Arc<Tool>],
+        tools: &[Arc<McpTool>],
         components: &[&ComponentPolicy],
         guests: &[&UriTemplate],
     ) -> Vec<Diagnostic> {
@@ -212,7 +212,7 @@ impl App {
 
 /// Puts what the manifest says of a tool's view into its definition. A `_meta` that is no object
 /// stays, and is reported with the definition.
-pub fn link(tool: &mut contract::Tool, view: &ToolView) {
+pub fn link(tool: &mut contract::GuestTool, view: &ToolView) {
     let said = view.meta();
     if said.is_empty() {
         return;
@@ -264,7 +264,7 @@ mod tests {
         );
         let manifest = parse(&Source { name: "m.toml", text: &text }).unwrap().manifest;
         let view = manifest.components()[0].tools()[0].view().clone();
-        let mut tool = contract::Tool {
+        let mut tool = contract::GuestTool {
             name: "t".to_owned(),
             title: None,
             description: String::new(),

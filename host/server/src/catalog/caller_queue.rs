@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolcell_mcp::{Cancellation, FairTurns, Turn, TurnBounds};
+use toolcell_mcp::{CallerTurn, Cancellation, FairTurns, TurnBounds};
 use toolcell_policy::quantity::show_count;
 use toolcell_policy::{Limit, Limits, Rights};
 use toolcell_shared::{Place, SharedState};
@@ -97,7 +97,7 @@ impl CallerQueues {
         bytes: usize,
         limits: &Limits,
         cancellation: &Cancellation,
-    ) -> Result<Option<Turn<Box<str>>>, QueueRefusal> {
+    ) -> Result<Option<CallerTurn<Box<str>>>, QueueRefusal> {
         if bytes < LARGE_BYTES {
             return Ok(None);
         }

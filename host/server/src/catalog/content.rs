@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell_mcp::{
-    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, PromptParts, ResourceBody,
-    ResourceLink, Role, sanitize,
+    CallResult, ContentAnnotations, ContentIcon, ContentKind, IconTheme, Map, PromptParts, ResourceBody, ResourceLink,
+    ResultContent, Role, sanitize,
 };
 use toolcell_sandbox::contract;
 
 /// The result, or the reason why it is invalid.
-pub fn result(answer: contract::CallResult) -> Result<CallResult, String> {
+pub fn result(answer: contract::GuestResult) -> Result<CallResult, String> {
     let structured = answer.structured_json.map(|text| json("structured-json", text)).transpose()?;
     let content = answer
         .content
@@ -45,7 +45,7 @@ enum Speaker {
 }
 
 /// The result of a prompt, or the reason why it is invalid. Its pieces are messages.
-pub fn prompt(mut answer: contract::CallResult) -> Result<CallResult, String> {
+pub fn prompt(mut answer: contract::GuestResult) -> Result<CallResult, String> {
     let parts = answer.structured_json.take().unwrap_or_default();
     let parts: Parts = serde_json::from_str(&parts).map_err(|_| invalid("it does not say who speaks".to_owned()))?;
     let roles = parts.roles.iter().map(|speaker| match speaker {
@@ -93,31 +93,31 @@ const fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn content(item: contract::Content) -> Result<Content, String> {
+fn content(item: contract::GuestContent) -> Result<ResultContent, String> {
     let (kind, annotations, meta_json) = match item {
-        contract::Content::Text(text) => (ContentKind::Text(text.text), text.annotations, text.meta_json),
-        contract::Content::Image(media) => {
+        contract::GuestContent::Text(text) => (ContentKind::Text(text.text), text.annotations, text.meta_json),
+        contract::GuestContent::Image(media) => {
             let kind = ContentKind::Image { data: media.data, mime_type: media.mime_type };
             (kind, media.annotations, media.meta_json)
         }
-        contract::Content::Audio(media) => {
+        contract::GuestContent::Audio(media) => {
             let kind = ContentKind::Audio { data: media.data, mime_type: media.mime_type };
             (kind, media.annotations, media.meta_json)
         }
-        contract::Content::ResourceLink(link) => resource_link(link),
-        contract::Content::EmbeddedResource(resource) => {
+        contract::GuestContent::ResourceLink(link) => resource_link(link),
+        contract::GuestContent::EmbeddedResource(resource) => {
             let body = match resource.body {
-                contract::ResourceBody::Text(text) => ResourceBody::Text(text),
-                contract::ResourceBody::Blob(bytes) => ResourceBody::Blob(bytes),
+                contract::GuestResourceBody::Text(text) => ResourceBody::Text(text),
+                contract::GuestResourceBody::Blob(bytes) => ResourceBody::Blob(bytes),
             };
             let kind = ContentKind::EmbeddedResource { uri: resource.uri, mime_type: resource.mime_type, body };
             (kind, resource.annotations, resource.meta_json)
         }
     };
-    Ok(Content { kind, annotations: annotations.map(self::annotations), meta: meta(meta_json)? })
+    Ok(ResultContent { kind, annotations: annotations.map(self::annotations), meta: meta(meta_json)? })
 }
 
-fn resource_link(link: contract::ResourceLink) -> (ContentKind, Option<contract::Annotations>, Option<String>) {
+fn resource_link(link: contract::GuestLink) -> (ContentKind, Option<contract::ContentHints>, Option<String>) {
     let kind = ContentKind::ResourceLink(ResourceLink {
         uri: link.uri,
         name: link.name,
@@ -131,10 +131,10 @@ fn resource_link(link: contract::ResourceLink) -> (ContentKind, Option<contract:
 }
 
 /// Hints about a piece of content, or a resource.
-pub fn annotations(annotations: contract::Annotations) -> ContentAnnotations {
+pub fn annotations(annotations: contract::ContentHints) -> ContentAnnotations {
     let audience = annotations.audience.into_iter().map(|role| match role {
-        contract::Role::User => Role::User,
-        contract::Role::Assistant => Role::Assistant,
+        contract::GuestRole::User => Role::User,
+        contract::GuestRole::Assistant => Role::Assistant,
     });
     ContentAnnotations {
         audience: audience.collect(),
@@ -144,8 +144,8 @@ pub fn annotations(annotations: contract::Annotations) -> ContentAnnotations {
 }
 
 /// Icons of a definition or a link.
-pub fn icons(icons: Vec<contract::Icon>) -> Vec<Icon> {
-    let icon = |icon: contract::Icon| Icon {
+pub fn icons(icons: Vec<contract::GuestIcon>) -> Vec<ContentIcon> {
+    let icon = |icon: contract::GuestIcon| ContentIcon {
         src: icon.src,
         mime_type: icon.mime_type,
         sizes: icon.sizes,

@@ -1,7 +1,7 @@
 //! A tool's definition in the protocol's terms. Every field that is not JSON and every broken rule
 //! of MCP is reported at once.
 use toolcell_mcp::{
-    DefinitionBounds, DefinitionProblem, Map, PromptArgument, TaskPlan, Tool, ToolDefinition, ToolHints,
+    DefinitionBounds, DefinitionProblem, Map, McpTool, PromptArgument, TaskPlan, ToolDefinition, ToolHints,
 };
 use toolcell_policy::{LoadLimit, LoadLimits, TaskRule, ToolPolicy};
 use toolcell_sandbox::contract;
@@ -10,7 +10,7 @@ use toolcell_schema::SchemaFindings;
 use super::{apps, content};
 
 /// Overrides the component's texts with the manifest's: the operator writes for its own clients.
-pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
+pub fn overrule(tool: &mut contract::GuestTool, said: &ToolPolicy) {
     if let Some(title) = said.title() {
         tool.title = Some(title.to_owned());
     }
@@ -20,13 +20,13 @@ pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
     apps::link(tool, said.view());
     let said = said.hints();
     if !said.said().is_empty() {
-        let own = tool.hints.unwrap_or(contract::Hints {
+        let own = tool.hints.unwrap_or(contract::GuestToolHints {
             read_only: None,
             destructive: None,
             idempotent: None,
             open_world: None,
         });
-        tool.hints = Some(contract::Hints {
+        tool.hints = Some(contract::GuestToolHints {
             read_only: said.read_only.or(own.read_only),
             destructive: said.destructive.or(own.destructive),
             idempotent: said.idempotent.or(own.idempotent),
@@ -69,10 +69,10 @@ pub fn found(schemas: &mut SchemaFindings, place: usize) -> Result<Vec<Definitio
 /// further. Its schemas were compiled in another process, which found these problems.
 pub fn compile(
     exposed_name: String,
-    tool: contract::Tool,
+    tool: contract::GuestTool,
     limits: &LoadLimits,
     found: Vec<DefinitionProblem>,
-) -> Result<Tool, Vec<DefinitionProblem>> {
+) -> Result<McpTool, Vec<DefinitionProblem>> {
     if weigh(&tool) > limits.definition_bytes() {
         return Err(vec![too_large(limits)]);
     }
@@ -92,7 +92,7 @@ pub fn compile(
         icons: content::icons(tool.icons),
         meta: meta.unwrap_or_else(Map::new),
     };
-    match Tool::checked_elsewhere(definition, &DefinitionBounds::default(), found) {
+    match McpTool::checked_elsewhere(definition, &DefinitionBounds::default(), found) {
         Ok(tool) if problems.is_empty() => Ok(tool),
         Ok(_) => Err(problems),
         Err(more) => {
@@ -106,12 +106,12 @@ pub fn compile(
 /// by the protocol.
 pub fn prompt(
     exposed_name: String,
-    prompt: contract::Prompt,
+    prompt: contract::GuestPrompt,
     limits: &LoadLimits,
-) -> Result<Tool, Vec<DefinitionProblem>> {
-    let contract::Prompt { name, title, description, arguments, icons, meta_json } = prompt;
+) -> Result<McpTool, Vec<DefinitionProblem>> {
+    let contract::GuestPrompt { name, title, description, arguments, icons, meta_json } = prompt;
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let bytes = |argument: &contract::Argument| {
+    let bytes = |argument: &contract::GuestPromptArgument| {
         let values: usize = argument.values.iter().map(String::len).sum();
         argument.name.len() + optional(&argument.title) + optional(&argument.description) + values
     };
@@ -119,31 +119,31 @@ pub fn prompt(
         return Err(vec![too_large(limits)]);
     }
     let entry =
-        contract::Tool { title, description: description.unwrap_or_default(), icons, meta_json, ..unlisted(name) };
+        contract::GuestTool { title, description: description.unwrap_or_default(), icons, meta_json, ..unlisted(name) };
     let arguments = arguments.into_iter().map(|argument| {
-        let contract::Argument { name, title, description, required, values } = argument;
+        let contract::GuestPromptArgument { name, title, description, required, values } = argument;
         PromptArgument { name, title, description, required, values }
     });
     compile(exposed_name, entry, limits, Vec::new())?.into_prompt(arguments.collect(), &DefinitionBounds::default())
 }
 
 /// The entry of a component's completions, which no client lists.
-pub fn completion(component: &str, limits: &LoadLimits) -> Result<Tool, Vec<DefinitionProblem>> {
+pub fn completion(component: &str, limits: &LoadLimits) -> Result<McpTool, Vec<DefinitionProblem>> {
     let name = "completion".to_owned();
     let entry = compile(name.clone(), unlisted(name), limits, Vec::new())?;
     Ok(entry.into_unlisted(format!("completion/{component}")))
 }
 
 /// The entry that reads a component's resources, which no client lists.
-pub fn reading(component: &str, limits: &LoadLimits) -> Result<Tool, Vec<DefinitionProblem>> {
+pub fn reading(component: &str, limits: &LoadLimits) -> Result<McpTool, Vec<DefinitionProblem>> {
     let name = "resources".to_owned();
     let entry = compile(name.clone(), unlisted(name), limits, Vec::new())?;
     Ok(entry.into_unlisted(format!("resources/{component}")))
 }
 
 /// A definition that takes any object.
-fn unlisted(name: String) -> contract::Tool {
-    contract::Tool {
+fn unlisted(name: String) -> contract::GuestTool {
+    contract::GuestTool {
         name,
         title: None,
         description: String::new(),
@@ -156,7 +156,7 @@ fn unlisted(name: String) -> contract::Tool {
 }
 
 /// Bytes of all texts of the tool.
-fn weigh(tool: &contract::Tool) -> usize {
+fn weigh(tool: &contract::GuestTool) -> usize {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let given = [&tool.name, &tool.description, &tool.input_schema_json];
     given.iter().map(|text| text.len()).sum::<usize>()
@@ -167,7 +167,7 @@ fn weigh(tool: &contract::Tool) -> usize {
 }
 
 /// Bytes of all texts of an icon.
-pub fn icon_bytes(icon: &contract::Icon) -> usize {
+pub fn icon_bytes(icon: &contract::GuestIcon) -> usize {
     let mime_type = icon.mime_type.as_ref().map_or(0, String::len);
     icon.src.len() + mime_type + icon.sizes.iter().map(String::len).sum::<usize>()
 }
@@ -193,7 +193,7 @@ fn problem(field: &str, message: String) -> DefinitionProblem {
     DefinitionProblem { field: field.to_owned(), message, hint: None }
 }
 
-fn hints(hints: contract::Hints) -> ToolHints {
+fn hints(hints: contract::GuestToolHints) -> ToolHints {
     ToolHints {
         title: None,
         read_only: hints.read_only,

@@ -23,7 +23,7 @@ pub struct GuestResource {
 
 /// The resources that a component lists. Problems stand with the address.
 pub fn of_component(
-    listed: Vec<contract::Resource>,
+    listed: Vec<contract::ListedResource>,
     limits: &LoadLimits,
 ) -> Result<Vec<GuestResource>, Vec<(String, DefinitionProblem)>> {
     let mut all = Vec::with_capacity(listed.len());
@@ -51,12 +51,22 @@ pub fn of_component(
     if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
-fn one(resource: contract::Resource, limits: &LoadLimits) -> Result<GuestResource, Vec<DefinitionProblem>> {
+fn one(resource: contract::ListedResource, limits: &LoadLimits) -> Result<GuestResource, Vec<DefinitionProblem>> {
     if weigh(&resource) > limits.definition_bytes() {
         return Err(vec![definition::too_large(limits)]);
     }
-    let contract::Resource { uri, name, title, description, mime_type, size, annotations, icons, meta_json, variables } =
-        resource;
+    let contract::ListedResource {
+        uri,
+        name,
+        title,
+        description,
+        mime_type,
+        size,
+        annotations,
+        icons,
+        meta_json,
+        variables,
+    } = resource;
     let address = UriTemplate::parse(&uri).map_err(|wrong| vec![DefinitionProblem::new("uri", wrong)])?;
     let problem = |field: &str, message: String| vec![DefinitionProblem::new(field, message)];
     let mut meta = content::meta(meta_json).map_err(|message| problem("meta-json", message))?;
@@ -91,7 +101,7 @@ fn one(resource: contract::Resource, limits: &LoadLimits) -> Result<GuestResourc
 }
 
 /// Bytes of all texts of a definition.
-fn weigh(resource: &contract::Resource) -> usize {
+fn weigh(resource: &contract::ListedResource) -> usize {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let values = resource
         .variables

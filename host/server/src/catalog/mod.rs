@@ -33,9 +33,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolcell_audit::Sink;
-use toolcell_mcp::{NameCollisions, SearchError, Tool, ToolList};
+use toolcell_mcp::{McpTool, NameCollisions, SearchError, ToolList};
 use toolcell_policy::{Approval, Callable, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
-use toolcell_sandbox::{Capabilities, CodeOrigin, HeldComponent, Inspection, ShapeName, export};
+use toolcell_sandbox::{CodeOrigin, GrantedCapabilities, HeldComponent, Inspection, ShapeName, export};
 use toolcell_shared::SharedState;
 
 use crate::fetching::trust::Signed;
@@ -161,7 +161,7 @@ pub(crate) struct CallTarget {
     /// Command line and input of its program, if its component is a program.
     pub(crate) program: Option<Arc<Program>>,
     pub(crate) limits: Limits,
-    pub(crate) capabilities: Arc<Capabilities>,
+    pub(crate) capabilities: Arc<GrantedCapabilities>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) instances: Option<Arc<InstancesByCaller>>,
     /// Rule for calls that a person confirms; `None` if there are none.
@@ -299,7 +299,7 @@ impl Catalog {
     /// Names of one component's tools, as clients see them, and the paths of its prompts.
     pub fn tools_of(&self, component: &Arc<LoadedComponent>) -> Vec<&str> {
         let own = self.targets.iter().map(|target| Arc::ptr_eq(&target.component, component));
-        let listed = |tool: &Tool| tool.is_tool() || tool.prompt().is_some();
+        let listed = |tool: &McpTool| tool.is_tool() || tool.prompt().is_some();
         let named = self.tools.tools().iter().zip(own).filter(|(tool, own)| *own && listed(tool));
         named.map(|(tool, _)| tool.definition().name.as_str()).collect()
     }
@@ -437,7 +437,7 @@ impl Catalog {
     }
 
     /// The skills' entries, with the rules for their callers in words; `None`: everybody.
-    pub(crate) fn skills(&self) -> impl Iterator<Item = (&Arc<Tool>, Option<Vec<String>>)> {
+    pub(crate) fn skills(&self) -> impl Iterator<Item = (&Arc<McpTool>, Option<Vec<String>>)> {
         let places = self.targets.len() + self.texts.all.len()..;
         let entries = self.skills.entries().iter().zip(places);
         entries.map(|(entry, place)| (entry, self.visibility.words(place, &skills::called(entry))))
@@ -472,7 +472,7 @@ impl Catalog {
 /// The tools of a catalog and their targets, while they are put together.
 #[derive(Default)]
 struct Parts {
-    tools: Vec<Arc<Tool>>,
+    tools: Vec<Arc<McpTool>>,
     targets: Vec<Arc<CallTarget>>,
     /// Rules for the callers of each tool.
     rules: Vec<Arc<Callers>>,
@@ -525,7 +525,7 @@ impl Parts {
 
 impl CallTarget {
     /// Its names, as rules for callers match them. `entry` is its definition.
-    pub(crate) fn called<'n>(&'n self, entry: &'n Tool) -> ToolName<'n> {
+    pub(crate) fn called<'n>(&'n self, entry: &'n McpTool) -> ToolName<'n> {
         let component = self.component.name();
         match entry.prompt() {
             Some(prompt) => {

@@ -2,7 +2,7 @@
 //! of it.
 use std::sync::Arc;
 
-use toolcell_mcp::Tool;
+use toolcell_mcp::McpTool;
 use toolcell_policy::{Approval, Grants, Program, ToolName};
 
 use super::meters::Meters;
@@ -11,7 +11,7 @@ use super::{CallTarget, LoadedComponent, Visibility};
 /// One tool of a catalog: its definition and its state.
 pub struct Offer<'a> {
     pub(super) target: &'a Arc<CallTarget>,
-    pub(super) tool: &'a Arc<Tool>,
+    pub(super) tool: &'a Arc<McpTool>,
     pub(super) visibility: &'a Visibility,
     /// Its place in the list.
     pub(super) place: usize,
@@ -24,7 +24,7 @@ impl<'a> Offer<'a> {
     }
 
     /// The definition that clients see.
-    pub fn tool(&self) -> &'a Arc<Tool> {
+    pub fn tool(&self) -> &'a Arc<McpTool> {
         self.tool
     }
 

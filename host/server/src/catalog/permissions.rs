@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Span};
-use toolcell_sandbox::{Capabilities, GrantNote, GrantProblem, GrantSources};
+use toolcell_sandbox::{GrantNote, GrantProblem, GrantSources, GrantedCapabilities};
 
 use crate::error::StartError;
 use crate::files::{blocking_files, file};
@@ -43,7 +43,7 @@ impl<'a> ToolCapabilities<'a> {
 
     /// Capabilities of this tool, by its own name. Anything that the host lacks becomes a problem,
     /// and the tool is sealed. A catalog with such a problem is not served.
-    pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Capabilities> {
+    pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<GrantedCapabilities> {
         let grants = self.policy.tool_grants(tool);
         let GrantContext { folder, server, kept, observing } = self.context;
         let state = folder.join(server.state());
@@ -65,24 +65,24 @@ impl<'a> ToolCapabilities<'a> {
         let silent = self.silent(&grants);
         if !silent.is_empty() {
             silent.into_iter().for_each(&mut add);
-            return Capabilities::sealed(self.policy.name());
+            return GrantedCapabilities::sealed(self.policy.name());
         }
         let shared_state = match grants.keyvalue().map_or(Ok(None), |_| kept.get()) {
             Ok(shared_state) => shared_state,
             Err(error) => {
                 add(self.unshared(&grants, error));
-                return Capabilities::sealed(self.policy.name());
+                return GrantedCapabilities::sealed(self.policy.name());
             }
         };
         let setting = GrantSources { shared_state, ..setting };
-        match Capabilities::prepare(&grants, &setting) {
+        match GrantedCapabilities::prepare(&grants, &setting) {
             Ok(capabilities) => {
                 capabilities.notes().iter().map(|note| self.note(note)).for_each(add);
                 capabilities
             }
             Err(found) => {
                 found.iter().map(|problem| self.problem(problem)).for_each(&mut add);
-                Capabilities::sealed(self.policy.name())
+                GrantedCapabilities::sealed(self.policy.name())
             }
         }
     }

@@ -6,12 +6,12 @@ use toolcell_sandbox::{HeldComponent, ShapeName, contract};
 
 /// The tools that the manifest makes of a program, as if it listed them itself; none of any other
 /// component.
-pub fn tools(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<contract::Tool> {
+pub fn tools(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<contract::GuestTool> {
     let json =
         |schema: &serde_json::Map<String, serde_json::Value>| serde_json::Value::Object(schema.clone()).to_string();
     let tool = |tool: &toolcell_policy::ToolPolicy| {
         let program = of_tool(policy, tool.name(), component)?;
-        Some(contract::Tool {
+        Some(contract::GuestTool {
             name: tool.name().to_owned(),
             title: tool.title().map(str::to_owned),
             description: tool.description().unwrap_or_default().to_owned(),

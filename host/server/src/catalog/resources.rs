@@ -334,7 +334,7 @@ fn named_by_schema(rule: &ResourceRule, schema: &Value) -> Vec<String> {
 }
 
 /// Declared resources that do not fit the tools of the component.
-pub fn check(policy: &ComponentPolicy, tools: &[contract::Tool]) -> Vec<Diagnostic> {
+pub fn check(policy: &ComponentPolicy, tools: &[contract::GuestTool]) -> Vec<Diagnostic> {
     if policy.resources().is_empty() {
         return Vec::new();
     }
@@ -343,7 +343,7 @@ pub fn check(policy: &ComponentPolicy, tools: &[contract::Tool]) -> Vec<Diagnost
 }
 
 /// The arguments that a tool's schema names.
-fn takes(tool: &contract::Tool) -> ToolArguments<'_> {
+fn takes(tool: &contract::GuestTool) -> ToolArguments<'_> {
     let schema: Map<String, Value> = serde_json::from_str(&tool.input_schema_json).unwrap_or_default();
     let known = schema.get("properties").and_then(Value::as_object).map(|known| known.keys().cloned().collect());
     let required = schema.get("required").and_then(Value::as_array);

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
-use toolcell_mcp::{DefinitionBounds, Icon, IconTheme, PromptArgument, Tool, ToolDefinition};
+use toolcell_mcp::{ContentIcon, DefinitionBounds, IconTheme, McpTool, PromptArgument, ToolDefinition};
 use toolcell_policy::{
     Callable, Diagnostic, IconRule, Limits, Manifest, PROMPT_BYTES_MAX, PromptRule, PromptSource, PromptText, ToolName,
 };
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::ComponentDigest;
 
 use super::meters::{self, Meters};
 use super::queue::Admission;
@@ -22,7 +22,7 @@ pub const TEXTS: &str = "manifest.prompts";
 /// One prompt of the manifest.
 pub struct TextPrompt {
     /// Its definition.
-    pub(crate) entry: Arc<Tool>,
+    pub(crate) entry: Arc<McpTool>,
     /// Its text.
     pub(crate) text: PromptText,
     /// Limits of all calls that set none of their own.
@@ -66,7 +66,7 @@ impl TextPrompts {
     /// `sha256:…` of all of them.
     pub fn digest(&self) -> String {
         let each: Vec<(&str, &str)> = self.all.iter().map(|prompt| (prompt.name(), prompt.digest.as_str())).collect();
-        Digest::of(json!(each).to_string().as_bytes()).to_string()
+        ComponentDigest::of(json!(each).to_string().as_bytes()).to_string()
     }
 
     /// True if clients get the same from both.
@@ -91,7 +91,7 @@ impl TextPrompt {
 }
 
 /// The name of a prompt of the manifest, as rules for callers match it.
-pub fn called(entry: &Tool) -> ToolName<'_> {
+pub fn called(entry: &McpTool) -> ToolName<'_> {
     let name = entry.prompt().map_or("", |prompt| prompt.name());
     ToolName { kind: Callable::Prompt, component: TEXTS, own: name, exposed: name }
 }
@@ -106,7 +106,7 @@ fn one(
         PromptSource::Text(text) => text.clone(),
         PromptSource::File(written) => read(rule, written, folder).map_err(|problem| vec![problem])?,
     };
-    let digest = Digest::of(rule.canonical(&text).as_bytes()).to_string();
+    let digest = ComponentDigest::of(rule.canonical(&text).as_bytes()).to_string();
     let bounds = DefinitionBounds::default();
     let description = rule.description().unwrap_or_default();
     let definition = ToolDefinition {
@@ -121,7 +121,7 @@ fn one(
         required: argument.required(),
         values: argument.values().to_vec(),
     });
-    let entry = Tool::compile(definition, &bounds).and_then(|entry| entry.into_prompt(arguments.collect(), &bounds));
+    let entry = McpTool::compile(definition, &bounds).and_then(|entry| entry.into_prompt(arguments.collect(), &bounds));
     let entry = entry.map_err(|found| {
         let wrong = |problem: &toolcell_mcp::DefinitionProblem| {
             let message = format!("the prompt {:?}: {} {}", rule.name(), problem.field, problem.message);
@@ -148,8 +148,8 @@ fn read(rule: &PromptRule, written: &str, folder: &Path) -> Result<PromptText, D
     rule.read_text(&text)
 }
 
-fn icon(rule: &IconRule) -> Icon {
-    Icon {
+fn icon(rule: &IconRule) -> ContentIcon {
+    ContentIcon {
         src: rule.src().to_owned(),
         mime_type: rule.mime_type().map(str::to_owned),
         sizes: rule.sizes().to_vec(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcell_mcp::{Tool, ToolDefinition};
+use toolcell_mcp::{McpTool, ToolDefinition};
 use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Wall, Walls};
 use toolcell_sandbox::{
     CodeCache, ComponentNotice, GrantedFiles, GroupMember, GroupOptions, Loader, LoaderOptions, PoolNotices,
@@ -349,7 +349,11 @@ fn secrets(tools: &[&CallTarget]) -> Vec<(String, SecretValue)> {
 }
 
 /// The schemas of a component's tools.
-fn schemas(component: &Arc<LoadedComponent>, targets: &[Arc<CallTarget>], tools: &[Arc<Tool>]) -> Arc<[ToolSchemas]> {
+fn schemas(
+    component: &Arc<LoadedComponent>,
+    targets: &[Arc<CallTarget>],
+    tools: &[Arc<McpTool>],
+) -> Arc<[ToolSchemas]> {
     let own = targets.iter().zip(tools).filter(|(target, _)| Arc::ptr_eq(&target.component, component));
     let schemas = own.map(|(target, tool)| {
         let ToolDefinition { input_schema, output_schema, .. } = tool.definition();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use toolcell_mcp::http::{
-    AdmitEveryone, CallerLimits, Certificate, Gatekeeper, HttpLimits, HttpOptions, Listener, OriginPolicy,
+    AdmitEveryone, CallerLimits, Certificate, Gatekeeper, HttpLimits, HttpListener, HttpOptions, OriginPolicy,
 };
 use toolcell_policy::{HttpPolicy, ListenAddress, Manifest};
 
@@ -202,7 +202,7 @@ fn bind(
     certificate: Option<Certificate>,
     folder: &Path,
     sockets: &mut Sockets,
-) -> Result<(Listener, String), Problem> {
+) -> Result<(HttpListener, String), Problem> {
     match address {
         ListenAddress::Tcp(tcp) => {
             let wrong = |error: std::io::Error| {
@@ -211,7 +211,7 @@ fn bind(
             let socket = std::net::TcpListener::bind(tcp).map_err(wrong)?;
             let bound: SocketAddr = socket.local_addr().map_err(wrong)?;
             let scheme = if certificate.is_some() { "https" } else { "http" };
-            Ok((Listener::tcp(socket, certificate).map_err(wrong)?, format!("{scheme}://{bound}")))
+            Ok((HttpListener::tcp(socket, certificate).map_err(wrong)?, format!("{scheme}://{bound}")))
         }
         ListenAddress::Unix(path) => {
             let path = folder.join(path);
@@ -223,7 +223,7 @@ fn bind(
             let socket = UnixListener::bind(&path).map_err(wrong)?;
             sockets.0.push(path.clone());
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(wrong)?;
-            Ok((Listener::unix(socket).map_err(wrong)?, format!("unix:{shown} http://localhost")))
+            Ok((HttpListener::unix(socket).map_err(wrong)?, format!("unix:{shown} http://localhost")))
         }
     }
 }

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::quantity::parse_millis;
-use toolcell_sandbox::{Digest, adopt};
+use toolcell_sandbox::{ComponentDigest, adopt};
 
 use crate::files::file::{folder_or_here, read_bounded, write_private};
 
@@ -246,7 +246,7 @@ fn new_token() -> Result<String, String> {
 
 /// Hash of a token, which the file stores.
 pub(super) fn hash(token: &str) -> String {
-    Digest::of(token.as_bytes()).to_string()
+    ComponentDigest::of(token.as_bytes()).to_string()
 }
 
 fn seconds(time: SystemTime) -> u64 {

@@ -59,7 +59,7 @@ fn shorten(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             if let Some(Value::String(pattern)) = members.get_mut("pattern") {
-                let written = toolcell_sandbox::Digest::of(pattern.as_bytes()).to_string();
+                let written = toolcell_sandbox::ComponentDigest::of(pattern.as_bytes()).to_string();
                 if let Some((_, today)) = PATTERNS.iter().find(|(earlier, _)| *earlier == written) {
                     (*today).clone_into(pattern);
                 }

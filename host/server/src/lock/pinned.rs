@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcell_mcp::{Revision, Tool as Served};
-use toolcell_sandbox::{Digest, export};
+use toolcell_mcp::{McpTool as Served, Revision};
+use toolcell_sandbox::{ComponentDigest, export};
 
 use super::confirmation::ConfirmationRule;
 use super::grants;
@@ -215,7 +215,7 @@ fn definition(tool: &Served) -> Value {
 
 /// `sha256:…` of a value whose keys are sorted.
 pub fn digest(value: &Value) -> String {
-    Digest::of(value.to_string().as_bytes()).to_string()
+    ComponentDigest::of(value.to_string().as_bytes()).to_string()
 }
 
 /// This value with the keys of all objects sorted.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
-use toolcell_mcp::http::{Looking, Readiness};
+use toolcell_mcp::http::{Readiness, ReadinessLook};
 
 use crate::catalog::{LeftOutComponent, SandboxSetup, walls_in_words};
 use crate::http::ending_certificates;
@@ -138,7 +138,7 @@ impl Health {
 }
 
 impl Readiness for Health {
-    fn look(&self) -> Looking<'_> {
+    fn look(&self) -> ReadinessLook<'_> {
         Box::pin(async {
             self.look_again().await;
             self.problems().into_iter().find(|problem| problem.fails_calls).map(|problem| problem.part.external())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use toolcell_audit::{CatalogRefused, CatalogReplaced, Clipped, ComponentQuarantined, Event, Sink, SinkError};
-use toolcell_mcp::{Catalog as _, Host as _, Server};
+use toolcell_mcp::{Host as _, McpServer, ServedCatalog as _};
 use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, render_all};
 
 use super::current::Current;
@@ -52,7 +52,7 @@ pub struct Setup {
     /// The serving catalog.
     pub current: Arc<Current>,
     /// Announces changed lists to clients.
-    pub server: Arc<Server<Current>>,
+    pub server: Arc<McpServer<Current>>,
     /// Tells clients of changed lists, where replicas do so together.
     pub announcements: Option<Arc<Announcements>>,
     /// Approvals of all replicas, where they share state.

@@ -2,7 +2,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
-use toolcell_mcp::{Catalog as _, Host, Observer};
+use toolcell_mcp::{Host, Observer, ServedCatalog as _};
 
 use crate::catalog::Catalog;
 use crate::observing::metrics::RequestCounters;

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use toolcell_mcp::Catalog as _;
+use toolcell_mcp::ServedCatalog as _;
 
 use crate::catalog::{Catalog, LoadedComponent};
 

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use toolcell_mcp::{Catalog as _, Host as _, Server};
+use toolcell_mcp::{Host as _, McpServer, ServedCatalog as _};
 use toolcell_shared::{Bus, News, Subscription};
 
 use crate::catalog::Catalog;
@@ -68,7 +68,7 @@ enum ListNews {
 impl Announcements {
     /// Begins. `None` if the machine has no randomness.
     pub fn start(
-        server: &Arc<Server<Current>>,
+        server: &Arc<McpServer<Current>>,
         current: &Arc<Current>,
         bus: Arc<dyn Bus>,
         runtime: &Handle,
@@ -124,7 +124,7 @@ impl Voice {
 
 /// The work behind the announcements.
 struct Announcer {
-    server: Arc<Server<Current>>,
+    server: Arc<McpServer<Current>>,
     current: Arc<Current>,
     voice: Arc<Voice>,
     changed: Arc<Notify>,

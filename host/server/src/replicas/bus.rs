@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use toolcell_mcp::http::{Asked, HeardItem, Recipient, Replicas, ReplicasAway};
+use toolcell_mcp::http::{HeardItem, Recipient, ReplicaAnswer, Replicas, ReplicasAway};
 use toolcell_shared::{Bus, News, PublishError, SharedState, Subscription};
 
 /// Messages that wait to be sent. 4,096: as many as requests that are answered at once.
@@ -191,7 +191,7 @@ impl Replicas for SharedReplicas {
         self.outgoing.push(caller, channel, message);
     }
 
-    fn hear(&self) -> Asked<'_, HeardItem> {
+    fn hear(&self) -> ReplicaAnswer<'_, HeardItem> {
         Box::pin(async {
             match self.heard.lock().await.next().await {
                 News::Listening => HeardItem::Listening,
@@ -200,11 +200,11 @@ impl Replicas for SharedReplicas {
         })
     }
 
-    fn note_ended<'r>(&'r self, session: &'r str, time: Duration) -> Asked<'r, Result<(), ReplicasAway>> {
+    fn note_ended<'r>(&'r self, session: &'r str, time: Duration) -> ReplicaAnswer<'r, Result<(), ReplicasAway>> {
         Box::pin(async move { self.state.note(&ended(session), time).await.map_err(|_away| ReplicasAway) })
     }
 
-    fn has_ended<'r>(&'r self, session: &'r str) -> Asked<'r, Result<bool, ReplicasAway>> {
+    fn has_ended<'r>(&'r self, session: &'r str) -> ReplicaAnswer<'r, Result<bool, ReplicasAway>> {
         Box::pin(async move { self.state.is_noted(&ended(session)).await.map_err(|_away| ReplicasAway) })
     }
 }

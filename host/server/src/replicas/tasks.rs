@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use toolcell_mcp::store::{StoreAway, Storing};
 use toolcell_mcp::tasks as mcp;
-use toolcell_mcp::{Server, TaskOptions};
+use toolcell_mcp::{McpServer, TaskOptions};
 use toolcell_policy::{Manifest, TasksPolicy};
 use toolcell_shared::{
     Away, Bus, Changed, Creation, LostTask, NewTask, News, Subscription, TaskBounds, TaskChange, TaskRecord,
@@ -38,7 +38,7 @@ impl KeptTasks {
     /// # Errors
     /// [`StartError`], where the shared state cannot be used.
     pub fn start(
-        server: &Arc<Server<Current>>,
+        server: &Arc<McpServer<Current>>,
         manifest: &Manifest,
         folder: &Path,
         (bus, runtime): (Arc<dyn Bus>, &Handle),
@@ -95,7 +95,7 @@ impl Drop for KeptTasks {
 }
 
 /// Hears which tasks have changed, without end.
-async fn hear(server: Weak<Server<Current>>, mut heard: Subscription) {
+async fn hear(server: Weak<McpServer<Current>>, mut heard: Subscription) {
     loop {
         let news = heard.next().await;
         let Some(server) = server.upgrade() else { return };

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use toolcell_mcp::normal_uri;
 use toolcell_policy::ResourceRule;
-use toolcell_sandbox::Capabilities;
+use toolcell_sandbox::GrantedCapabilities;
 
 use crate::resources::folders::{ReadFile, decoded};
 
@@ -33,7 +33,7 @@ const URI_BYTES_MAX: usize = 2_048;
 /// Entries that a rule of the manifest makes resources of.
 pub struct KeptEntries {
     /// Of a tool that keeps the state.
-    capabilities: Arc<Capabilities>,
+    capabilities: Arc<GrantedCapabilities>,
     bucket: String,
     addresses: Addresses,
     mime_type: Option<String>,
@@ -50,7 +50,7 @@ enum Addresses {
 
 impl KeptEntries {
     /// The entries of a rule. `None` if the rule is for none.
-    pub fn of(rule: &ResourceRule, capabilities: &Arc<Capabilities>) -> Option<Self> {
+    pub fn of(rule: &ResourceRule, capabilities: &Arc<GrantedCapabilities>) -> Option<Self> {
         let entries = rule.entries()?;
         let addresses = match &entries.key {
             Some(key) => Addresses::One { uri: rule.uri().as_str().to_owned(), key: key.clone() },

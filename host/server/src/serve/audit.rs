@@ -6,7 +6,7 @@ use toolcell_audit::{
     Arguments, Clipped, ComponentLoaded, Event, FILES_MAX, Fsync, HostStarted, HostStopped, Rotation, Settings, Sink,
     SinkError,
 };
-use toolcell_mcp::Catalog as _;
+use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::{AuditArguments, AuditPolicy};
 
 use crate::catalog::Catalog;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_mcp::{Icon, IconTheme, STATE_KEY_BYTES_MIN, Server, ServerInfo, ServerOptions, StateKey};
+use toolcell_mcp::{ContentIcon, IconTheme, McpServer, STATE_KEY_BYTES_MIN, ServerInfo, ServerOptions, StateKey};
 use toolcell_policy::{IconRule, Manifest, SecretSource};
 
 use crate::catalog::folder_of;
@@ -12,12 +12,16 @@ use crate::identity::secrets;
 use crate::reload::Current;
 
 /// The protocol's server, which serves the current catalog.
-pub(super) fn server(manifest: &Manifest, state_key: Option<StateKey>, current: &Arc<Current>) -> Arc<Server<Current>> {
+pub(super) fn server(
+    manifest: &Manifest,
+    state_key: Option<StateKey>,
+    current: &Arc<Current>,
+) -> Arc<McpServer<Current>> {
     let (info, mut options) = described(manifest);
     if let Some(state_key) = state_key {
         options.state_key = state_key;
     }
-    Arc::new(Server::new(Arc::clone(current), info, options))
+    Arc::new(McpServer::new(Arc::clone(current), info, options))
 }
 
 /// The key that replicas share, where the manifest names one.
@@ -51,8 +55,8 @@ fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
     (info, options)
 }
 
-fn icon(rule: &IconRule) -> Icon {
-    Icon {
+fn icon(rule: &IconRule) -> ContentIcon {
+    ContentIcon {
         src: rule.src().to_owned(),
         mime_type: rule.mime_type().map(str::to_owned),
         sizes: rule.sizes().to_vec(),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
-use toolcell_mcp::stdio::{End, StdioError};
+use toolcell_mcp::stdio::{StdioEnd, StdioError};
 use toolcell_policy::{ConsolePolicy, Manifest};
 use toolcell_sandbox::SLOT_RESETS;
 use toolcell_shared::EmbeddedBus;
@@ -115,7 +115,7 @@ struct Serving {
     machine: Machine,
     sink: Arc<Sink>,
     current: Arc<Current>,
-    server: Arc<toolcell_mcp::Server<Current>>,
+    server: Arc<toolcell_mcp::McpServer<Current>>,
     /// Tells of changed lists where replicas share state.
     announcements: Option<Arc<Announcements>>,
     /// The boards of all replicas, where they share state.
@@ -289,7 +289,7 @@ impl Running {
     ///
     /// # Errors
     /// Stdin or stdout failed.
-    pub fn serve(self) -> Result<End, StartError> {
+    pub fn serve(self) -> Result<StdioEnd, StartError> {
         let Self { serving, transport, background, metrics, console, .. } = self;
         serving.ending.manager.ready();
         let end = transport.serve(&serving);
@@ -456,11 +456,11 @@ impl Serving {
     }
 
     /// Records the end, and joins the guest threads.
-    fn end(self, end: Result<End, StdioError>) -> Result<End, StartError> {
+    fn end(self, end: Result<StdioEnd, StdioError>) -> Result<StdioEnd, StartError> {
         let reason = match &end {
-            Ok(End::Eof) => "end of input".to_owned(),
-            Ok(End::Shutdown) => "signal".to_owned(),
-            Ok(End::OutputClosed) => "output closed".to_owned(),
+            Ok(StdioEnd::Eof) => "end of input".to_owned(),
+            Ok(StdioEnd::Shutdown) => "signal".to_owned(),
+            Ok(StdioEnd::OutputClosed) => "output closed".to_owned(),
             Err(error) => error.to_string(),
         };
         let (refusals, written) = self.refusals;

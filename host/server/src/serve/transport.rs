@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcell_mcp::http as web;
-use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
+use toolcell_mcp::stdio::{self, StdioEnd, StdioOptions, StdioShutdown};
 use toolcell_policy::Manifest;
 use toolcell_shared::{Bus, SharedState};
 
@@ -20,8 +20,8 @@ use crate::replicas::bus::SharedReplicas;
 
 /// Transport of clients.
 pub(super) enum Transport {
-    Stdio { options: StdioOptions, shutdown: Shutdown },
-    Http { bound: Box<BoundTransport>, shutdown: web::Shutdown },
+    Stdio { options: StdioOptions, shutdown: StdioShutdown },
+    Http { bound: Box<BoundTransport>, shutdown: web::HttpShutdown },
 }
 
 impl Transport {
@@ -37,7 +37,7 @@ impl Transport {
             let mut options = StdioOptions::of_process().step("stdin or stdout is closed")?;
             options.line_bytes_max = manifest.server().line_bytes_max();
             options.drain = manifest.server().drain();
-            let shutdown = Shutdown::new().step("no pipe to end the serving by")?;
+            let shutdown = StdioShutdown::new().step("no pipe to end the serving by")?;
             return Ok(Self::Stdio { options, shutdown });
         };
         let folder = folder_of(path);
@@ -45,7 +45,7 @@ impl Transport {
         let settings = http::HttpSettings { address, insecure_public, manifest, folder: &folder };
         let bound = http::open(&settings, machine.runtime.handle())
             .map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?;
-        Ok(Self::Http { bound: Box::new(bound), shutdown: web::Shutdown::default() })
+        Ok(Self::Http { bound: Box::new(bound), shutdown: web::HttpShutdown::default() })
     }
 
     /// Lets any replica answer a legacy session. Over stdio there is one client, and nobody else.
@@ -132,7 +132,7 @@ impl Transport {
     }
 
     /// Serves until the input ends or a signal arrives.
-    pub(super) fn serve(self, serving: &Serving) -> Result<End, stdio::StdioError> {
+    pub(super) fn serve(self, serving: &Serving) -> Result<StdioEnd, stdio::StdioError> {
         let Serving { server, machine, log, .. } = serving;
         match self {
             Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
@@ -145,7 +145,7 @@ impl Transport {
                 let executor = machine.workers.executor();
                 machine.runtime.block_on(web::serve(server, options, executor, &shutdown));
                 drop(guard);
-                Ok(End::Shutdown)
+                Ok(StdioEnd::Shutdown)
             }
         }
     }

@@ -14,9 +14,9 @@ impl Serialize for Blob {
     }
 }
 
-struct Piece;
+struct BlobPiece;
 
-impl Visitor<'_> for Piece {
+impl Visitor<'_> for BlobPiece {
     type Value = Vec<u8>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,7 +34,7 @@ impl Visitor<'_> for Piece {
 
 impl<'de> Deserialize<'de> for Blob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(Piece).map(Self)
+        deserializer.deserialize_byte_buf(BlobPiece).map(Self)
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The operation that a guest is about to begin.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Wish {
+pub enum ConsentWish {
     /// An HTTP request.
     Request(WishedRequest),
     /// A TCP connection to this address.

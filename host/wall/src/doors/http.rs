@@ -20,7 +20,7 @@ pub struct RequestHead {
     scheme: String,
     authority: String,
     target: Option<String>,
-    fields: Fields,
+    fields: HeaderFields,
     waits: RequestWaits,
     /// The whole body's length, where that is known; 0: no frame of a body follows.
     pub body_bytes: Option<u64>,
@@ -43,7 +43,7 @@ pub enum BodyEnd {
     /// It is whole.
     Whole,
     /// It is whole, with these trailers.
-    Trailers(Fields),
+    Trailers(HeaderFields),
     /// The guest gave it up.
     Aborted,
 }
@@ -56,7 +56,7 @@ pub enum HttpSaid {
     /// The response is whole.
     Whole,
     /// The response is whole, with these trailers.
-    Trailers(Fields),
+    Trailers(HeaderFields),
     /// The response failed, before its head or within its body.
     Failed(HttpFault),
 }
@@ -67,14 +67,14 @@ pub struct ResponseHead {
     /// Its status code.
     pub status: u16,
     /// Its header fields.
-    pub fields: Fields,
+    pub fields: HeaderFields,
     /// True if nothing follows.
     pub whole: bool,
 }
 
 /// Header fields or trailers, in order.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Fields(Vec<(Blob, Blob)>);
+pub struct HeaderFields(Vec<(Blob, Blob)>);
 
 impl RequestHead {
     /// The head of this request.
@@ -86,7 +86,7 @@ impl RequestHead {
             scheme: uri.scheme_str().unwrap_or_default().to_owned(),
             authority: uri.authority().map_or("", |authority| authority.as_str()).to_owned(),
             target: uri.path_and_query().map(|target| target.as_str().to_owned()),
-            fields: Fields::from(request.headers()),
+            fields: HeaderFields::from(request.headers()),
             waits,
             body_bytes,
         }
@@ -113,7 +113,7 @@ impl RequestHead {
     }
 }
 
-impl From<&HeaderMap> for Fields {
+impl From<&HeaderMap> for HeaderFields {
     fn from(map: &HeaderMap) -> Self {
         let field = |(name, value): (&HeaderName, &HeaderValue)| {
             (Blob(name.as_str().as_bytes().to_vec()), Blob(value.as_bytes().to_vec()))
@@ -122,7 +122,7 @@ impl From<&HeaderMap> for Fields {
     }
 }
 
-impl Fields {
+impl HeaderFields {
     /// The fields; `None` where HTTP has no such field.
     #[must_use]
     pub fn into_map(self) -> Option<HeaderMap> {

@@ -39,7 +39,7 @@ pub enum Opening {
     /// A socket for packets.
     Udp(sockets::UdpWanted),
     /// A question to a person, should no rule allow what the guest is about to do.
-    Consent(consent::Wish),
+    Consent(consent::ConsentWish),
 }
 
 /// Bytes of memory that the items of a message's lists take at the most. The longest list is that
@@ -80,7 +80,7 @@ mod tests {
             ("lookup", Opening::Lookup("x.example".to_owned())),
             ("tcp", Opening::Tcp(sockets::TcpWanted { to, six: false, options: options.clone() })),
             ("udp", Opening::Udp(sockets::UdpWanted { six: false, options })),
-            ("consent", Opening::Consent(consent::Wish::Connect(to))),
+            ("consent", Opening::Consent(consent::ConsentWish::Connect(to))),
         ];
         let seeds = openings.map(|(name, opening)| {
             let opened = framed(b"tw\x01", &encoding::encode(&opening).unwrap());

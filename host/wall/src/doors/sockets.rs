@@ -69,7 +69,7 @@ pub enum UdpSaid {
 }
 
 /// The addresses of a name.
-pub type Addresses = Result<Vec<IpAddr>, SocketCode>;
+pub type NameAddresses = Result<Vec<IpAddr>, SocketCode>;
 
 /// An error of wasi:sockets.
 #[allow(missing_docs, reason = "the words of wasi:sockets, which has them documented")]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolcell_policy::LoadLimits;
 use toolcell_schema::{SchemaBudget, SchemaFindings};
 
-use crate::contract::Tool;
+use crate::contract::GuestTool;
 
 /// The limits on the schemas of one component.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl SchemaLimits {
 ///
 /// Tools past the limits of loading are not looked at: they are refused anyway.
 #[must_use]
-pub fn check_definitions(tools: &[Tool], limits: &SchemaLimits) -> SchemaFindings {
+pub fn check_definitions(tools: &[GuestTool], limits: &SchemaLimits) -> SchemaFindings {
     let texts = tools.iter().take(limits.tools).map(|tool| {
         let input = tool.input_schema_json.as_str();
         let output = tool.output_schema_json.as_deref();

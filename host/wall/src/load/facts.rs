@@ -4,14 +4,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::cost::InstanceCost;
-use crate::digest::Digest;
+use crate::digest::ComponentDigest;
 use crate::sections::wishes::CarriedWishes;
 
 /// The bytes that code is made of, by what is known of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFacts {
     /// Their digest.
-    pub digest: Digest,
+    pub digest: ComponentDigest,
     /// Their number.
     pub size_bytes: u64,
     /// True of a program for WASI preview 1, which the official adapter makes a component of.
@@ -39,7 +39,7 @@ pub struct ComponentFacts {
     /// True if it is a command-line program. A typed component may be one as well.
     pub is_program: bool,
     /// Functions that are not tools.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutFunction>,
     /// The functions of a typed component that are tools, as in WIT with interface and version, in
     /// the order in which they are listed. `None` of any other.
     pub functions: Option<Vec<String>>,
@@ -75,14 +75,14 @@ impl ShapeName {
 
 /// A function that is not a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct LeftOutFunction {
     /// As in WIT, with its interface and version.
     pub function: String,
     /// Why: "its parameter \"at\" has a resource".
     pub reason: String,
 }
 
-impl fmt::Display for LeftOut {
+impl fmt::Display for LeftOutFunction {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "\"{}\" ({})", self.function, self.reason)
     }

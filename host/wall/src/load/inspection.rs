@@ -1,7 +1,7 @@
 //! A component's own description: digest, size, exports, imports.
 use super::facts::SourceFacts;
 use super::offers::offered;
-use crate::digest::Digest;
+use crate::digest::ComponentDigest;
 
 /// The tool contract's interface, up to its version.
 pub const TOOLS: &str = "toolcell:mcp/tools@";
@@ -33,7 +33,7 @@ impl Inspection {
 
     /// The digest of its bytes.
     #[must_use]
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> ComponentDigest {
         self.source.digest
     }
 

@@ -8,8 +8,8 @@ use super::cost::InstanceCost;
 use super::definitions::SchemaLimits;
 use super::engine_name::EngineName;
 use super::facts::{CodeFacts, ComponentFacts};
-use crate::contract::Tool;
-use crate::failure::Failure;
+use crate::contract::GuestTool;
+use crate::failure::CallFailure;
 use crate::report::{CallReport, ListedBeside};
 
 /// Bytes of a message with a list of tools, or with facts: as many as of one about a call.
@@ -96,7 +96,7 @@ pub enum FromLoader {
         /// Advice.
         hint: String,
         /// Its exports and imports, where it is a component that compiles.
-        shown: Option<Box<Shown>>,
+        shown: Option<Box<ExternNames>>,
     },
     /// It is compiled, and its code is written.
     Compiled {
@@ -110,26 +110,30 @@ pub enum FromLoader {
     /// A text about it does not parse as WIT.
     NotWit(String),
     /// Its tools are listed.
-    Listed(Box<Listed>),
+    Listed(Box<ListReport>),
     /// The loader itself failed.
     Failed(String),
 }
 
 /// The report on listing tools.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Listed {
+pub struct ListReport {
     /// The tools, or why there are none.
-    pub report: CallReport<Vec<Tool>>,
+    pub report: CallReport<Vec<GuestTool>>,
     /// The entries beside them.
     pub beside: ListedBeside,
     /// Problems of their schemas.
     pub schemas: SchemaFindings,
 }
 
-impl Listed {
+impl ListReport {
     /// The report on listing, and the findings about the schemas of what was listed.
     #[must_use]
-    pub fn new(report: CallReport<Vec<Tool>>, beside: Result<ListedBeside, Failure>, schemas: SchemaFindings) -> Self {
+    pub fn new(
+        report: CallReport<Vec<GuestTool>>,
+        beside: Result<ListedBeside, CallFailure>,
+        schemas: SchemaFindings,
+    ) -> Self {
         let captured = report.captured;
         let (outcome, beside) = match (report.outcome, beside) {
             (Ok(tools), Ok(beside)) => (Ok(tools), beside),
@@ -154,7 +158,7 @@ impl Listed {
 
 /// The names of a component's exports and imports.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ExternNames {
     /// Its exports.
     pub exports: Vec<String>,
     /// Its imports.
@@ -213,7 +217,7 @@ pub(crate) mod tests {
 
     #[test]
     fn changed_answers_are_decoded_or_refused_and_nothing_else() {
-        let tool = contract::Tool {
+        let tool = contract::GuestTool {
             name: "add".to_owned(),
             title: None,
             description: "adds".to_owned(),
@@ -236,18 +240,19 @@ pub(crate) mod tests {
         let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
         let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");
         let found = SchemaFindings { tools: vec![vec![problem], Vec::new()], too_late: false };
-        let shown = Shown { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
+        let shown =
+            ExternNames { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
         let message = "the file is too large".to_owned();
         let hint = "build it smaller".to_owned();
         let refused = FromLoader::Refused { message, hint, shown: Some(Box::new(shown)) };
-        let argument = contract::Argument {
+        let argument = contract::GuestPromptArgument {
             name: "code".to_owned(),
             title: None,
             description: None,
             required: true,
             values: vec!["a".to_owned()],
         };
-        let prompt = contract::Prompt {
+        let prompt = contract::GuestPrompt {
             name: "review".to_owned(),
             title: None,
             description: None,
@@ -255,7 +260,7 @@ pub(crate) mod tests {
             icons: Vec::new(),
             meta_json: None,
         };
-        let resource = contract::Resource {
+        let resource = contract::ListedResource {
             uri: "note:///{topic}".to_owned(),
             name: "note".to_owned(),
             title: None,
@@ -265,7 +270,7 @@ pub(crate) mod tests {
             annotations: None,
             icons: Vec::new(),
             meta_json: Some("{}".to_owned()),
-            variables: vec![contract::Variable { name: "topic".to_owned(), values: vec!["disk".to_owned()] }],
+            variables: vec![contract::TemplateVariable { name: "topic".to_owned(), values: vec!["disk".to_owned()] }],
         };
         let tools = CallReport::without_running(vec![tool.clone(), tool]);
         let beside = ListedBeside { prompts: vec![prompt], resources: vec![resource] };
@@ -281,7 +286,7 @@ pub(crate) mod tests {
             ("compiled", FromLoader::Compiled { cost, functions: true }),
             ("linked", FromLoader::Linked(Box::new(facts))),
             ("not_wit", FromLoader::NotWit("an interface is missing".to_owned())),
-            ("listed", FromLoader::Listed(Box::new(Listed::new(tools, Ok(beside), found)))),
+            ("listed", FromLoader::Listed(Box::new(ListReport::new(tools, Ok(beside), found)))),
             ("failed", FromLoader::Failed("no room".to_owned())),
         ];
         let seeds = seeds.map(|(name, seed)| (name, encode(&seed).unwrap()));

@@ -89,7 +89,7 @@ pub struct Sections<'b> {
 }
 
 /// One section.
-pub struct Section<'b> {
+pub struct CustomSection<'b> {
     kind: u8,
     content: &'b [u8],
     /// With kind and length.
@@ -124,19 +124,19 @@ impl<'b> Sections<'b> {
 }
 
 impl<'b> Iterator for Sections<'b> {
-    type Item = Section<'b>;
+    type Item = CustomSection<'b>;
 
-    fn next(&mut self) -> Option<Section<'b>> {
+    fn next(&mut self) -> Option<CustomSection<'b>> {
         let all = self.rest;
         let (kind, rest) = all.split_first()?;
         let (length, rest) = length(rest)?;
         let (content, rest) = rest.split_at_checked(length)?;
         self.rest = rest;
-        Some(Section { kind: *kind, content, whole: all.get(..all.len() - rest.len())? })
+        Some(CustomSection { kind: *kind, content, whole: all.get(..all.len() - rest.len())? })
     }
 }
 
-impl<'b> Section<'b> {
+impl<'b> CustomSection<'b> {
     /// Its content, where it is a custom section of this name.
     #[must_use]
     pub fn custom(&self, name: &str) -> Option<&'b [u8]> {

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
 use toolcell_policy::{PackageName, Reference};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, ComponentDigest};
 use toolcell_server::ManifestFile;
 use toolcell_server::download::download;
 use toolcell_server::file::read_bounded;
@@ -167,7 +167,7 @@ fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
     drop(progress);
     let bytes = bytes.map_err(|(problem, hint)| Failure::at_fault(problem, hint))?;
     let wanted = format!("sha256:{digits}");
-    let came = Digest::of(&bytes).to_string();
+    let came = ComponentDigest::of(&bytes).to_string();
     if came != wanted {
         let problem = format!("{address} is not what was named: its digest is {came}");
         return Err(Failure::at_fault(problem, "ask its publisher which of the two is right; nothing was kept"));

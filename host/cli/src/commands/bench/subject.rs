@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use toolcell_audit::Usage;
-use toolcell_mcp::{Cancellation, Catalog as _, Executor as _, Patience};
+use toolcell_mcp::{Cancellation, Executor as _, Patience, ServedCatalog as _};
 use toolcell_server::catalog::Catalog;
 use toolcell_server::workers::Workers;
 

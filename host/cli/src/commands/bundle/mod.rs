@@ -7,7 +7,7 @@ mod zip;
 
 use std::path::{Path, PathBuf};
 
-use toolcell_mcp::Catalog as _;
+use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::{Manifest, Server};
 use toolcell_server::file::{read_bounded, write_whole};
 use toolcell_server::{OpenOptions, lock};

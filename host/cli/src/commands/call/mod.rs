@@ -10,7 +10,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use toolcell_audit::Usage;
 use toolcell_mcp::{
-    Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, Patience, ResourceBody, Revision, sanitize,
+    Call, CallResult, Cancellation, CheckedResult, ContentKind, Patience, ResourceBody, ResultContent, Revision,
+    sanitize,
 };
 use toolcell_server::catalog::Catalog;
 use toolcell_server::{Beside, Ready, USAGE_KEY};
@@ -106,7 +107,7 @@ fn used(usage: &Usage) -> String {
 }
 
 /// A piece of content, safe for a terminal: text without escapes, the rest described.
-fn for_people(content: &Content, is_saved: bool) -> String {
+fn for_people(content: &ResultContent, is_saved: bool) -> String {
     let described = |what: &str, mime_type: &str, bytes: usize| described(what, mime_type, bytes, is_saved);
     match &content.kind {
         ContentKind::Text(text) => format!("{}\n", sanitize::text(text)),

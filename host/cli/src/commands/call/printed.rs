@@ -1,6 +1,6 @@
 //! Output of a tool, for a person who calls it by hand. Clients never see it. Must not hold:
 //! capturing it.
-use toolcell_mcp::{CallResult, Content, ContentKind, sanitize};
+use toolcell_mcp::{CallResult, ContentKind, ResultContent, sanitize};
 use toolcell_sandbox::Captured;
 
 /// Key in the result's `_meta` for the end of the output, with `--json`.
@@ -33,7 +33,7 @@ impl Printed {
     /// error's text has it already.
     pub fn beside(&self, tool: &str, result: &CallResult) -> String {
         let last = self.text.lines().last().unwrap_or_default();
-        let is_said = |content: &Content| match &content.kind {
+        let is_said = |content: &ResultContent| match &content.kind {
             ContentKind::Text(text) => sanitize::text(text).contains(last),
             _ => false,
         };
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_was_printed_stands_behind_any_answer_with_the_tools_name() {
-        let content = vec![Content::text("counting")];
+        let content = vec![ResultContent::text("counting")];
         let answered = CallResult { content, is_error: false, ..CallResult::error("") };
         assert_eq!(of("one\ncounting\n").beside("count", &answered), "\ncount printed:\none\ncounting\n");
         assert_eq!(of("").beside("count", &answered), "");

@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use toolcell_mcp::Catalog as _;
+use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::{ReachRow, Source, Style};
 use toolcell_server::catalog::{Catalog, Offer};
 

@@ -92,7 +92,8 @@ fn sum_up(opened: &Opened, path: &Path) -> String {
         None => format!("{name}: {}", opened.summary()),
         Some(ready) => {
             let catalog = &ready.catalog;
-            let tools = toolcell_mcp::Catalog::tools(catalog).tools().iter().filter(|tool| tool.is_tool()).count();
+            let tools =
+                toolcell_mcp::ServedCatalog::tools(catalog).tools().iter().filter(|tool| tool.is_tool()).count();
             let components = catalog.components().len();
             let found = if opened.problems.is_empty() { "ok".to_owned() } else { opened.summary() };
             format!("{name}: {found}; components: {components}, tools: {tools}")
@@ -107,7 +108,7 @@ fn report(opened: &Opened, warnings: &ToolWarnings, pages: usize) -> serde_json:
     let tools: Vec<_> = opened
         .ready
         .iter()
-        .flat_map(|ready| toolcell_mcp::Catalog::tools(&ready.catalog).tools())
+        .flat_map(|ready| toolcell_mcp::ServedCatalog::tools(&ready.catalog).tools())
         .map(|tool| tool.definition().name.clone())
         .collect();
     let capabilities = opened.ready.as_ref().map(|ready| capabilities::to_json(&ready.catalog, &source));

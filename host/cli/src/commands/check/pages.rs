@@ -1,6 +1,6 @@
 //! A warning of lists of tools that clients read in part. Must not hold: what is said of one tool.
 
-use toolcell_mcp::Catalog as _;
+use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::Style;
 use toolcell_server::Ready;
 

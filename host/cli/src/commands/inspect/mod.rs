@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOut, ShapeName, carries_javascript, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOutFunction, ShapeName, carries_javascript, contract};
 use toolcell_server::file::read_bounded;
 use toolcell_server::inspect::{Inspected as Found, MORE, inspect as look};
 use toolcell_server::machine::Machine;
@@ -111,8 +111,8 @@ impl Inspected {
     /// The tools, each with the function behind it, if one is.
     fn with_functions<'a>(
         &'a self,
-        tools: &'a [contract::Tool],
-    ) -> impl Iterator<Item = (&'a contract::Tool, Option<&'a str>)> {
+        tools: &'a [contract::GuestTool],
+    ) -> impl Iterator<Item = (&'a contract::GuestTool, Option<&'a str>)> {
         let functions = self.found.functions.iter().map(|function| Some(function.as_str()));
         let functions = functions.chain(std::iter::repeat(None));
         tools.iter().zip(functions)
@@ -223,7 +223,7 @@ impl Inspected {
     }
 }
 
-fn resource_text(resource: &contract::Resource) -> String {
+fn resource_text(resource: &contract::ListedResource) -> String {
     let said = resource.title.as_deref().unwrap_or(&resource.name);
     let kind = resource.mime_type.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
     let mut text = format!("  {}\n      {}\n", sanitize::line(&resource.uri), sanitize::line(&format!("{said}{kind}")));
@@ -243,7 +243,7 @@ fn values(values: &[String]) -> String {
     }
 }
 
-fn resource_json(resource: &contract::Resource) -> Value {
+fn resource_json(resource: &contract::ListedResource) -> Value {
     let variables = resource.variables.iter().map(|variable| (variable.name.clone(), json!(variable.values)));
     json!({
         "uri": resource.uri,
@@ -255,11 +255,11 @@ fn resource_json(resource: &contract::Resource) -> Value {
     })
 }
 
-fn left_out_json(left_out: &LeftOut) -> Value {
+fn left_out_json(left_out: &LeftOutFunction) -> Value {
     json!({"function": left_out.function, "reason": left_out.reason})
 }
 
-fn prompt_text(prompt: &contract::Prompt) -> String {
+fn prompt_text(prompt: &contract::GuestPrompt) -> String {
     let mut text = format!("  {}\n", sanitize::line(&prompt.name));
     for line in sanitize::text(prompt.description.as_deref().unwrap_or_default()).lines() {
         text.push_str(&format!("      {line}\n"));
@@ -272,7 +272,7 @@ fn prompt_text(prompt: &contract::Prompt) -> String {
     text
 }
 
-fn prompt_json(prompt: &contract::Prompt) -> Value {
+fn prompt_json(prompt: &contract::GuestPrompt) -> Value {
     let arguments = prompt.arguments.iter().map(|argument| {
         json!({
             "name": argument.name,
@@ -289,7 +289,7 @@ fn prompt_json(prompt: &contract::Prompt) -> Value {
     })
 }
 
-fn tool_text(tool: &contract::Tool, function: Option<&str>) -> String {
+fn tool_text(tool: &contract::GuestTool, function: Option<&str>) -> String {
     let description = sanitize::text(&tool.description).into_owned();
     let mut text = format!("  {}\n", sanitize::line(&tool.name));
     for line in description.lines() {
@@ -305,7 +305,7 @@ fn tool_text(tool: &contract::Tool, function: Option<&str>) -> String {
     text
 }
 
-fn tool_json(tool: &contract::Tool, function: Option<&str>) -> Value {
+fn tool_json(tool: &contract::GuestTool, function: Option<&str>) -> Value {
     let schema = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
     json!({
         "name": tool.name,

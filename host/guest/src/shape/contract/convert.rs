@@ -84,44 +84,44 @@ impl<T: Convert, E: Convert> Convert for Result<T, E> {
 }
 
 records! {
-    types::Annotations => contract::Annotations { audience, priority, last_modified }
-    types::Icon => contract::Icon { src, mime_type, sizes, theme }
-    types::Hints => contract::Hints { read_only, destructive, idempotent, open_world }
-    types::Tool => contract::Tool {
+    types::Annotations => contract::ContentHints { audience, priority, last_modified }
+    types::Icon => contract::GuestIcon { src, mime_type, sizes, theme }
+    types::Hints => contract::GuestToolHints { read_only, destructive, idempotent, open_world }
+    types::Tool => contract::GuestTool {
         name, title, description, input_schema_json, output_schema_json, hints, icons, meta_json,
     }
     types::TextContent => contract::TextContent { text, annotations, meta_json }
     types::MediaContent => contract::MediaContent { data, mime_type, annotations, meta_json }
-    types::ResourceLink => contract::ResourceLink {
+    types::ResourceLink => contract::GuestLink {
         uri, name, title, description, mime_type, size, annotations, icons, meta_json,
     }
     types::EmbeddedResource => contract::EmbeddedResource { uri, mime_type, body, annotations, meta_json }
-    types::CallResult => contract::CallResult { content, structured_json, is_error, meta_json }
-    prompts::Argument => contract::Argument { name, title, description, required, values }
-    prompts::Prompt => contract::Prompt { name, title, description, arguments, icons, meta_json }
-    resources::Variable => contract::Variable { name, values }
-    resources::Definition => contract::Resource {
+    types::CallResult => contract::GuestResult { content, structured_json, is_error, meta_json }
+    prompts::Argument => contract::GuestPromptArgument { name, title, description, required, values }
+    prompts::Prompt => contract::GuestPrompt { name, title, description, arguments, icons, meta_json }
+    resources::Variable => contract::TemplateVariable { name, values }
+    resources::Definition => contract::ListedResource {
         uri, name, title, description, mime_type, size, annotations, icons, meta_json, variables,
     }
-    asking::Form => plain::Form { message, schema_json }
-    asking::Page => plain::Page { message, url }
+    asking::Form => plain::QuestionForm { message, schema_json }
+    asking::Page => plain::QuestionPage { message, url }
     asking::Inquiry => plain::Inquiry { key, question }
-    plain::Root => asking::Root { uri, name }
+    plain::WorkRoot => asking::Root { uri, name }
     caller::Trace => crate::bindings::toolcell::mcp::request::TraceContext { traceparent, tracestate, baggage }
 }
 
 variants! {
-    types::Role => contract::Role { User, Assistant }
+    types::Role => contract::GuestRole { User, Assistant }
     types::Theme => contract::Theme { Light, Dark }
-    types::ResourceBody => contract::ResourceBody { Text(body), Blob(body) }
-    types::Content => contract::Content {
+    types::ResourceBody => contract::GuestResourceBody { Text(body), Blob(body) }
+    types::Content => contract::GuestContent {
         Text(item), Image(item), Audio(item), ResourceLink(item), EmbeddedResource(item),
     }
-    types::Failure => toolcell_wall::failure::Failure { InvalidInput(text), Failed(text) }
-    log::Level => caller::LogLevel { Debug, Info, Notice, Warning, Error, Critical, Alert, Emergency }
-    asking::Kind => plain::Kind { Form, Page, Sampling, Roots }
-    plain::Kind => asking::Kind { Form, Page, Sampling, Roots }
-    asking::Question => plain::Question { Form(form), Page(page), Sampling(params), Roots }
-    plain::Answer => asking::Answer { Accepted(text), Declined, Dismissed, Message(text), Roots(roots) }
-    plain::Refusal => asking::Refusal { Unsupported(kind), Invalid(text), OverLimit(text), TimedOut, Failed(text) }
+    types::Failure => toolcell_wall::failure::CallFailure { InvalidInput(text), Failed(text) }
+    log::Level => caller::GuestLogLevel { Debug, Info, Notice, Warning, Error, Critical, Alert, Emergency }
+    asking::Kind => plain::AskKind { Form, Page, Sampling, Roots }
+    plain::AskKind => asking::Kind { Form, Page, Sampling, Roots }
+    asking::Question => plain::GuestQuestion { Form(form), Page(page), Sampling(params), Roots }
+    plain::GuestAnswer => asking::Answer { Accepted(text), Declined, Dismissed, Message(text), Roots(roots) }
+    plain::AskRefusal => asking::Refusal { Unsupported(kind), Invalid(text), OverLimit(text), TimedOut, Failed(text) }
 }

@@ -1,6 +1,6 @@
 //! The host's side of the contract's imports: progress, log, cancellation, request, asking,
 //! updates. No WASI, no policy.
-use toolcell_wall::asking::{Asked, EndedByAsking};
+use toolcell_wall::asking::{AskResult, EndedByAsking};
 
 use super::convert::Convert as _;
 use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types, updates};
@@ -95,8 +95,8 @@ impl asking::Host for CallState {
         let Self { asking, caller, .. } = self;
         match asking.wait_for(async { caller.ask(asks).await }).await {
             None => Ok(Err(asking::Refusal::TimedOut)),
-            Some(Asked::Answered(answers)) => Ok(answers.convert()),
-            Some(Asked::Ended(refused)) => Err(wasmtime::Error::new(EndedByAsking { refused })),
+            Some(AskResult::Answered(answers)) => Ok(answers.convert()),
+            Some(AskResult::Ended(refused)) => Err(wasmtime::Error::new(EndedByAsking { refused })),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Indices {
 }
 
 /// The contract's functions in an instance.
-pub(crate) struct Functions {
+pub(crate) struct ContractFunctions {
     pub(crate) instance: Instance,
     tools: Bindings,
     prompts: Option<PromptsExport>,
@@ -75,8 +75,12 @@ pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result
 }
 
 impl Indices {
-    pub(super) fn load(&self, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Functions> {
-        Ok(Functions {
+    pub(super) fn load(
+        &self,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+    ) -> wasmtime::Result<ContractFunctions> {
+        Ok(ContractFunctions {
             instance: *instance,
             tools: self.tools.load(&mut *store, instance)?,
             prompts: self.prompts.as_ref().map(|prompts| prompts.load(&mut *store, instance)).transpose()?,
@@ -96,14 +100,17 @@ impl Indices {
     }
 }
 
-impl Functions {
+impl ContractFunctions {
     /// Asks for the component's tools.
-    pub(crate) async fn list_tools(&self, store: &mut Store<CallState>) -> wasmtime::Result<Vec<contract::Tool>> {
+    pub(crate) async fn list_tools(&self, store: &mut Store<CallState>) -> wasmtime::Result<Vec<contract::GuestTool>> {
         Ok(self.tools.toolcell_mcp_tools().call_list_tools(store).await?.convert())
     }
 
     /// Asks for its prompts, if it has any.
-    pub(crate) async fn list_prompts(&self, store: &mut Store<CallState>) -> wasmtime::Result<Vec<contract::Prompt>> {
+    pub(crate) async fn list_prompts(
+        &self,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Vec<contract::GuestPrompt>> {
         match &self.prompts {
             Some(prompts) => Ok(prompts.toolcell_mcp_prompts().call_list_prompts(store).await?.convert()),
             None => Ok(Vec::new()),
@@ -114,7 +121,7 @@ impl Functions {
     pub(crate) async fn list_resources(
         &self,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Vec<contract::Resource>> {
+    ) -> wasmtime::Result<Vec<contract::ListedResource>> {
         match &self.resources {
             Some(resources) => Ok(resources.toolcell_mcp_resources().call_list_resources(store).await?.convert()),
             None => Ok(Vec::new()),
@@ -124,7 +131,7 @@ impl Functions {
 
 pub(super) async fn call(
     store: &mut Store<CallState>,
-    functions: &Functions,
+    functions: &ContractFunctions,
     ask: ToolCall<'_>,
 ) -> wasmtime::Result<ToolAnswer> {
     let missing = || wasmtime::Error::msg("the component has no such export");

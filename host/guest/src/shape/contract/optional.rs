@@ -7,8 +7,8 @@ use serde_json::json;
 use wasmtime::Store;
 
 use super::super::tool_call::ToolAnswer;
-use toolcell_wall::contract::{CallResult, Content, EmbeddedResource};
-use toolcell_wall::failure::Failure;
+use toolcell_wall::contract::{EmbeddedResource, GuestContent, GuestResult};
+use toolcell_wall::failure::CallFailure;
 
 use super::convert::Convert;
 use crate::bindings::optional::{self, completion, prompts, resources};
@@ -24,14 +24,14 @@ pub(super) async fn get_prompt(
 ) -> wasmtime::Result<ToolAnswer> {
     let given: BTreeMap<String, String> = match serde_json::from_str(arguments_json) {
         Ok(given) => given,
-        Err(_) => return Ok(Err(Failure::InvalidInput("arguments of a prompt are texts".to_owned()))),
+        Err(_) => return Ok(Err(CallFailure::InvalidInput("arguments of a prompt are texts".to_owned()))),
     };
     let answer = exports.toolcell_mcp_prompts().call_get_prompt(store, name, &listed(given)).await?;
     Ok(answer.map_err(Convert::convert).map(|prompts::PromptResult { description, messages, meta_json }| {
         let (roles, content): (Vec<_>, Vec<_>) =
             messages.into_iter().map(|message| (role(message.role), message.content.convert())).unzip();
         let parts = json!({"description": description, "roles": roles}).to_string();
-        CallResult { content, structured_json: Some(parts), is_error: false, meta_json }
+        GuestResult { content, structured_json: Some(parts), is_error: false, meta_json }
     }))
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn complete(
 ) -> wasmtime::Result<ToolAnswer> {
     let typed: Option<Typed> = serde_json::from_str(arguments_json).ok();
     let Some(Typed { template, prompt, argument, value, others }) = typed else {
-        return Ok(Err(Failure::InvalidInput("the arguments are none of a completion".to_owned())));
+        return Ok(Err(CallFailure::InvalidInput("the arguments are none of a completion".to_owned())));
     };
     let subject = match template {
         Some(template) => completion::Subject::Template(template),
@@ -63,13 +63,13 @@ pub(super) async fn complete(
     let answer = exports.toolcell_mcp_completion().call_complete(store, &typed).await?;
     Ok(answer.map_err(Convert::convert).map(|completion::Completions { values, total, has_more }| {
         let found = json!({"values": values, "total": total, "has_more": has_more}).to_string();
-        CallResult { content: Vec::new(), structured_json: Some(found), is_error: false, meta_json: None }
+        GuestResult { content: Vec::new(), structured_json: Some(found), is_error: false, meta_json: None }
     }))
 }
 
 /// The address to read, in the host's JSON.
 #[derive(Deserialize)]
-struct Reading {
+struct ReadingAddress {
     uri: String,
 }
 
@@ -79,18 +79,18 @@ pub(super) async fn read_resource(
     exports: &optional::ResourcesExport,
     arguments_json: &str,
 ) -> wasmtime::Result<ToolAnswer> {
-    let reading: Option<Reading> = serde_json::from_str(arguments_json).ok();
-    let Some(Reading { uri }) = reading else {
-        return Ok(Err(Failure::InvalidInput("the arguments are none of a reading".to_owned())));
+    let reading: Option<ReadingAddress> = serde_json::from_str(arguments_json).ok();
+    let Some(ReadingAddress { uri }) = reading else {
+        return Ok(Err(CallFailure::InvalidInput("the arguments are none of a reading".to_owned())));
     };
     let answer = exports.toolcell_mcp_resources().call_read_resource(store, &uri).await?;
     let embedded = |contents: resources::Contents| {
         let resources::Contents { uri: own, mime_type, body, meta_json } = contents;
         let uri = own.unwrap_or_else(|| uri.clone());
         let body = body.convert();
-        Content::EmbeddedResource(EmbeddedResource { uri, mime_type, body, annotations: None, meta_json })
+        GuestContent::EmbeddedResource(EmbeddedResource { uri, mime_type, body, annotations: None, meta_json })
     };
-    Ok(answer.map_err(Convert::convert).map(|contents| CallResult {
+    Ok(answer.map_err(Convert::convert).map(|contents| GuestResult {
         content: contents.into_iter().map(embedded).collect(),
         structured_json: None,
         is_error: false,

@@ -3,8 +3,10 @@ use toolcell_policy::{Output, Program};
 
 use super::FinishedRun;
 use crate::shape::tool_call::ToolAnswer;
-use toolcell_wall::contract::{CallResult, Content, EmbeddedResource, MediaContent, ResourceBody, TextContent};
-use toolcell_wall::failure::Failure;
+use toolcell_wall::contract::{
+    EmbeddedResource, GuestContent, GuestResourceBody, GuestResult, MediaContent, TextContent,
+};
+use toolcell_wall::failure::CallFailure;
 
 /// Bytes of standard output that are shown of a failed run, from its start.
 const OUTPUT_OF_FAILURE_BYTES: usize = 16 << 10;
@@ -30,12 +32,12 @@ pub(super) fn of(program: &Program, ended: FinishedRun) -> ToolAnswer {
             (vec![media(data, mime_type, uri)], None)
         }
     };
-    Ok(CallResult { content, structured_json, is_error: false, meta_json: meta(exit_code) })
+    Ok(GuestResult { content, structured_json, is_error: false, meta_json: meta(exit_code) })
 }
 
 /// Standard output, then standard error as a separate text. An empty one is left out unless both
 /// are.
-fn texts(stdout: Vec<u8>, stderr: Vec<u8>) -> Vec<Content> {
+fn texts(stdout: Vec<u8>, stderr: Vec<u8>) -> Vec<GuestContent> {
     match (stdout.is_empty(), stderr.is_empty()) {
         (_, true) => vec![text(lossy(stdout))],
         (true, false) => vec![text(lossy(stderr))],
@@ -44,7 +46,7 @@ fn texts(stdout: Vec<u8>, stderr: Vec<u8>) -> Vec<Content> {
 }
 
 /// The result of a failed run, for a model: exit code, standard error, and the output so far.
-fn failed(ended: &FinishedRun) -> CallResult {
+fn failed(ended: &FinishedRun) -> GuestResult {
     let mut shown = format!("the program ended with exit code {}", ended.exit_code);
     let mut section = |title: &str, body: &str| {
         if !body.trim().is_empty() {
@@ -56,12 +58,12 @@ fn failed(ended: &FinishedRun) -> CallResult {
     let start = ended.stdout.get(..OUTPUT_OF_FAILURE_BYTES).unwrap_or(&ended.stdout);
     let title = if cut { "standard output, its start" } else { "standard output" };
     section(title, &plain(&String::from_utf8_lossy(start)));
-    CallResult { content: vec![text(shown)], structured_json: None, is_error: true, meta_json: meta(ended.exit_code) }
+    GuestResult { content: vec![text(shown)], structured_json: None, is_error: true, meta_json: meta(ended.exit_code) }
 }
 
-fn unusable(why: &str, last_words: &str) -> Failure {
+fn unusable(why: &str, last_words: &str) -> CallFailure {
     let said = plain(last_words);
-    Failure::Failed(if said.is_empty() { why.to_owned() } else { format!("{why}\n\nit printed:\n{said}") })
+    CallFailure::Failed(if said.is_empty() { why.to_owned() } else { format!("{why}\n\nit printed:\n{said}") })
 }
 
 /// The text without control characters and colours, which a reader would not see as they are.
@@ -87,43 +89,43 @@ fn lossy(bytes: Vec<u8>) -> String {
 }
 
 /// One JSON value, as it was printed.
-fn json(bytes: Vec<u8>) -> Result<String, Failure> {
+fn json(bytes: Vec<u8>) -> Result<String, CallFailure> {
     let printed = lossy(bytes);
     let value = printed.trim();
     match serde_json::from_str::<&serde_json::value::RawValue>(value) {
         Ok(_) => Ok(value.to_owned()),
         Err(error) if value.is_empty() => {
             let _ = error;
-            Err(Failure::Failed("the program printed nothing, and one JSON value was expected".to_owned()))
+            Err(CallFailure::Failed("the program printed nothing, and one JSON value was expected".to_owned()))
         }
         Err(error) => {
             let start: String = plain(value).chars().take(200).collect();
             let message =
                 format!("the program printed something else than one JSON value: {error}; it begins {start:?}");
-            Err(Failure::Failed(message))
+            Err(CallFailure::Failed(message))
         }
     }
 }
 
-fn text(text: String) -> Content {
-    Content::Text(TextContent { text, annotations: None, meta_json: None })
+fn text(text: String) -> GuestContent {
+    GuestContent::Text(TextContent { text, annotations: None, meta_json: None })
 }
 
-fn media(data: Vec<u8>, mime_type: &str, uri: String) -> Content {
+fn media(data: Vec<u8>, mime_type: &str, uri: String) -> GuestContent {
     let of = |data: Vec<u8>| MediaContent { data, mime_type: mime_type.to_owned(), annotations: None, meta_json: None };
     if mime_type.starts_with("image/") {
-        return Content::Image(of(data));
+        return GuestContent::Image(of(data));
     }
     if mime_type.starts_with("audio/") {
-        return Content::Audio(of(data));
+        return GuestContent::Audio(of(data));
     }
     let body = match String::from_utf8(data) {
-        Ok(text) if is_textual(mime_type) => ResourceBody::Text(text),
-        Ok(text) => ResourceBody::Blob(text.into_bytes()),
-        Err(error) => ResourceBody::Blob(error.into_bytes()),
+        Ok(text) if is_textual(mime_type) => GuestResourceBody::Text(text),
+        Ok(text) => GuestResourceBody::Blob(text.into_bytes()),
+        Err(error) => GuestResourceBody::Blob(error.into_bytes()),
     };
     let mime_type = Some(mime_type.to_owned());
-    Content::EmbeddedResource(EmbeddedResource { uri, mime_type, body, annotations: None, meta_json: None })
+    GuestContent::EmbeddedResource(EmbeddedResource { uri, mime_type, body, annotations: None, meta_json: None })
 }
 
 fn is_textual(mime_type: &str) -> bool {
@@ -163,7 +165,9 @@ mod tests {
     fn an_empty_stream_is_left_out_where_the_other_is_not() {
         let shown = |stdout: &str, stderr: &str| -> Vec<String> {
             let texts = texts(stdout.into(), stderr.into()).into_iter();
-            texts.map(|content| if let Content::Text(one) = content { one.text } else { "other".to_owned() }).collect()
+            texts
+                .map(|content| if let GuestContent::Text(one) = content { one.text } else { "other".to_owned() })
+                .collect()
         };
         assert_eq!(shown("", ""), [""]);
         assert_eq!(shown("out", ""), ["out"]);
@@ -179,10 +183,10 @@ mod tests {
     #[test]
     fn kinds_of_bytes_are_told_by_their_media_type() {
         let kind = |mime_type: &str, data: &[u8]| match media(data.to_vec(), mime_type, "file:///x".to_owned()) {
-            Content::Image(_) => "image",
-            Content::Audio(_) => "audio",
-            Content::EmbeddedResource(EmbeddedResource { body: ResourceBody::Text(_), .. }) => "text",
-            Content::EmbeddedResource(_) => "blob",
+            GuestContent::Image(_) => "image",
+            GuestContent::Audio(_) => "audio",
+            GuestContent::EmbeddedResource(EmbeddedResource { body: GuestResourceBody::Text(_), .. }) => "text",
+            GuestContent::EmbeddedResource(_) => "blob",
             _ => "other",
         };
         for (mime_type, data, expected) in [

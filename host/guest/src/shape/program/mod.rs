@@ -17,14 +17,14 @@ use super::tool_call::{ToolAnswer, ToolCall};
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 
 /// The export of a program, up to its version. It is the same in every 0.2 version.
 const EXPORT: &str = "wasi:cli/run@0.2.";
 
 /// The function that `wasi:cli/run` exports. It returns success or failure, unless the guest exits
 /// before.
-pub(crate) type Run = TypedFunc<(), (Result<(), ()>,)>;
+pub(crate) type RunExport = TypedFunc<(), (Result<(), ()>,)>;
 
 /// Bytes that the adapter can hold at once, in a page of 64 KiB that also holds its own state. They
 /// hold the longest argument or variable, and a pair of pointers for each.
@@ -54,20 +54,20 @@ pub(crate) struct FinishedRun {
 /// An error of the engine: a trap, or a limit.
 pub(crate) async fn run(
     store: &mut Store<CallState>,
-    run: &Run,
+    run: &RunExport,
     program: &Program,
     ToolCall { arguments_json, adapted, limits, .. }: ToolCall<'_>,
 ) -> wasmtime::Result<ToolAnswer> {
     let invocation = match program.expand(arguments_json) {
         Ok(invocation) if adapted && is_too_much(&invocation) => {
-            return Ok(Err(Failure::InvalidInput(TOO_MUCH.to_owned())));
+            return Ok(Err(CallFailure::InvalidInput(TOO_MUCH.to_owned())));
         }
         Ok(invocation) => invocation,
-        Err(error) => return Ok(Err(Failure::InvalidInput(error.to_string()))),
+        Err(error) => return Ok(Err(CallFailure::InvalidInput(error.to_string()))),
     };
     for (path, text) in &invocation.files {
         if let Err(why) = store.data_mut().write_own_file(path, text.as_bytes()) {
-            return Ok(Err(Failure::Failed(why)));
+            return Ok(Err(CallFailure::Failed(why)));
         }
     }
     let printed = set_up(store.data_mut(), invocation, program, limits);

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use wasmtime::component::Val;
 
-use super::fields::Fields;
+use super::fields::NamedFields;
 use super::path::Path;
-use super::ty::{Case, Field, Int, Ty, TyId, Types};
+use super::ty::{Case, Int, Ty, TyId, TypedField, Types};
 
 /// JSON that is not a value of its type: where, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,12 +29,12 @@ pub struct ConvertError {
 /// The first thing that does not fit, by its path.
 pub(crate) fn arguments(
     types: &Types,
-    parameters: &[Field],
+    parameters: &[TypedField],
     json: &str,
     bytes_max: u64,
 ) -> Result<Vec<Val>, ConvertError> {
-    let reading = Reading { types, problem: RefCell::default(), bytes_left: Cell::new(bytes_max) };
-    let fields = Fields { reading: &reading, fields: parameters, path: Path::ROOT };
+    let reading = ValueReading { types, problem: RefCell::default(), bytes_left: Cell::new(bytes_max) };
+    let fields = NamedFields { reading: &reading, fields: parameters, path: Path::ROOT };
     let named = finish(&reading, json, |json| fields.deserialize(json))?;
     Ok(named.into_iter().map(|(_, value)| value).collect())
 }
@@ -45,12 +45,12 @@ pub(crate) fn arguments(
 /// As [`arguments`].
 #[cfg(test)]
 pub(crate) fn value(types: &Types, ty: TyId, json: &str, bytes_max: u64) -> Result<Val, ConvertError> {
-    let reading = Reading { types, problem: RefCell::default(), bytes_left: Cell::new(bytes_max) };
+    let reading = ValueReading { types, problem: RefCell::default(), bytes_left: Cell::new(bytes_max) };
     finish(&reading, json, |json| Seed { reading: &reading, ty, path: Path::ROOT }.deserialize(json))
 }
 
 fn finish<'j, T>(
-    reading: &Reading<'_>,
+    reading: &ValueReading<'_>,
     json: &'j str,
     read: impl FnOnce(&mut serde_json::Deserializer<serde_json::de::StrRead<'j>>) -> serde_json::Result<T>,
 ) -> Result<T, ConvertError> {
@@ -63,14 +63,14 @@ fn finish<'j, T>(
 }
 
 /// State of one reading.
-pub(super) struct Reading<'a> {
+pub(super) struct ValueReading<'a> {
     pub(super) types: &'a Types,
     /// The problem, if our own text is better than the parser's.
     problem: RefCell<Option<ConvertError>>,
     bytes_left: Cell<u64>,
 }
 
-impl Reading<'_> {
+impl ValueReading<'_> {
     pub(super) fn fail<T, E: serde::de::Error>(&self, path: &Path<'_>, message: impl Into<String>) -> Result<T, E> {
         *self.problem.borrow_mut() = Some(ConvertError { path: path.to_string(), message: message.into() });
         Err(E::custom("does not convert"))
@@ -91,7 +91,7 @@ impl Reading<'_> {
 /// Reads one value of a type.
 #[derive(Clone, Copy)]
 pub(super) struct Seed<'a, 'p> {
-    pub(super) reading: &'a Reading<'a>,
+    pub(super) reading: &'a ValueReading<'a>,
     pub(super) ty: TyId,
     pub(super) path: Path<'p>,
 }
@@ -275,7 +275,7 @@ impl Seed<'_, '_> {
 
     fn flags<'de, A: SeqAccess<'de>>(&self, labels: &[String], mut items: A) -> Result<Val, A::Error> {
         let mut set: Vec<String> = Vec::new();
-        while let Some(label) = items.next_element_seed(Label { seed: self, index: set.len(), labels })? {
+        while let Some(label) = items.next_element_seed(FlagLabel { seed: self, index: set.len(), labels })? {
             if set.contains(&label) {
                 return self.reading.fail(&self.path.item(set.len()), format!("{label:?} is there already"));
             }
@@ -360,7 +360,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         }
         match self.kind() {
             Ty::Record(fields) => {
-                let fields = Fields { reading: self.reading, fields, path: self.path };
+                let fields = NamedFields { reading: self.reading, fields, path: self.path };
                 fields.visit_map(map).map(Val::Record)
             }
             Ty::Variant(cases) => {
@@ -394,13 +394,13 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
 }
 
 /// Reads one label of a set of flags.
-struct Label<'a, 'b, 'p> {
+struct FlagLabel<'a, 'b, 'p> {
     seed: &'b Seed<'a, 'p>,
     index: usize,
     labels: &'b [String],
 }
 
-impl<'de> DeserializeSeed<'de> for Label<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for FlagLabel<'_, '_, '_> {
     type Value = String;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
@@ -433,7 +433,7 @@ impl DeserializeIn for serde_json::Value {
 
 /// Reads `null`.
 struct Null<'a, 'p> {
-    reading: &'a Reading<'a>,
+    reading: &'a ValueReading<'a>,
     path: Path<'p>,
 }
 

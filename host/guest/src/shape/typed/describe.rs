@@ -45,9 +45,9 @@ pub(super) struct TypeName {
 }
 
 /// Descriptions of one component's types.
-pub(super) struct Described(HashMap<TyId, Known>);
+pub(super) struct DescribedTypes(HashMap<TyId, KnownText>);
 
-struct Known {
+struct KnownText {
     name: Option<String>,
     text: Option<String>,
     parts: Vec<Option<String>>,
@@ -55,12 +55,12 @@ struct Known {
 
 /// All sources of descriptions; the first one wins.
 #[derive(Clone, Copy)]
-pub(super) struct Sources<'a> {
+pub(super) struct TextSources<'a> {
     given: &'a BTreeMap<String, String>,
     wits: [Option<&'a WitTexts>; 2],
 }
 
-impl<'a> Sources<'a> {
+impl<'a> TextSources<'a> {
     pub(super) fn new(descriptions: &'a Descriptions, own: &'a WitTexts) -> Self {
         Self { given: &descriptions.given, wits: [descriptions.wit.as_deref(), Some(own)] }
     }
@@ -75,8 +75,8 @@ impl<'a> Sources<'a> {
         self.given.get(&format!("{function}.{name}")).cloned()
     }
 
-    fn ty(&self, names: &[TypeName], part_names: &[&str]) -> Option<Known> {
-        let mut all: Vec<Known> = Vec::new();
+    fn ty(&self, names: &[TypeName], part_names: &[&str]) -> Option<KnownText> {
+        let mut all: Vec<KnownText> = Vec::new();
         for name in names {
             if !all.iter().any(|known| known.name.as_deref() == Some(&name.name)) {
                 all.push(self.named(&name.name, names, part_names));
@@ -84,7 +84,7 @@ impl<'a> Sources<'a> {
         }
         // Types of the same structure are one type in a component. A description of one of them may
         // be wrong for the other, so only those that apply to all are used.
-        all.into_iter().reduce(|one, other| Known {
+        all.into_iter().reduce(|one, other| KnownText {
             name: None,
             text: one.text.filter(|text| other.text.as_ref() == Some(text)),
             parts: one
@@ -97,7 +97,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Descriptions of a type with this name, in any interface that has it.
-    fn named(&self, name: &str, names: &[TypeName], part_names: &[&str]) -> Known {
+    fn named(&self, name: &str, names: &[TypeName], part_names: &[&str]) -> KnownText {
         let written: Vec<&TypeText> = self
             .wits
             .iter()
@@ -113,18 +113,18 @@ impl<'a> Sources<'a> {
             let given = self.given.get(&format!("{name}.{part}"));
             given.or_else(|| written.iter().find_map(|known| known.parts.get(*part))).cloned()
         };
-        Known { name: Some(name.to_owned()), text: text.cloned(), parts: part_names.iter().map(part).collect() }
+        KnownText { name: Some(name.to_owned()), text: text.cloned(), parts: part_names.iter().map(part).collect() }
     }
 }
 
-impl Described {
-    pub(super) fn new(types: &Types, names: &HashMap<TyId, Vec<TypeName>>, sources: &Sources<'_>) -> Self {
+impl DescribedTypes {
+    pub(super) fn new(types: &Types, names: &HashMap<TyId, Vec<TypeName>>, sources: &TextSources<'_>) -> Self {
         let known = |(ty, names): (&TyId, &Vec<TypeName>)| Some((*ty, sources.ty(names, &part_names(types.get(*ty)))?));
         Self(names.iter().filter_map(known).collect())
     }
 }
 
-impl Docs for Described {
+impl Docs for DescribedTypes {
     fn of_type(&self, ty: TyId) -> Option<TypeDocs<'_>> {
         let known = self.0.get(&ty)?;
         Some(TypeDocs { name: known.name.as_deref(), text: known.text.as_deref(), members: &known.parts })

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use base64::Engine as _;
 use wasmtime::component::Val;
 
-use super::ty::{Field, Int, Ty, TyId, Types};
+use super::ty::{Int, Ty, TyId, TypedField, Types};
 
 /// The largest integer that every JSON parser keeps exactly: 2^53 - 1.
 const EXACT_MAX: u64 = (1 << 53) - 1;
@@ -27,7 +27,7 @@ pub(crate) fn result(
     value: Option<&Val>,
     bytes_max: usize,
 ) -> Result<String, EncodeError> {
-    let mut writer = Writer { types, text: String::new(), bytes_max };
+    let mut writer = ValueWriter { types, text: String::new(), bytes_max };
     match (ty, value) {
         (None, None) => writer.push("{}")?,
         (Some(ty), Some(value)) if matches!(types.get(ty), Ty::Record(_)) => writer.value(ty, value)?,
@@ -44,7 +44,7 @@ pub(crate) fn error(
     value: Option<&Val>,
     bytes_max: usize,
 ) -> Result<String, EncodeError> {
-    let mut writer = Writer { types, text: String::new(), bytes_max };
+    let mut writer = ValueWriter { types, text: String::new(), bytes_max };
     writer.tagged("error", ty.zip(value))?;
     Ok(writer.text)
 }
@@ -55,7 +55,7 @@ pub(crate) fn error(
 /// [`EncodeError`] if it is longer than `bytes_max`.
 #[cfg(test)]
 pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> Result<String, EncodeError> {
-    let mut writer = Writer { types, text: String::new(), bytes_max };
+    let mut writer = ValueWriter { types, text: String::new(), bytes_max };
     writer.value(ty, value)?;
     Ok(writer.text)
 }
@@ -70,13 +70,13 @@ fn is_plain(text: &str) -> bool {
     text.as_bytes().chunks(STRIDE).all(|bytes| !bytes.iter().fold(false, |found, byte| found | escaped(byte)))
 }
 
-struct Writer<'a> {
+struct ValueWriter<'a> {
     types: &'a Types,
     text: String,
     bytes_max: usize,
 }
 
-impl Writer<'_> {
+impl ValueWriter<'_> {
     fn push(&mut self, part: &str) -> Result<(), EncodeError> {
         if self.text.len() + part.len() > self.bytes_max {
             return Err(EncodeError::TooLong);
@@ -226,7 +226,7 @@ impl Writer<'_> {
         self.push("]")
     }
 
-    fn record(&mut self, fields: &[Field], values: &[(String, Val)]) -> Result<(), EncodeError> {
+    fn record(&mut self, fields: &[TypedField], values: &[(String, Val)]) -> Result<(), EncodeError> {
         self.push("{")?;
         let mut is_first = true;
         for (field, (_, value)) in fields.iter().zip(values) {

@@ -4,19 +4,19 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use wasmtime::component::Val;
 
-use super::decode::{Reading, Seed, listed};
+use super::decode::{Seed, ValueReading, listed};
 use super::path::Path;
-use super::ty::Field;
+use super::ty::TypedField;
 
 /// Reads an object with named fields, in the order of the type.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a, 'p> {
-    pub(super) reading: &'a Reading<'a>,
-    pub(super) fields: &'a [Field],
+pub(super) struct NamedFields<'a, 'p> {
+    pub(super) reading: &'a ValueReading<'a>,
+    pub(super) fields: &'a [TypedField],
     pub(super) path: Path<'p>,
 }
 
-impl<'de> DeserializeSeed<'de> for Fields<'_, '_> {
+impl<'de> DeserializeSeed<'de> for NamedFields<'_, '_> {
     type Value = Vec<(String, Val)>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -24,7 +24,7 @@ impl<'de> DeserializeSeed<'de> for Fields<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'_, '_> {
+impl<'de> Visitor<'de> for NamedFields<'_, '_> {
     type Value = Vec<(String, Val)>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,7 +38,7 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
             found.push((field.wit_name.clone(), None));
         }
         let mut next = 0;
-        while let Some(position) = map.next_key_seed(Key { fields: self, next })? {
+        while let Some(position) = map.next_key_seed(FieldName { fields: self, next })? {
             let Some((field, (_, slot))) = self.fields.get(position).zip(found.get_mut(position)) else {
                 return self.no_object();
             };
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
     }
 }
 
-impl Fields<'_, '_> {
+impl NamedFields<'_, '_> {
     fn no_object<T, E: serde::de::Error>(&self) -> Result<T, E> {
         self.reading.fail(&self.path, "expected an object")
     }
@@ -104,12 +104,12 @@ impl Fields<'_, '_> {
 }
 
 /// Reads the name of a field. Most come in order, so the next field is tried first.
-struct Key<'a, 'p> {
-    fields: Fields<'a, 'p>,
+struct FieldName<'a, 'p> {
+    fields: NamedFields<'a, 'p>,
     next: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
+impl<'de> DeserializeSeed<'de> for FieldName<'_, '_> {
     type Value = usize;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
@@ -117,7 +117,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
     }
 }
 
-impl Visitor<'_> for Key<'_, '_> {
+impl Visitor<'_> for FieldName<'_, '_> {
     type Value = usize;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,7 +125,7 @@ impl Visitor<'_> for Key<'_, '_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<usize, E> {
-        let Fields { reading, fields, path } = self.fields;
+        let NamedFields { reading, fields, path } = self.fields;
         if fields.get(self.next).is_some_and(|field| field.name == name) {
             return Ok(self.next);
         }

@@ -2,7 +2,7 @@
 use std::collections::HashMap;
 
 use toolcell_policy::Limit;
-use toolcell_wall::load::facts::LeftOut;
+use toolcell_wall::load::facts::LeftOutFunction;
 use wasmtime::Store;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
@@ -10,13 +10,13 @@ use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
 use super::describe::{TypeName, part_names};
 use super::names::{self, WitName};
 use super::texts::WitTexts;
-use super::ty::{Field, TyId, Types, Unsupported};
+use super::ty::{TyId, TypedField, Types, Unsupported};
 use super::{decode, encode, section};
 use crate::shape::error::ShapeError;
 use crate::shape::tool_call::{ToolAnswer, ToolCall};
 use crate::wasi::state::CallState;
 use toolcell_wall::contract;
-use toolcell_wall::failure::{Failure, LimitReached};
+use toolcell_wall::failure::{CallFailure, LimitReached};
 
 /// Names of one type that are kept. Each interface that uses the type has one.
 const NAMES_PER_TYPE_MAX: usize = 64;
@@ -34,10 +34,10 @@ const OF_RUNTIMES: [&str; 3] = ["wasi:", "toolcell:mcp/", "toolcell:dev/"];
 const OF_PYTHON: &str = "exports";
 
 /// The functions of one component, ready to be called.
-pub(crate) struct Functions {
+pub(crate) struct TypedFunctions {
     pub(super) types: Types,
-    pub(super) functions: Vec<Function>,
-    left_out: Vec<LeftOut>,
+    pub(super) functions: Vec<TypedFunction>,
+    left_out: Vec<LeftOutFunction>,
     /// The component's names for its types.
     pub(super) type_names: HashMap<TyId, Vec<TypeName>>,
     /// The WIT comments that it carries.
@@ -47,7 +47,7 @@ pub(crate) struct Functions {
 }
 
 /// One function that is a tool.
-pub(super) struct Function {
+pub(super) struct TypedFunction {
     /// The tool's name, unless the manifest gives it another.
     pub(super) tool: String,
     /// Without version, such as `acme:weather/forecasts`.
@@ -57,7 +57,7 @@ pub(super) struct Function {
     /// As in WIT: `get-forecast`.
     pub(super) name: String,
     export: ComponentExportIndex,
-    pub(super) parameters: Vec<Field>,
+    pub(super) parameters: Vec<TypedField>,
     pub(super) returns: Returns,
 }
 
@@ -78,7 +78,7 @@ impl From<TooLong> for ShapeError {
     }
 }
 
-impl Function {
+impl TypedFunction {
     /// As in WIT, with its interface: `acme:weather/forecasts.get-forecast`.
     pub(super) fn wit_name(&self) -> String {
         WitName { version: None, ..self.names() }.to_string()
@@ -90,7 +90,7 @@ impl Function {
     }
 }
 
-impl Functions {
+impl TypedFunctions {
     /// Finds the functions among the exports of a component with these bytes. Those that JSON
     /// cannot express are listed with a reason.
     pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, ShapeError> {
@@ -166,9 +166,9 @@ impl Functions {
         // A parameter's name is kept as in WIT and as in JSON, and described under that of its
         // function.
         let parameters: usize = function.params().map(|(part, _)| name.len() + 3 * part.len()).sum();
-        self.count(size_of::<Function>() + name.len() + names.bytes() + parameters)?;
+        self.count(size_of::<TypedFunction>() + name.len() + names.bytes() + parameters)?;
         match self.signature(name, function) {
-            Ok((parameters, returns)) => self.functions.push(Function {
+            Ok((parameters, returns)) => self.functions.push(TypedFunction {
                 // Set once all functions are known.
                 tool: String::new(),
                 interface: names.interface.map(str::to_owned),
@@ -178,7 +178,7 @@ impl Functions {
                 parameters,
                 returns,
             }),
-            Err(reason) => self.left_out.push(LeftOut { function: names.to_string(), reason }),
+            Err(reason) => self.left_out.push(LeftOutFunction { function: names.to_string(), reason }),
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Functions {
     /// Gives each function the name of its tool. A function is left out if another one could have
     /// each of its names.
     fn name_tools(&mut self) {
-        let names: Vec<WitName<'_>> = self.functions.iter().map(Function::names).collect();
+        let names: Vec<WitName<'_>> = self.functions.iter().map(TypedFunction::names).collect();
         let tools = names::of_tools(&names);
         for (mut function, tool) in std::mem::take(&mut self.functions).into_iter().zip(tools) {
             match tool {
@@ -196,13 +196,13 @@ impl Functions {
                 }
                 None => {
                     let reason = "another function has its name".to_owned();
-                    self.left_out.push(LeftOut { function: function.names().to_string(), reason });
+                    self.left_out.push(LeftOutFunction { function: function.names().to_string(), reason });
                 }
             }
         }
     }
 
-    fn signature(&mut self, name: &str, function: &ComponentFunc) -> Result<(Vec<Field>, Returns), String> {
+    fn signature(&mut self, name: &str, function: &ComponentFunc) -> Result<(Vec<TypedField>, Returns), String> {
         if let Some((kind, _)) = name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             return Err(match kind {
                 "constructor" => "it makes a resource".to_owned(),
@@ -244,12 +244,12 @@ impl Functions {
     }
 
     /// The functions that are not tools.
-    pub(crate) fn take_left_out(&mut self) -> Vec<LeftOut> {
+    pub(crate) fn take_left_out(&mut self) -> Vec<LeftOutFunction> {
         std::mem::take(&mut self.left_out)
     }
 
     /// The function of this tool, or with this name in WIT.
-    fn find(&self, tool: &str) -> Option<&Function> {
+    fn find(&self, tool: &str) -> Option<&TypedFunction> {
         let by_tool = self.functions.iter().find(|function| function.tool == tool);
         by_tool.or_else(|| self.functions.iter().find(|function| function.names().is(tool)))
     }
@@ -266,7 +266,7 @@ impl Functions {
         ask: ToolCall<'_>,
     ) -> wasmtime::Result<ToolAnswer> {
         let Some(function) = self.find(ask.tool) else {
-            return Ok(Err(Failure::InvalidInput(format!("there is no tool {:?}", ask.tool))));
+            return Ok(Err(CallFailure::InvalidInput(format!("there is no tool {:?}", ask.tool))));
         };
         let arguments = match decode::arguments(
             &self.types,
@@ -275,7 +275,7 @@ impl Functions {
             ask.limits.host_data_bytes(),
         ) {
             Ok(arguments) => arguments,
-            Err(error) => return Ok(Err(Failure::InvalidInput(error.to_string()))),
+            Err(error) => return Ok(Err(CallFailure::InvalidInput(error.to_string()))),
         };
         let Some(export) = instance.get_func(&mut *store, function.export) else {
             return Err(wasmtime::Error::msg("the instance lacks a function of its component"));
@@ -289,7 +289,7 @@ impl Functions {
         self.answer(function, results.first(), output_bytes_max)
     }
 
-    fn answer(&self, function: &Function, value: Option<&Val>, bytes_max: usize) -> wasmtime::Result<ToolAnswer> {
+    fn answer(&self, function: &TypedFunction, value: Option<&Val>, bytes_max: usize) -> wasmtime::Result<ToolAnswer> {
         let (json, is_error) = match (function.returns, value) {
             (Returns::Value(ty), value) => (encode::result(&self.types, ty, value, bytes_max), false),
             (Returns::Result(ok, _), Some(Val::Result(Ok(value)))) => {
@@ -307,29 +307,29 @@ impl Functions {
         })?;
         let content = Vec::new();
         let structured_json = Some(json);
-        Ok(Ok(contract::CallResult { content, structured_json, is_error, meta_json: None }))
+        Ok(Ok(contract::GuestResult { content, structured_json, is_error, meta_json: None }))
     }
 }
 
 /// Each function of a component that only this host could call, as left out for this reason.
-pub(crate) fn left_out_all(component: &Component, reason: &str) -> Vec<LeftOut> {
+pub(crate) fn left_out_all(component: &Component, reason: &str) -> Vec<LeftOutFunction> {
     let mut left_out = Vec::new();
     let mut bytes_left = NAMES_BYTES_MAX;
     // Past the bound, some are missing. They are not tools, and nothing depends on them.
     let _ = each(component, &mut |names, _, _| {
-        let bytes = size_of::<LeftOut>() + names.bytes() + reason.len();
+        let bytes = size_of::<LeftOutFunction>() + names.bytes() + reason.len();
         bytes_left = bytes_left.checked_sub(bytes).ok_or(TooLong)?;
-        left_out.push(LeftOut { function: names.to_string(), reason: reason.to_owned() });
+        left_out.push(LeftOutFunction { function: names.to_string(), reason: reason.to_owned() });
         Ok(())
     });
     left_out
 }
 
 /// Takes one function of a component.
-type Visit<'v> = dyn FnMut(WitName<'_>, &ComponentFunc, ComponentExportIndex) -> Result<(), TooLong> + 'v;
+type FunctionVisit<'v> = dyn FnMut(WitName<'_>, &ComponentFunc, ComponentExportIndex) -> Result<(), TooLong> + 'v;
 
 /// Visits each function that a component exports for models to call.
-fn each(component: &Component, visit: &mut Visit<'_>) -> Result<(), TooLong> {
+fn each(component: &Component, visit: &mut FunctionVisit<'_>) -> Result<(), TooLong> {
     let ty = component.component_type();
     let engine = component.engine();
     for (name, export) in ty.exports(engine) {

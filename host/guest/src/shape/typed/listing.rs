@@ -1,6 +1,6 @@
 //! Functions as listed tools: names, descriptions and schemas.
-use super::describe::{Described, Descriptions, Sources, part_names};
-use super::functions::{Function, Functions, Returns};
+use super::describe::{DescribedTypes, Descriptions, TextSources, part_names};
+use super::functions::{Returns, TypedFunction, TypedFunctions};
 use super::schema::{self, Docs};
 use super::weight::Weights;
 use toolcell_wall::contract;
@@ -9,13 +9,13 @@ use toolcell_wall::contract;
 /// model reads a tenth of it.
 const LISTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-impl Functions {
+impl TypedFunctions {
     /// The tools, as a component with the contract would list them. `None` if they would take more
     /// than `bytes_max`; that is checked before any is made. Names of a type count for each
     /// function that uses it.
-    pub(crate) fn tools(&self, descriptions: &Descriptions, bytes_max: u64) -> Option<Vec<contract::Tool>> {
-        let sources = Sources::new(descriptions, &self.texts);
-        let types = Described::new(&self.types, &self.type_names, &sources);
+    pub(crate) fn tools(&self, descriptions: &Descriptions, bytes_max: u64) -> Option<Vec<contract::GuestTool>> {
+        let sources = TextSources::new(descriptions, &self.texts);
+        let types = DescribedTypes::new(&self.types, &self.type_names, &sources);
         let mut weights = Weights::new(&self.types, &types);
         let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(LISTED_BYTES_MAX);
         let named = self.named(&descriptions.exports);
@@ -26,7 +26,7 @@ impl Functions {
     }
 
     /// The functions that are tools, with their tool names: those of the manifest, or all.
-    fn named<'a>(&'a self, exports: &'a [(String, String)]) -> Vec<(&'a str, &'a Function)> {
+    fn named<'a>(&'a self, exports: &'a [(String, String)]) -> Vec<(&'a str, &'a TypedFunction)> {
         if exports.is_empty() {
             return self.functions.iter().map(|function| (function.tool.as_str(), function)).collect();
         }
@@ -35,7 +35,7 @@ impl Functions {
     }
 
     /// The approximate size of a tool's definition as text, in bytes.
-    fn weigh(&self, function: &Function, sources: &Sources<'_>, weights: &mut Weights<'_>) -> usize {
+    fn weigh(&self, function: &TypedFunction, sources: &TextSources<'_>, weights: &mut Weights<'_>) -> usize {
         let name = &function.name;
         let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;
         let described = sources.function(function.interface.as_deref(), name).map_or(0, |text| text.len());
@@ -48,14 +48,20 @@ impl Functions {
         own.saturating_add(input).saturating_add(weights.of(result.into_iter()))
     }
 
-    fn tool(&self, tool: &str, function: &Function, sources: &Sources<'_>, types: &dyn Docs) -> contract::Tool {
+    fn tool(
+        &self,
+        tool: &str,
+        function: &TypedFunction,
+        sources: &TextSources<'_>,
+        types: &dyn Docs,
+    ) -> contract::GuestTool {
         let name = &function.name;
         let description = sources.function(function.interface.as_deref(), name);
         let parameters: Vec<_> =
             function.parameters.iter().map(|parameter| sources.parameter(name, &parameter.wit_name)).collect();
         let input = schema::of_fields(&self.types, types, &function.parameters, &parameters);
         let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;
-        contract::Tool {
+        contract::GuestTool {
             name: tool.to_owned(),
             title: None,
             description: description.unwrap_or_else(|| format!("Calls {} of the component.", function.wit_name())),

@@ -29,10 +29,10 @@ pub(super) struct WitName<'a> {
 }
 
 /// A way to name a tool; `None` if a function has no such name.
-type Way = fn(&WitName<'_>) -> Option<String>;
+type NamingRule = fn(&WitName<'_>) -> Option<String>;
 
 /// The ways to name tools, the shortest name first.
-const WAYS: [Way; 5] = [of_function, with_interface, with_package, with_version, with_digest];
+const WAYS: [NamingRule; 5] = [of_function, with_interface, with_package, with_version, with_digest];
 
 /// `acme:weather/days@1.0.0.get-forecast`
 impl fmt::Display for WitName<'_> {

@@ -5,11 +5,11 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub(crate) struct Path<'p> {
     parent: Option<&'p Path<'p>>,
-    step: Step<'p>,
+    step: PathStep<'p>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'p> {
+enum PathStep<'p> {
     Root,
     Key(&'p str),
     Item(usize),
@@ -17,18 +17,18 @@ enum Step<'p> {
 
 impl Path<'static> {
     /// The whole value.
-    pub(crate) const ROOT: Self = Self { parent: None, step: Step::Root };
+    pub(crate) const ROOT: Self = Self { parent: None, step: PathStep::Root };
 }
 
 impl<'p> Path<'p> {
     /// A key of the object here.
     pub(crate) const fn key(&'p self, key: &'p str) -> Path<'p> {
-        Path { parent: Some(self), step: Step::Key(key) }
+        Path { parent: Some(self), step: PathStep::Key(key) }
     }
 
     /// An item of the array here.
     pub(crate) const fn item(&'p self, index: usize) -> Path<'p> {
-        Path { parent: Some(self), step: Step::Item(index) }
+        Path { parent: Some(self), step: PathStep::Item(index) }
     }
 }
 
@@ -41,10 +41,10 @@ impl fmt::Display for Path<'_> {
             parent.fmt(formatter)?;
         }
         match self.step {
-            Step::Root => formatter.write_str("$"),
-            Step::Item(index) => write!(formatter, "[{index}]"),
-            Step::Key(key) if is_plain(key) => write!(formatter, ".{key}"),
-            Step::Key(key) => {
+            PathStep::Root => formatter.write_str("$"),
+            PathStep::Item(index) => write!(formatter, "[{index}]"),
+            PathStep::Key(key) if is_plain(key) => write!(formatter, ".{key}"),
+            PathStep::Key(key) => {
                 let shown: String = key.chars().take(KEY_CHARS_SHOWN).collect();
                 write!(formatter, "[{shown:?}]")
             }

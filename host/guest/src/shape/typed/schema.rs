@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::ty::{Field, Int, Ty, TyId, Types};
+use super::ty::{Int, Ty, TyId, TypedField, Types};
 
 /// The source of descriptions of types: WIT's own comments, a manifest.
 pub(crate) trait Docs {
@@ -35,8 +35,8 @@ impl Docs for NoDocs {
 }
 
 /// The schema of an object with these fields: a function's parameters.
-pub(crate) fn of_fields(types: &Types, docs: &dyn Docs, fields: &[Field], texts: &[Option<String>]) -> Value {
-    let mut writer = Writer::new(types, docs, fields.iter().map(|field| field.ty));
+pub(crate) fn of_fields(types: &Types, docs: &dyn Docs, fields: &[TypedField], texts: &[Option<String>]) -> Value {
+    let mut writer = SchemaWriter::new(types, docs, fields.iter().map(|field| field.ty));
     let object = writer.object(fields, texts);
     writer.finish(object)
 }
@@ -47,7 +47,7 @@ pub(crate) fn of_result(types: &Types, docs: &dyn Docs, result: Option<TyId>) ->
     let Some(ty) = result else {
         return json!({"type": "object", "properties": {}, "additionalProperties": false});
     };
-    let mut writer = Writer::new(types, docs, std::iter::once(ty));
+    let mut writer = SchemaWriter::new(types, docs, std::iter::once(ty));
     if let Ty::Record(fields) = types.get(ty) {
         // The root is never a reference: clients look for "type": "object" there.
         let known = docs.of_type(ty).unwrap_or_default();
@@ -63,7 +63,7 @@ pub(crate) fn of_result(types: &Types, docs: &dyn Docs, result: Option<TyId>) ->
 /// Types up to this weight are written in full at each use.
 const PLAIN_WEIGHT_MAX: u64 = 4;
 
-struct Writer<'a> {
+struct SchemaWriter<'a> {
     types: &'a Types,
     docs: &'a dyn Docs,
     uses: HashMap<TyId, usize>,
@@ -73,7 +73,7 @@ struct Writer<'a> {
     definitions: BTreeMap<String, Value>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SchemaWriter<'a> {
     fn new(types: &'a Types, docs: &'a dyn Docs, roots: impl Iterator<Item = TyId>) -> Self {
         let mut uses = HashMap::new();
         for root in roots {
@@ -221,7 +221,7 @@ impl<'a> Writer<'a> {
         closed_object(Map::from_iter([(key.to_owned(), payload)]), vec![json!(key)])
     }
 
-    fn object(&mut self, fields: &[Field], texts: &[Option<String>]) -> Value {
+    fn object(&mut self, fields: &[TypedField], texts: &[Option<String>]) -> Value {
         let mut properties = Map::new();
         let mut required = Vec::new();
         for (at, field) in fields.iter().enumerate() {

@@ -12,16 +12,16 @@ const WORLD: &str = "root";
 pub struct WitTexts {
     /// By the name of the interface: `acme:weather/forecasts`, or `forecasts` if the package is not
     /// known.
-    pub(super) interfaces: BTreeMap<String, Scope>,
+    pub(super) interfaces: BTreeMap<String, TextScope>,
     /// Descriptions of the exports of worlds, all worlds together.
-    pub(super) world: Scope,
+    pub(super) world: TextScope,
     /// The name of the first of these worlds.
     pub(super) world_name: Option<String>,
 }
 
 /// Texts about one interface, or about worlds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Scope {
+pub(super) struct TextScope {
     pub(super) functions: BTreeMap<String, String>,
     pub(super) types: BTreeMap<String, TypeText>,
 }
@@ -36,7 +36,7 @@ pub(super) struct TypeText {
 
 impl WitTexts {
     /// Texts about the functions and types of an interface; those of the world for `None`.
-    pub(super) fn scope(&self, interface: Option<&str>) -> Option<&Scope> {
+    pub(super) fn scope(&self, interface: Option<&str>) -> Option<&TextScope> {
         let Some(interface) = interface else { return Some(&self.world) };
         let short = interface.rsplit_once('/').map_or(interface, |(_, short)| short);
         self.interfaces.get(interface).or_else(|| self.interfaces.get(short))
@@ -54,7 +54,7 @@ impl WitTexts {
     #[must_use]
     pub fn count(&self) -> usize {
         let of_type = |ty: &TypeText| usize::from(ty.text.is_some()) + ty.parts.len();
-        let of = |scope: &Scope| scope.functions.len() + scope.types.values().map(of_type).sum::<usize>();
+        let of = |scope: &TextScope| scope.functions.len() + scope.types.values().map(of_type).sum::<usize>();
         of(&self.world) + self.interfaces.values().map(of).sum::<usize>()
     }
 
@@ -83,7 +83,7 @@ impl WitTexts {
             interfaces.entry(short).or_insert_with(|| scope.to_json("funcs"));
         }
         let mut docs = Map::new();
-        if self.world != Scope::default() {
+        if self.world != TextScope::default() {
             docs.insert(
                 "worlds".to_owned(),
                 json!({ self.world_name.as_deref().unwrap_or(WORLD): self.world.to_json("func_exports") }),
@@ -96,7 +96,7 @@ impl WitTexts {
     }
 }
 
-impl Scope {
+impl TextScope {
     /// Adds the texts that are still missing.
     fn read(&mut self, docs: &Value) {
         for kind in ["funcs", "func_exports"] {

@@ -42,7 +42,7 @@ pub(crate) enum Ty {
     List(TyId),
     FixedList(TyId, u32),
     Tuple(Vec<TyId>),
-    Record(Vec<Field>),
+    Record(Vec<TypedField>),
     Variant(Vec<Case>),
     Enum(Vec<String>),
     Flags(Vec<String>),
@@ -65,7 +65,7 @@ pub(crate) enum Int {
 
 /// A field of a record, or a parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct TypedField {
     /// As in WIT.
     pub(crate) wit_name: String,
     /// As in JSON: [`json_name`] of it.
@@ -240,13 +240,13 @@ impl Types {
         })
     }
 
-    fn field(&mut self, wit_name: &str, ty: &Type, depth: usize) -> Result<Field, Unsupported> {
+    fn field(&mut self, wit_name: &str, ty: &Type, depth: usize) -> Result<TypedField, Unsupported> {
         let ty = self.add_at(ty, depth)?;
-        Ok(Field { wit_name: wit_name.to_owned(), name: json_name(wit_name), ty })
+        Ok(TypedField { wit_name: wit_name.to_owned(), name: json_name(wit_name), ty })
     }
 
     /// A parameter of a function.
-    pub(crate) fn parameter(&mut self, wit_name: &str, ty: &Type) -> Result<Field, Unsupported> {
+    pub(crate) fn parameter(&mut self, wit_name: &str, ty: &Type) -> Result<TypedField, Unsupported> {
         self.field(wit_name, ty, 0)
     }
 

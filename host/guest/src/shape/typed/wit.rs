@@ -2,7 +2,7 @@
 use toolcell_wall::load::descriptions::WitFile;
 use wit_parser::{Interface, SourceMap, Type, TypeDef, TypeDefKind, UnresolvedPackage, World, WorldItem, WorldKey};
 
-use super::texts::{Scope, TypeText, WitTexts};
+use super::texts::{TextScope, TypeText, WitTexts};
 
 /// A file that does not parse as WIT: `wit/weather.wit:3:7: expected …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +69,7 @@ impl WitTexts {
     }
 }
 
-impl Scope {
+impl TextScope {
     fn add(&mut self, package: &UnresolvedPackage, interface: &Interface) {
         for (name, function) in &interface.functions {
             self.add_function(name, function.docs.contents.as_deref());

@@ -18,13 +18,13 @@ use super::listing::{self, Listing, Step};
 use super::mount::{MountTarget, MountedPath};
 use super::open::OpenRequest;
 use super::refused::{Refused, code};
-use toolcell_wall::denials::Denials;
+use toolcell_wall::denials::CallDenials;
 
 /// The files of a call with the other parts of its store that the interface needs.
 pub(crate) struct FilesView<'a> {
     pub(crate) files: &'a mut Files,
     pub(crate) table: &'a mut ResourceTable,
-    pub(crate) denials: &'a Denials,
+    pub(crate) denials: &'a CallDenials,
 }
 
 /// The times that a guest sets.

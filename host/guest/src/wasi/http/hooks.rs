@@ -18,7 +18,7 @@ use wasmtime_wasi_http::{
 use super::outside::{OutsideRequests, Sending};
 use crate::wasi::net::OutsideNet;
 use crate::wasi::state::CallState;
-use toolcell_wall::caller::Caller;
+use toolcell_wall::caller::CallerLink;
 
 /// Bytes that a guest passes on at once, which then wait for the connection.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -38,7 +38,7 @@ pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
 
 impl HttpHooks {
     /// The requests of a call.
-    pub(crate) fn new(net: Arc<OutsideNet>, caller: &dyn Caller) -> Self {
+    pub(crate) fn new(net: Arc<OutsideNet>, caller: &dyn CallerLink) -> Self {
         Self(caller.outside().map(|outside| OutsideRequests::new(outside, net)))
     }
 }

@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame as BodyFrame};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolcell_wall::doors::http::{BodyEnd, Fields, HttpSaid, RequestHead, RequestWaits, ResponseHead};
+use toolcell_wall::doors::http::{BodyEnd, HeaderFields, HttpSaid, RequestHead, RequestWaits, ResponseHead};
 use toolcell_wall::doors::{Opening, decode};
 use toolcell_walls::door::{Door, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
@@ -134,7 +134,7 @@ async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u6
                             break None;
                         }
                     }
-                    Err(Ok(trailers)) => break Some(BodyEnd::Trailers(Fields::from(&trailers))),
+                    Err(Ok(trailers)) => break Some(BodyEnd::Trailers(HeaderFields::from(&trailers))),
                     Err(Err(_)) => {}
                 },
                 Some(Err(_)) => break Some(BodyEnd::Aborted),

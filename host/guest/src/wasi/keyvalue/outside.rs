@@ -9,7 +9,7 @@ use toolcell_walls::door::{Door, DoorError, FrameReader, FrameWriter, HOST_BYTES
 use super::bindings::wasi::keyvalue::store::Error;
 use super::host::Trouble;
 use toolcell_wall::caller::Outside;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 
 /// Bytes of a bucket's name that the host is asked for: more than any has.
 const NAME_BYTES_MAX: usize = 1 << 10;
@@ -19,7 +19,7 @@ const NAME_BYTES_MAX: usize = 1 << 10;
 #[error("the host could not read or write what this tool keeps")]
 pub(crate) struct StateFailed;
 
-impl From<&StateFailed> for Failure {
+impl From<&StateFailed> for CallFailure {
     fn from(failed: &StateFailed) -> Self {
         Self::Host { detail: failed.to_string() }
     }

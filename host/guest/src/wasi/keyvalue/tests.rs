@@ -23,7 +23,7 @@ use crate::wasi::keyvalue::bindings::wasi::keyvalue::store::{Error, Host as _, H
 use crate::wasi::keyvalue::bindings::wasi::keyvalue::{atomics, batch};
 use crate::wasi::keyvalue::host::{Bucket, Trouble};
 use crate::wasi::state::CallState;
-use toolcell_sandbox::{Capabilities, GrantSources};
+use toolcell_sandbox::{GrantSources, GrantedCapabilities};
 
 /// State on this server.
 fn kept(engine: &Engine) -> Arc<Kept> {
@@ -37,7 +37,7 @@ struct Call {
     state: CallState,
     doors: TestDoors,
     caller: Arc<TestCaller>,
-    capabilities: Arc<Capabilities>,
+    capabilities: Arc<GrantedCapabilities>,
 }
 
 /// Each place of a guest's state, with a folder and a server that nobody used.
@@ -86,7 +86,7 @@ impl Call {
         };
         let limits = component.tool_limits("tool");
         let capabilities =
-            Capabilities::prepare(&component.tool_grants("tool"), &sources).unwrap_or_else(|p| panic!("{p:?}"));
+            GrantedCapabilities::prepare(&component.tool_grants("tool"), &sources).unwrap_or_else(|p| panic!("{p:?}"));
         let doors = TestDoors::new(&capabilities, limits);
         let caller = Arc::clone(&doors.caller);
         let state = CallState::new(limits, GuestGrants::sealed("it"), doors.caller());

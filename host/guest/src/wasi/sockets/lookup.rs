@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use toolcell_wall::doors::Opening;
-use toolcell_wall::doors::sockets::Addresses;
+use toolcell_wall::doors::sockets::NameAddresses;
 use toolcell_walls::door::{Door, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress};
@@ -65,7 +65,7 @@ async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: 
     let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::TemporaryResolverFailure)?;
     let (mut reader, mut writer) = door.split();
     let said = match writer.message(&Opening::Lookup(name)).await {
-        Ok(()) => reader.message::<Addresses>(HOST_BYTES_MAX).await,
+        Ok(()) => reader.message::<NameAddresses>(HOST_BYTES_MAX).await,
         Err(error) => Err(error),
     };
     let found = said.map_err(|_| ErrorCode::TemporaryResolverFailure)?;

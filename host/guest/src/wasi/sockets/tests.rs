@@ -32,8 +32,8 @@ use crate::testing::name_server::NameServer;
 use crate::wasi::guest_grants::{GuestGrants, HandedValues};
 use crate::wasi::sockets::bindings::wasi::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream as _};
 use crate::wasi::state::CallState;
-use toolcell_sandbox::{Capabilities, GrantSources};
-use toolcell_wall::caller::Consent;
+use toolcell_sandbox::{GrantSources, GrantedCapabilities};
+use toolcell_wall::caller::ConsentAnswer;
 
 const V4: IpAddressFamily = IpAddressFamily::Ipv4;
 
@@ -68,7 +68,7 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
     };
     let granted = manifest(network);
     let component = granted.component("it").unwrap();
-    let capabilities = Capabilities::prepare(&component.tool_grants("tool"), &sources);
+    let capabilities = GrantedCapabilities::prepare(&component.tool_grants("tool"), &sources);
     let limits = *component.tool_limits("tool");
     let doors = TestDoors::new(&capabilities.unwrap_or_else(|p| panic!("{p:?}")), &limits);
     // Native code in the process may change its grants; that decides nothing.
@@ -478,7 +478,7 @@ async fn a_packet_past_the_limit_is_not_sent() {
 async fn a_person_is_asked_by_the_host_and_the_call_goes_on_or_does_not() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
-    let rows = [(Consent::Given, None), (Consent::Refused, Some(ErrorCode::AccessDenied))];
+    let rows = [(ConsentAnswer::Given, None), (ConsentAnswer::Refused, Some(ErrorCode::AccessDenied))];
     for (consent, refused) in rows {
         let mut call = call_of("ungranted = \"ask\"", "", "", &[]);
         call.doors.caller.consent.lock().unwrap().push(consent);
@@ -490,7 +490,7 @@ async fn a_person_is_asked_by_the_host_and_the_call_goes_on_or_does_not() {
         assert!(call.doors.caller.consent.lock().unwrap().is_empty());
     }
     let mut call = call_of("ungranted = \"ask\"", "", "", &[]);
-    call.doors.caller.consent.lock().unwrap().push(Consent::Ended(Some("come back".to_owned())));
+    call.doors.caller.consent.lock().unwrap().push(ConsentAnswer::Ended(Some("come back".to_owned())));
     let socket = call.tcp().unwrap();
     let network = call.network();
     let ended = Tcp::start_connect(&mut call.state, socket, network, address.into()).await.unwrap_err();

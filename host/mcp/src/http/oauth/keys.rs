@@ -18,10 +18,10 @@ const KID_BYTES_MAX: usize = 512;
 
 /// The keys of one issuer.
 #[derive(Clone, Debug, Default)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet(Vec<WebKey>);
 
 #[derive(Clone, Debug)]
-struct Key {
+struct WebKey {
     kid: Option<String>,
     /// The one algorithm of the key, if the set names one.
     only: Option<Algorithm>,
@@ -66,8 +66,8 @@ impl KeySet {
         if set.keys.len() > KEYS_MAX {
             return Err(KeySetError::TooMany);
         }
-        let read = |text: &&RawValue| Key::of(&serde_json::from_str(text.get()).ok()?);
-        let keys: Vec<Key> = set.keys.iter().filter_map(read).collect();
+        let read = |text: &&RawValue| WebKey::of(&serde_json::from_str(text.get()).ok()?);
+        let keys: Vec<WebKey> = set.keys.iter().filter_map(read).collect();
         if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self(keys)) }
     }
 
@@ -81,7 +81,7 @@ impl KeySet {
     }
 }
 
-impl Key {
+impl WebKey {
     fn of(jwk: &Jwk) -> Option<Self> {
         let common = &jwk.common;
         if common.public_key_use.as_ref().is_some_and(|usage| *usage != PublicKeyUse::Signature) {

@@ -7,5 +7,5 @@ mod signature;
 mod token;
 
 pub use keys::{KeySet, KeySetError};
-pub use resource::Resource;
-pub use token::{ALGORITHMS, Issuer, TOKEN_BYTES_MAX, TokenFault, UnverifiedToken, Verified};
+pub use resource::ProtectedResource;
+pub use token::{ALGORITHMS, Issuer, TOKEN_BYTES_MAX, TokenFault, UnverifiedToken, VerifiedClaims};

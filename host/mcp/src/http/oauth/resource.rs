@@ -10,7 +10,7 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The server, as clients know it.
 #[derive(Clone, Debug)]
-pub struct Resource {
+pub struct ProtectedResource {
     /// The address of its metadata.
     metadata: String,
     /// The path of the resource.
@@ -20,7 +20,7 @@ pub struct Resource {
     scope: String,
 }
 
-impl Resource {
+impl ProtectedResource {
     /// The resource at this address, for tokens of these issuers. Every caller needs the scopes in
     /// `needed`; those in `known` allow more. `None` if the address is not one.
     #[must_use]
@@ -86,7 +86,7 @@ mod tests {
             ("https://a.example:8443", "https://a.example:8443/.well-known/oauth-protected-resource", ["", ""]),
             ("https://a.example/", "https://a.example/.well-known/oauth-protected-resource", ["", ""]),
         ] {
-            let resource = Resource::new(address, &["https://i.example"], &["a"], &["b", "a"]).unwrap();
+            let resource = ProtectedResource::new(address, &["https://i.example"], &["a"], &["b", "a"]).unwrap();
             for path in paths {
                 let document = resource.metadata_at(&format!("{WELL_KNOWN}{path}")).unwrap();
                 let document: serde_json::Value = serde_json::from_str(&document).unwrap();
@@ -100,6 +100,6 @@ mod tests {
             let challenge = format!("Bearer resource_metadata=\"{metadata}\", scope=\"a\"");
             assert_eq!(resource.unknown(None), AuthFailure::Unknown { challenge });
         }
-        assert!(Resource::new("/mcp", &[], &[], &[]).is_none());
+        assert!(ProtectedResource::new("/mcp", &[], &[], &[]).is_none());
     }
 }

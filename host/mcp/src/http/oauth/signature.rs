@@ -28,7 +28,7 @@ fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    let check = Check::of(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
+    let check = SignatureCheck::of(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
     if check.family() != key.family() {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }
@@ -36,13 +36,13 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
 }
 
 /// The check of one algorithm by `ring`.
-enum Check {
+enum SignatureCheck {
     Rsa(&'static RsaParameters),
     Ec(&'static dyn VerificationAlgorithm),
     Ed(&'static dyn VerificationAlgorithm),
 }
 
-impl Check {
+impl SignatureCheck {
     /// `None` for shared keys: whoever checks with one can also sign.
     fn of(algorithm: Algorithm) -> Option<Self> {
         Some(match algorithm {
@@ -71,18 +71,18 @@ impl Check {
 /// One key, and the one algorithm that it is used with.
 struct KeyCheck {
     algorithm: Algorithm,
-    check: Check,
+    check: SignatureCheck,
     key: DecodingKey,
 }
 
 impl Verifier<Vec<u8>> for KeyCheck {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
         let held = match (&self.check, self.key.kind()) {
-            (Check::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            (SignatureCheck::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 let key = RsaPublicKeyComponents { n: without_zeros(n), e: without_zeros(e) };
                 key.verify(parameters, message, signature)
             }
-            (Check::Ec(algorithm) | Check::Ed(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
+            (SignatureCheck::Ec(algorithm) | SignatureCheck::Ed(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
                 UnparsedPublicKey::new(*algorithm, point).verify(message, signature)
             }
             _ => return Err(Error::new()),

@@ -60,7 +60,7 @@ pub struct UnverifiedToken {
 
 /// The verified claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedClaims {
     /// The holder of the token.
     pub subject: String,
     /// The scopes of its holder.
@@ -112,7 +112,7 @@ pub enum TokenFault {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct TokenHeader {
     alg: String,
     kid: Option<String>,
     crit: Option<IgnoredAny>,
@@ -126,12 +126,12 @@ struct Claims {
     #[serde(default)]
     scope: Option<String>,
     #[serde(default)]
-    scp: Option<Scopes>,
+    scp: Option<TokenScopes>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Scopes {
+enum TokenScopes {
     Text(String),
     List(Vec<String>),
 }
@@ -154,7 +154,7 @@ impl UnverifiedToken {
             return Err(TokenFault::Malformed);
         };
         let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Malformed);
-        let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| TokenFault::Malformed)?;
+        let header: TokenHeader = serde_json::from_slice(&decoded(header)?).map_err(|_| TokenFault::Malformed)?;
         if header.crit.is_some() {
             return Err(TokenFault::Extension);
         }
@@ -172,7 +172,7 @@ impl Issuer {
     ///
     /// # Errors
     /// It does not hold.
-    pub fn verify(&self, token: &str, seen: &UnverifiedToken, keys: &KeySet) -> Result<Verified, TokenFault> {
+    pub fn verify(&self, token: &str, seen: &UnverifiedToken, keys: &KeySet) -> Result<VerifiedClaims, TokenFault> {
         if !self.algorithms.contains(&seen.algorithm.as_str()) {
             return Err(TokenFault::Algorithm);
         }
@@ -192,7 +192,7 @@ impl Issuer {
 }
 
 impl Claims {
-    fn verified(self) -> Result<Verified, TokenFault> {
+    fn verified(self) -> Result<VerifiedClaims, TokenFault> {
         let plain = !self.sub.is_empty()
             && self.sub.len() <= SUBJECT_BYTES_MAX
             && !self.sub.contains(|c: char| c.is_control() || c.is_whitespace());
@@ -202,15 +202,15 @@ impl Claims {
         let split = |text: String| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut scopes = self.scope.map(split).unwrap_or_default();
         match self.scp {
-            Some(Scopes::Text(text)) => scopes.extend(split(text)),
-            Some(Scopes::List(list)) => scopes.extend(list),
+            Some(TokenScopes::Text(text)) => scopes.extend(split(text)),
+            Some(TokenScopes::List(list)) => scopes.extend(list),
             None => {}
         }
         if scopes.len() > SCOPES_MAX {
             return Err(TokenFault::Claims);
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
-        Ok(Verified { subject: self.sub, scopes, expires: self.expires as u64 })
+        Ok(VerifiedClaims { subject: self.sub, scopes, expires: self.expires as u64 })
     }
 }
 
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    fn checked(token: &str) -> Result<Verified, TokenFault> {
+    fn checked(token: &str) -> Result<VerifiedClaims, TokenFault> {
         issuer().verify(token, &UnverifiedToken::parse(token)?, &keys())
     }
 

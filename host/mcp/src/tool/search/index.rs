@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::words::{each_word, is_empty_word};
-use crate::tool::{Tool, ToolDefinition};
+use crate::tool::{McpTool, ToolDefinition};
 
 /// Weights of a word by its place. The name says most; a parameter's description is often shared by
 /// many tools.
@@ -26,7 +26,7 @@ const QUERY_WORDS_MAX: usize = 32;
 
 /// The words of all tools.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct WordIndex {
     /// The tools that have a word, with its weight in each.
     words: HashMap<Box<str>, Vec<(u32, f32)>>,
     /// The sum of the weights in each tool.
@@ -35,7 +35,7 @@ pub(super) struct Index {
 
 /// The tools that a search may find.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct VisibleTools {
     /// True for each one, by its place.
     places: Vec<bool>,
     count: f32,
@@ -43,10 +43,10 @@ pub(super) struct Seen {
     length: f32,
 }
 
-impl Index {
+impl WordIndex {
     /// Reads the first `text_bytes_max` bytes of each tool's texts: name, title, description,
     /// parameters, in this order.
-    pub(super) fn of<'t>(tools: impl Iterator<Item = &'t Tool>, text_bytes_max: usize) -> Self {
+    pub(super) fn of<'t>(tools: impl Iterator<Item = &'t McpTool>, text_bytes_max: usize) -> Self {
         let mut index = Self { words: HashMap::new(), lengths: Vec::new() };
         for (tool, place) in tools.zip(0..) {
             let mut weights: HashMap<Box<str>, f32> = HashMap::new();
@@ -73,16 +73,16 @@ impl Index {
     }
 
     /// The tools that `may` allows, by their places.
-    pub(super) fn seen(&self, may: Vec<bool>) -> Seen {
+    pub(super) fn seen(&self, may: Vec<bool>) -> VisibleTools {
         let seen = |place: usize| may.get(place).copied().unwrap_or(false);
         let lengths = self.lengths.iter().enumerate().filter(|(place, _)| seen(*place));
         let (count, sum) = lengths.fold((0.0, 0.0), |(count, sum), (_, length)| (count + 1.0, sum + length));
-        Seen { count, length: if count > 0.0 { sum / count } else { 0.0 }, places: may }
+        VisibleTools { count, length: if count > 0.0 { sum / count } else { 0.0 }, places: may }
     }
 
     /// The places of the tools that have a word of the query, the best first. Tools that may not be
     /// found count for nothing: neither their words nor their number show in the order.
-    pub(super) fn find(&self, query: &str, seen: &Seen) -> Vec<usize> {
+    pub(super) fn find(&self, query: &str, seen: &VisibleTools) -> Vec<usize> {
         let mut words: Vec<String> = Vec::new();
         each_word(query, |word| {
             let known = words.len() >= QUERY_WORDS_MAX || words.iter().any(|known| known == word);

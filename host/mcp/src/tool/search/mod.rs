@@ -12,10 +12,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use index::{Index, Seen};
+use index::{VisibleTools, WordIndex};
 
-use super::{DefinitionBounds, Tool, ToolDefinition, ToolHints, ToolList};
-use crate::content::{CallResult, Content, Map};
+use super::{DefinitionBounds, McpTool, ToolDefinition, ToolHints, ToolList};
+use crate::content::{CallResult, Map, ResultContent};
 use crate::frame::{Object, echo, push_number};
 use crate::revision::{Features, Revision, push_definition};
 use crate::task::TaskPlan;
@@ -64,15 +64,15 @@ pub enum SearchError {
 
 /// The search of one list.
 #[derive(Debug)]
-pub(super) struct Search {
+pub(super) struct ListSearch {
     bounds: SearchBounds,
-    find: Arc<Tool>,
-    call: Arc<Tool>,
+    find: Arc<McpTool>,
+    call: Arc<McpTool>,
     /// The words of the whole list.
-    index: Arc<Index>,
+    index: Arc<WordIndex>,
     /// True for the tools among the entries of the whole list.
     tools: Arc<[bool]>,
-    seen: Seen,
+    seen: VisibleTools,
     /// True for the tools of the whole list that clients see without searching.
     pinned: Arc<[bool]>,
     /// The list that clients see: the host's own tools, and the pinned ones.
@@ -83,7 +83,7 @@ pub(super) struct Search {
 #[derive(Clone, Debug)]
 pub(crate) enum OwnTool {
     Find,
-    Call(Arc<Tool>),
+    Call(Arc<McpTool>),
 }
 
 /// The call that a call of `call_tool` stands for.
@@ -101,7 +101,7 @@ struct Query {
     limit: Option<f64>,
 }
 
-impl Search {
+impl ListSearch {
     pub(super) fn of(list: &ToolList, bounds: SearchBounds, pinned: Vec<bool>) -> Result<Self, SearchError> {
         let taken = [FIND_TOOLS, CALL_TOOL].into_iter().filter(|name| list.find(name).is_some());
         let names: Vec<String> = taken.map(str::to_owned).collect();
@@ -109,10 +109,10 @@ impl Search {
             return Err(SearchError::Taken { names });
         }
         let compiled =
-            |definition| Tool::compile(definition, &DefinitionBounds::default()).map_err(|_| SearchError::Own);
+            |definition| McpTool::compile(definition, &DefinitionBounds::default()).map_err(|_| SearchError::Own);
         let find = Arc::new(compiled(find_tools(&bounds))?);
         let call = Arc::new(compiled(call_tool())?);
-        let index = Arc::new(Index::of(list.tools().iter().map(|tool| &**tool), bounds.text_bytes_max));
+        let index = Arc::new(WordIndex::of(list.tools().iter().map(|tool| &**tool), bounds.text_bytes_max));
         let tools: Arc<[bool]> = list.tools().iter().map(|entry| entry.is_tool()).collect();
         let seen = index.seen(tools.to_vec());
         let pinned: Arc<[bool]> = pinned.into();
@@ -148,7 +148,7 @@ impl Search {
     /// The answer to a call of `find_tools`. `whole` has the tools by their places.
     pub(super) fn answer(
         &self,
-        tool: impl Fn(usize) -> Option<Arc<Tool>>,
+        tool: impl Fn(usize) -> Option<Arc<McpTool>>,
         arguments: &RawValue,
         revision: Revision,
     ) -> CallResult {
@@ -203,7 +203,7 @@ fn structured(definitions: &[u8], matched: usize, too_large: usize) -> CallResul
     }
     object.close();
     let text = String::from_utf8(json).unwrap_or_default();
-    let content = vec![Content::text(text.as_str())];
+    let content = vec![ResultContent::text(text.as_str())];
     CallResult { content, structured: RawValue::from_string(text).ok(), ..CallResult::default() }
 }
 
@@ -216,7 +216,7 @@ impl InnerCall {
     ///
     /// # Errors
     /// The answer that tells the model what they lack.
-    pub(crate) fn read(call: &Tool, arguments: &RawValue) -> Result<Self, Box<CallResult>> {
+    pub(crate) fn read(call: &McpTool, arguments: &RawValue) -> Result<Self, Box<CallResult>> {
         serde_json::from_str(arguments.get())
             .map_err(|_| Box::new(call.refuse_arguments(&format!("- {}", Self::lacks(arguments)))))
     }
@@ -239,9 +239,9 @@ impl InnerCall {
 }
 
 /// The entries that clients see of a list. What is no tool is not searched.
-fn shown(list: &ToolList, own: [&Arc<Tool>; 2], pinned: &[bool]) -> Box<ToolList> {
+fn shown(list: &ToolList, own: [&Arc<McpTool>; 2], pinned: &[bool]) -> Box<ToolList> {
     let is_pinned = |place: usize| pinned.get(list.in_whole(place)) == Some(&true);
-    let is_shown = |(place, entry): &(usize, &Arc<Tool>)| is_pinned(*place) || !entry.is_tool();
+    let is_shown = |(place, entry): &(usize, &Arc<McpTool>)| is_pinned(*place) || !entry.is_tool();
     let pinned = list.tools().iter().enumerate().filter(is_shown).map(|(_, tool)| tool);
     Box::new(ToolList::plain(list.generation(), own.into_iter().chain(pinned).map(Arc::clone).collect()))
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{SearchBounds, SearchError};
 use crate::revision::Revision;
-use crate::tool::{DefinitionBounds, Tool, ToolDefinition, ToolList};
+use crate::tool::{DefinitionBounds, McpTool, ToolDefinition, ToolList};
 
 const TOOLS: &str = include_str!("../../../tests/search/tools.txt");
 const QUESTIONS: &str = include_str!("../../../tests/search/questions.txt");
@@ -50,16 +50,16 @@ const OBJECTS: [[&str; 2]; 16] = [
     ["asset", "assets"],
 ];
 
-fn tool(name: &str, description: &str, parameters: &[(&str, &str)]) -> Arc<Tool> {
+fn tool(name: &str, description: &str, parameters: &[(&str, &str)]) -> Arc<McpTool> {
     let properties: Map<String, Value> = parameters
         .iter()
         .map(|(name, text)| ((*name).to_owned(), json!({"type": "string", "description": text})))
         .collect();
     let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
-    Arc::new(Tool::compile(ToolDefinition::new(name, description, schema), &DefinitionBounds::default()).unwrap())
+    Arc::new(McpTool::compile(ToolDefinition::new(name, description, schema), &DefinitionBounds::default()).unwrap())
 }
 
-fn written() -> impl Iterator<Item = Arc<Tool>> {
+fn written() -> impl Iterator<Item = Arc<McpTool>> {
     TOOLS.lines().map(|line| {
         let [name, description, parameters] = line.splitn(3, " | ").collect::<Vec<_>>()[..] else { panic!("{line}") };
         let parameters: Vec<(&str, &str)> =
@@ -68,7 +68,7 @@ fn written() -> impl Iterator<Item = Arc<Tool>> {
     })
 }
 
-fn made() -> impl Iterator<Item = Arc<Tool>> {
+fn made() -> impl Iterator<Item = Arc<McpTool>> {
     SERVICES.into_iter().flat_map(|service| {
         OBJECTS.into_iter().flat_map(move |[one, many]| {
             let id = ("id", "Identifier of the record.");
@@ -111,11 +111,13 @@ fn found(list: &ToolList, query: &str, limit: usize) -> Vec<String> {
 #[test]
 fn most_questions_find_their_tool_among_a_thousand() {
     let plain = thousand();
-    let before = plain.page(crate::tool::Listed::Tools, Revision::V2026_07_28, None, usize::MAX).unwrap().json.to_vec();
+    let before =
+        plain.page(crate::tool::ListedEntries::Tools, Revision::V2026_07_28, None, usize::MAX).unwrap().json.to_vec();
     let began = Instant::now();
     let list = searched(plain);
     let built = began.elapsed();
-    let after = list.page(crate::tool::Listed::Tools, Revision::V2026_07_28, None, usize::MAX).unwrap().json.to_vec();
+    let after =
+        list.page(crate::tool::ListedEntries::Tools, Revision::V2026_07_28, None, usize::MAX).unwrap().json.to_vec();
     let mut first = 0;
     let mut in_five = 0;
     let mut questions = 0;
@@ -153,7 +155,7 @@ const IN_FIVE_LEAST: usize = 54;
 
 #[test]
 fn a_part_of_a_list_is_searched_as_if_it_were_all_there_is() {
-    let tools: Vec<Arc<Tool>> = written().collect();
+    let tools: Vec<Arc<McpTool>> = written().collect();
     let whole = searched(ToolList::new(1, tools.clone()).unwrap());
     let kept = |place: usize| place.is_multiple_of(3);
     let part = whole.part(kept);

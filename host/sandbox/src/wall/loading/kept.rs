@@ -16,7 +16,7 @@ use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
-use toolcell_wall::load::message::Listed;
+use toolcell_wall::load::message::ListReport;
 use toolcell_wall::load::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX};
 
 /// The suffix of a file of functions.
@@ -25,7 +25,7 @@ const FUNCTIONS: &str = ".made";
 const ALL_FUNCTIONS_BYTES_MAX: u64 = 512 << 20;
 
 /// The part of the code cache that belongs to loaders.
-pub(super) struct Kept {
+pub(super) struct KeptLoads {
     cache: Arc<CodeCache>,
     engine: KnownEngine,
     /// True if code is made behind walls.
@@ -34,12 +34,12 @@ pub(super) struct Kept {
 
 /// Facts that result from a load, in a file.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct KeptFacts {
     cost: InstanceCost,
     facts: ComponentFacts,
 }
 
-impl Kept {
+impl KeptLoads {
     pub(super) fn new(cache: Arc<CodeCache>, stack_bytes: usize, has_walls: bool) -> Self {
         let engine = KnownEngine::new(Arc::clone(&cache), stack_bytes);
         Self { cache, engine, has_walls }
@@ -67,7 +67,7 @@ impl Kept {
     /// The component of these bytes, if its code and its facts are kept.
     pub(super) fn find(&self, source: SourceFacts) -> Option<HeldComponent> {
         let name = self.name(self.engine.name()?, source);
-        let Told { cost, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
+        let KeptFacts { cost, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
         let file = self.cache.find(&code(&name))?;
         let facts_of_code = CodeFacts { source, cost };
         let code = CodeElsewhere { file, facts: facts_of_code, origin: CodeOrigin::Cache, name: Some(name) };
@@ -80,16 +80,16 @@ impl Kept {
     }
 
     pub(super) fn keep_facts(&self, name: &str, cost: InstanceCost, told: &ComponentFacts) {
-        let content = Told { cost, facts: told.clone() };
+        let content = KeptFacts { cost, facts: told.clone() };
         told::keep(&self.cache, &facts(name), &content, FACTS_BYTES_MAX as u64);
     }
 
     /// The tools that a component listed under these limits, with these descriptions.
-    pub(super) fn listing(&self, list: &ListName) -> Option<Listed> {
-        told::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(Listed::is_whole)
+    pub(super) fn listing(&self, list: &ListName) -> Option<ListReport> {
+        told::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(ListReport::is_whole)
     }
 
-    pub(super) fn keep_listing(&self, list: &ListName, listing: &Listed) {
+    pub(super) fn keep_listing(&self, list: &ListName, listing: &ListReport) {
         told::keep(&self.cache, list.as_str(), listing, LISTING_BYTES_MAX as u64);
     }
 

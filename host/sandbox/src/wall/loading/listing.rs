@@ -9,14 +9,14 @@ use toolcell_wall::contract;
 use toolcell_wall::report::{CallReport, ListedBeside};
 
 /// A list, or why there is none.
-pub enum Listing {
+pub enum ListingResult {
     /// The report on listing, what else is listed, and the findings about the schemas of the tools.
-    Report(Box<CallReport<Vec<contract::Tool>>>, ListedBeside, SchemaFindings),
+    Report(Box<CallReport<Vec<contract::GuestTool>>>, ListedBeside, SchemaFindings),
     /// A description of the component does not parse as WIT: its place, and the problem there.
     NotWit(String),
 }
 
-impl Listing {
+impl ListingResult {
     /// True if tools were listed, and there was time to check all of them.
     #[must_use]
     pub fn is_complete(&self) -> bool {

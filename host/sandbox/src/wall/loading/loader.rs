@@ -9,15 +9,15 @@ use toolcell_schema::SchemaFindings;
 use toolcell_walls::memory_file;
 use toolcell_walls::process::{Program, Starter};
 
-use super::kept::{Kept, LIST};
-use super::listing::{ListName, Listing};
-use super::run::{Bounds, Run};
+use super::kept::{KeptLoads, LIST};
+use super::listing::{ListName, ListingResult};
+use super::run::{LoadBounds, LoaderRun};
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
 use crate::wall::required::RequiredWalls;
-use toolcell_wall::digest::Digest;
+use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::encoding::encode;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::failure::clipped;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
@@ -26,9 +26,9 @@ use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::load::message::{
-    self, ANSWER_BYTES_MAX, CompileSettings, FACTS_BYTES_MAX, LISTING_BYTES_MAX, LinkSettings, Shown, ToLoader,
+    self, ANSWER_BYTES_MAX, CompileSettings, ExternNames, FACTS_BYTES_MAX, LISTING_BYTES_MAX, LinkSettings, ToLoader,
 };
-use toolcell_wall::load::message::{FromLoader, Listed, MESSAGE_BYTES_MAX};
+use toolcell_wall::load::message::{FromLoader, ListReport, MESSAGE_BYTES_MAX};
 use toolcell_wall::load::{COMPONENT_BYTES_MAX, FUNCTIONS_BYTES_MAX};
 use toolcell_wall::message::ToSandbox;
 use toolcell_wall::report::{CallReport, ListedBeside};
@@ -59,14 +59,14 @@ pub struct LoaderOptions {
 pub struct Loader {
     options: LoaderOptions,
     starter: Arc<Starter>,
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<KeptLoads>>,
 }
 
 /// What a load needs besides the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadJob<'a> {
     /// The digest of the bytes.
-    pub digest: Digest,
+    pub digest: ComponentDigest,
     /// The component's place: its functions are reused for its next version and for no other
     /// component.
     pub component: &'a str,
@@ -131,11 +131,11 @@ impl NotLoaded {
 }
 
 /// A process that has linked a component and can list its tools.
-pub struct Lister(pub(super) Run);
+pub struct Lister(pub(super) LoaderRun);
 
 /// A process that compiles, and has read nothing of a component yet.
 struct StartedCompiler {
-    run: Run,
+    run: LoaderRun,
     engine: EngineName,
     /// True if the engine was unknown until now, so that code kept for it can now be found.
     is_news: bool,
@@ -145,9 +145,9 @@ struct StartedCompiler {
 const _: () = assert!(MESSAGE_BYTES_MAX <= FRAME_BYTES_MAX);
 
 /// The list of this loader, or of an earlier one.
-fn listing_of(listing: Listed, limits: &Limits) -> Listing {
-    let Listed { report, beside, schemas } = listing.taken(limits);
-    Listing::Report(Box::new(report), beside, schemas)
+fn listing_of(listing: ListReport, limits: &Limits) -> ListingResult {
+    let ListReport { report, beside, schemas } = listing.taken(limits);
+    ListingResult::Report(Box::new(report), beside, schemas)
 }
 
 impl Loader {
@@ -156,19 +156,19 @@ impl Loader {
     pub fn new(options: LoaderOptions, starter: Arc<Starter>) -> Self {
         let has_walls = matches!(options.program, Program::Process(_));
         let kept = options.cache.as_ref();
-        let kept = kept.map(|cache| Arc::new(Kept::new(Arc::clone(cache), options.stack_bytes, has_walls)));
+        let kept = kept.map(|cache| Arc::new(KeptLoads::new(Arc::clone(cache), options.stack_bytes, has_walls)));
         Self { kept, options, starter }
     }
 
     /// True if its code is kept. It may still turn out to be invalid.
     #[must_use]
-    pub fn is_compiled(&self, bytes: &[u8], digest: Digest) -> bool {
+    pub fn is_compiled(&self, bytes: &[u8], digest: ComponentDigest) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.has(source_facts(digest, bytes)))
     }
 
     /// The component of these bytes, if an earlier load left it. It starts no process.
     #[must_use]
-    pub fn find(&self, bytes: &[u8], digest: Digest) -> Option<HeldComponent> {
+    pub fn find(&self, bytes: &[u8], digest: ComponentDigest) -> Option<HeldComponent> {
         self.kept.as_ref()?.find(source_facts(digest, bytes))
     }
 
@@ -263,7 +263,7 @@ impl Loader {
         let functions_bytes = handed.as_ref().map(|(_, bytes)| *bytes);
         let code_bytes_max = message::file_bytes_max(job.memory_bytes_max);
         run.say(&ToLoader::Compile { functions_bytes }, &files)?;
-        let bounds = Bounds {
+        let bounds = LoadBounds {
             until,
             answer_bytes_max: ANSWER_BYTES_MAX,
             memory_bytes_max: job.memory_bytes_max,
@@ -308,9 +308,9 @@ impl Loader {
         first: &ToSandbox,
         fds: &[BorrowedFd<'_>],
         (memory_bytes_max, until): (u64, Instant),
-    ) -> Result<(Run, Option<EngineName>), NotLoaded> {
-        let mut run = Run::start(&self.starter, &self.options.program, first, fds).await?;
-        let bounds = Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
+    ) -> Result<(LoaderRun, Option<EngineName>), NotLoaded> {
+        let mut run = LoaderRun::start(&self.starter, &self.options.program, first, fds).await?;
+        let bounds = LoadBounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
             FromLoader::Ready { missing, engine } => match self.options.required_walls.check(&missing) {
                 Ok(()) => Ok((run, engine)),
@@ -332,7 +332,7 @@ impl Loader {
         let settings = ToSandbox::Link(Box::new(LinkSettings { stack_bytes, memory_bytes_max, gives_way, facts }));
         let (mut run, _) = self.start(&settings, &[code.as_fd()], (memory_bytes_max, until)).await?;
         run.say(&ToLoader::Link, &[source.as_fd()])?;
-        let bounds = Bounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
+        let bounds = LoadBounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
             FromLoader::Linked(facts) => Ok((*facts, Lister(run))),
             other => Err(refusal(other, facts.source)),
@@ -349,7 +349,7 @@ impl Loader {
         bytes: &[u8],
         (limits, memory_bytes_max): (&Limits, u64),
         (written, schemas): (&WrittenDescriptions, SchemaLimits),
-    ) -> Listing {
+    ) -> ListingResult {
         if let Some(listing) = self.find_list(component, limits, (written, schemas)) {
             return listing;
         }
@@ -364,19 +364,23 @@ impl Loader {
                 }
                 return listing_of(*listing, limits);
             }
-            Ok(FromLoader::NotWit(problem)) => return Listing::NotWit(clipped(problem)),
-            Ok(FromLoader::Failed(problem)) => Failure::Failed(clipped(problem)),
-            Ok(_) => Failure::SandboxEnded { reason: NotLoaded::out_of_turn().to_string() },
-            Err(NotLoaded::Ended { reason }) => Failure::SandboxEnded { reason },
+            Ok(FromLoader::NotWit(problem)) => return ListingResult::NotWit(clipped(problem)),
+            Ok(FromLoader::Failed(problem)) => CallFailure::Failed(clipped(problem)),
+            Ok(_) => CallFailure::SandboxEnded { reason: NotLoaded::out_of_turn().to_string() },
+            Err(NotLoaded::Ended { reason }) => CallFailure::SandboxEnded { reason },
             Err(NotLoaded::TooLate) => {
-                Failure::SandboxEnded { reason: "it did not stop within its deadline".to_owned() }
+                CallFailure::SandboxEnded { reason: "it did not stop within its deadline".to_owned() }
             }
             Err(NotLoaded::TooMuchMemory) => {
-                Failure::SandboxEnded { reason: "its process took more memory than it may".to_owned() }
+                CallFailure::SandboxEnded { reason: "its process took more memory than it may".to_owned() }
             }
-            Err(other) => Failure::SandboxEnded { reason: other.to_string() },
+            Err(other) => CallFailure::SandboxEnded { reason: other.to_string() },
         };
-        Listing::Report(Box::new(CallReport::not_run(failure)), ListedBeside::default(), SchemaFindings::default())
+        ListingResult::Report(
+            Box::new(CallReport::not_run(failure)),
+            ListedBeside::default(),
+            SchemaFindings::default(),
+        )
     }
 
     /// The list that [`list`](Self::list) would return, if an earlier load left it.
@@ -386,7 +390,7 @@ impl Loader {
         component: &HeldComponent,
         limits: &Limits,
         described: (&WrittenDescriptions, SchemaLimits),
-    ) -> Option<Listing> {
+    ) -> Option<ListingResult> {
         let (kept, name) = self.list_kept_as(component, limits, described)?;
         kept.listing(&name).map(|listing| listing_of(listing, limits))
     }
@@ -397,7 +401,7 @@ impl Loader {
         component: &HeldComponent,
         limits: &Limits,
         (written, schemas): (&WrittenDescriptions, SchemaLimits),
-    ) -> Option<(&Kept, ListName)> {
+    ) -> Option<(&KeptLoads, ListName)> {
         let code = component.code().name.as_deref()?;
         Some((self.kept.as_deref()?, ListName::of((LIST, code), limits, (written, &schemas))?))
     }
@@ -424,7 +428,7 @@ impl Loader {
         let runs = limits.deadline().saturating_add(limits.queue_wait()).saturating_add(ANSWERS_WITHIN);
         let until = Instant::now() + runs + schemas.time;
         let answer =
-            run.hear(&Bounds { until, answer_bytes_max: LISTING_BYTES_MAX, memory_bytes_max, files: &[] }).await;
+            run.hear(&LoadBounds { until, answer_bytes_max: LISTING_BYTES_MAX, memory_bytes_max, files: &[] }).await;
         run.end().await;
         answer
     }
@@ -458,7 +462,7 @@ async fn aside<T: Send + 'static>(
 fn refusal(answer: FromLoader, of: SourceFacts) -> NotLoaded {
     match answer {
         FromLoader::Refused { message, hint, shown } => {
-            let told = |shown: Box<Shown>| Box::new(Inspection::new(of, shown.exports, shown.imports));
+            let told = |shown: Box<ExternNames>| Box::new(Inspection::new(of, shown.exports, shown.imports));
             NotLoaded::Refused { message: clipped(message), hint: clipped(hint), inspection: shown.map(told) }
         }
         other => failure(other),
@@ -474,7 +478,7 @@ fn failure(answer: FromLoader) -> NotLoaded {
 }
 
 /// Facts about the bytes with this digest.
-pub(super) fn source_facts(digest: Digest, bytes: &[u8]) -> SourceFacts {
+pub(super) fn source_facts(digest: ComponentDigest, bytes: &[u8]) -> SourceFacts {
     SourceFacts { digest, size_bytes: bytes.len() as u64, adapted: is_module(bytes) }
 }
 

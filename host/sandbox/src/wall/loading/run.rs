@@ -23,14 +23,14 @@ const NO_MEMORY: &str = "memory allocation of ";
 const WORDS_BYTES_SHOWN: usize = 400;
 
 /// A loader process. Dropping it kills the process.
-pub(super) struct Run {
+pub(super) struct LoaderRun {
     process: Process,
     sender: Sender,
     receiver: Receiver,
 }
 
 /// Bounds of what a loader does until its next answer.
-pub(super) struct Bounds<'f> {
+pub(super) struct LoadBounds<'f> {
     pub(super) until: Instant,
     /// Bytes of the answer.
     pub(super) answer_bytes_max: usize,
@@ -39,7 +39,7 @@ pub(super) struct Bounds<'f> {
     pub(super) files: &'f [(&'f File, u64)],
 }
 
-impl Run {
+impl LoaderRun {
     /// Starts a process with its first message.
     pub(super) async fn start(
         starter: &Starter,
@@ -76,7 +76,7 @@ impl Run {
     }
 
     /// Waits for the next answer. A process whose answer is late, too large or wrong is ended.
-    pub(super) async fn hear(&mut self, bounds: &Bounds<'_>) -> Result<FromLoader, NotLoaded> {
+    pub(super) async fn hear(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
         let heard = self.heard(bounds).await;
         if heard.is_err() {
             self.process.kill();
@@ -84,7 +84,7 @@ impl Run {
         heard
     }
 
-    async fn heard(&mut self, bounds: &Bounds<'_>) -> Result<FromLoader, NotLoaded> {
+    async fn heard(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
         let until = tokio::time::sleep_until(bounds.until.into());
         tokio::pin!(until);
         loop {
@@ -102,7 +102,7 @@ impl Run {
         }
     }
 
-    fn look(&self, bounds: &Bounds<'_>) -> Result<(), NotLoaded> {
+    fn look(&self, bounds: &LoadBounds<'_>) -> Result<(), NotLoaded> {
         let lengths = bounds.files.iter().filter_map(|(file, _)| Some(file.metadata().ok()?.len()));
         self.process.holds_beside(lengths.fold(0, u64::saturating_add));
         if self.process.memory().is_some_and(|memory| memory.own > bounds.memory_bytes_max) {

@@ -12,22 +12,22 @@ use toolcell_walls::link::{self, Receiver, Sender};
 use toolcell_walls::memory_file;
 use toolcell_walls::process::{Command, Starter};
 
-use super::kept::{Kept, LIST};
-use super::listing::{ListName, Listing};
+use super::kept::{KeptLoads, LIST};
+use super::listing::{ListName, ListingResult};
 use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded, source_facts};
-use super::run::{Bounds, Run};
+use super::run::{LoadBounds, LoaderRun};
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
 use crate::wall::required::RequiredWalls;
-use toolcell_wall::digest::Digest;
+use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::encoding::encode;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, ShapeName, SourceFacts};
-use toolcell_wall::load::message::{ANSWER_BYTES_MAX, FromLoader, Listed, file_bytes_max, limits, told};
+use toolcell_wall::load::message::{ANSWER_BYTES_MAX, FromLoader, ListReport, file_bytes_max, limits, told};
 use toolcell_wall::message::ToSandbox;
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::{CallReport, ListedBeside};
@@ -43,7 +43,7 @@ const ENGINE: EngineName = EngineName::new([7; 32]);
 
 /// A process that does nothing, and its link, whose other end the test holds.
 struct Hostile {
-    run: Run,
+    run: LoaderRun,
     sender: Sender,
     receiver: Receiver,
     _starter: Starter,
@@ -55,7 +55,7 @@ impl Hostile {
         let (process, _) = starter.start(idle()).await.unwrap();
         let (ours, theirs) = link::pair().unwrap();
         let (_, receiver) = link::open(ours).unwrap();
-        let run = Run::over(process, receiver);
+        let run = LoaderRun::over(process, receiver);
         let (sender, receiver) = link::join(theirs).await.unwrap();
         Self { run, sender, receiver, _starter: starter }
     }
@@ -78,13 +78,13 @@ fn idle() -> Command {
     Command::program("/bin/sleep").argument("3600")
 }
 
-fn bounds(time: Duration) -> Bounds<'static> {
+fn bounds(time: Duration) -> LoadBounds<'static> {
     let until = Instant::now() + time;
-    Bounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max: 1 << 30, files: &[] }
+    LoadBounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max: 1 << 30, files: &[] }
 }
 
 fn job(bytes: &[u8], time: Duration) -> LoadJob<'static> {
-    let digest = Digest::of(bytes);
+    let digest = ComponentDigest::of(bytes);
     let memory_bytes_max = 1 << 30;
     let call_memory_bytes = 1 << 20;
     LoadJob { digest, component: "tool", time, memory_bytes_max, call_memory_bytes, gives_way: false }
@@ -110,7 +110,7 @@ fn held(name: Option<String>) -> (HeldComponent, ComponentFacts, CodeFacts) {
         wishes: CarriedWishes::None,
     };
     let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
-    let code = CodeFacts { source: source_facts(Digest::of(&bytes), &bytes), cost };
+    let code = CodeFacts { source: source_facts(ComponentDigest::of(&bytes), &bytes), cost };
     let file = memory_file::sealed(b"code").unwrap();
     let elsewhere = CodeElsewhere { file, facts: code, origin: CodeOrigin::Compiled, name };
     (HeldComponent::new(elsewhere, facts.clone()), facts, code)
@@ -145,7 +145,7 @@ async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() 
     let mut hostile = Hostile::new().await;
     let file = memory_file::empty().unwrap();
     file.write_all_at(b"four", 0).unwrap();
-    let answer = hostile.run.hear(&Bounds { files: &[(&file, 3)], ..bounds(Duration::from_secs(3_600)) }).await;
+    let answer = hostile.run.hear(&LoadBounds { files: &[(&file, 3)], ..bounds(Duration::from_secs(3_600)) }).await;
     assert_eq!(
         answer.unwrap_err().to_string(),
         "the process that loads it was ended: it broke the rules: it wrote more than 3B"
@@ -155,7 +155,7 @@ async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() 
     let Err(NotLoaded::Ended { reason }) = hostile.hears().await else { panic!("a closed link") };
     assert!(reason.contains("signal: 9"), "{reason}");
     let mut hostile = Hostile::new().await;
-    let answer = hostile.run.hear(&Bounds { memory_bytes_max: 1, ..bounds(Duration::from_secs(3_600)) }).await;
+    let answer = hostile.run.hear(&LoadBounds { memory_bytes_max: 1, ..bounds(Duration::from_secs(3_600)) }).await;
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)));
 }
 
@@ -166,12 +166,12 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
     let files = files.each_ref().map(|file| (file, file_bytes_max(64 << 20)));
     let until = Duration::from_secs(30);
     let mut hostile = Hostile::new().await;
-    let answer = hostile.run.hear(&Bounds { files: &files, memory_bytes_max: 64 << 20, ..bounds(until) }).await;
+    let answer = hostile.run.hear(&LoadBounds { files: &files, memory_bytes_max: 64 << 20, ..bounds(until) }).await;
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)), "{answer:?}");
     // The total for all processes is exceeded as well, if it is smaller.
     let starter = Starter::bounded(1).unwrap();
     // It may be gone before its link is open.
-    let heard = match Run::start(&starter, &idle().into(), &ToSandbox::Cancel(0), &[]).await {
+    let heard = match LoaderRun::start(&starter, &idle().into(), &ToSandbox::Cancel(0), &[]).await {
         Ok(mut run) => run.hear(&bounds(Duration::from_secs(3_600))).await,
         Err(gone) => Err(gone),
     };
@@ -210,8 +210,8 @@ async fn an_answer_out_of_its_turn_is_no_list() {
         let written = WrittenDescriptions::default();
         let schemas = SchemaLimits::of(&toolcell_policy::LoadLimits::default(), Duration::from_secs(1));
         let listing = loader.list((&component, Some(Lister(run))), &[], (&limits, 1), (&written, schemas));
-        let Listing::Report(report, ..) = listing.await else { panic!("{answer:?}") };
-        assert!(matches!(report.outcome, Err(Failure::SandboxEnded { .. })), "{answer:?}: {:?}", report.outcome);
+        let ListingResult::Report(report, ..) = listing.await else { panic!("{answer:?}") };
+        assert!(matches!(report.outcome, Err(CallFailure::SandboxEnded { .. })), "{answer:?}: {:?}", report.outcome);
     }
 }
 
@@ -221,14 +221,14 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
     let stack_bytes = SandboxOptions::default().stack_bytes;
     let bytes = wat::parse_str(ADDS).unwrap();
-    let kept = Kept::new(Arc::clone(&cache), stack_bytes, true);
+    let kept = KeptLoads::new(Arc::clone(&cache), stack_bytes, true);
     let (component, facts, code) = held(None);
     let source = source_facts(component.digest(), &bytes);
     let name = kept.name(ENGINE, source);
     let others = [
         kept.name(EngineName::new([8; 32]), source),
         kept.name(ENGINE, SourceFacts { adapted: true, ..source }),
-        Kept::new(Arc::clone(&cache), stack_bytes, false).name(ENGINE, source),
+        KeptLoads::new(Arc::clone(&cache), stack_bytes, false).name(ENGINE, source),
     ];
     assert!(!others.contains(&name), "another engine, a program, or no walls");
     assert!(kept.find(source).is_none());
@@ -243,7 +243,7 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     assert_eq!(found.inspection().exports(), component.inspection().exports());
     // A file under another's name is refused.
     let at = |name: &str| root.path().join("code").join(name);
-    let another = source_facts(Digest::of(b"another"), b"another");
+    let another = source_facts(ComponentDigest::of(b"another"), b"another");
     let other = kept.name(ENGINE, another);
     std::fs::copy(at(&format!("loaded-{name}.cwasm")), at(&format!("loaded-{other}.cwasm"))).unwrap();
     std::fs::copy(at(&format!("facts-{name}.told")), at(&format!("facts-{other}.told"))).unwrap();
@@ -254,7 +254,7 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
 fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     let root = tempfile::tempdir().unwrap();
     let cache = Arc::new(CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1 << 30).unwrap());
-    let kept = Kept::new(cache, SandboxOptions::default().stack_bytes, true);
+    let kept = KeptLoads::new(cache, SandboxOptions::default().stack_bytes, true);
     let written = WrittenDescriptions::default();
     let other =
         WrittenDescriptions { given: [("a".to_owned(), "b".to_owned())].into(), ..WrittenDescriptions::default() };
@@ -264,8 +264,11 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
         ListName::of((LIST, "name"), limits, (written, &schemas(load))).unwrap()
     };
     let list = |limits: &Limits, written: &WrittenDescriptions| named(limits, written, LoadLimits::default());
-    let listing =
-        Listed::new(CallReport::without_running(Vec::new()), Ok(ListedBeside::default()), SchemaFindings::default());
+    let listing = ListReport::new(
+        CallReport::without_running(Vec::new()),
+        Ok(ListedBeside::default()),
+        SchemaFindings::default(),
+    );
     kept.keep_listing(&list(&Limits::default(), &written), &listing);
     assert!(kept.listing(&list(&Limits::default(), &written)).is_some());
     assert!(kept.listing(&list(&Limits::default(), &other)).is_none());

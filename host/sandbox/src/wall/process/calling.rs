@@ -13,12 +13,12 @@ use super::{RemoteInstance, SandboxProcess};
 use crate::wall::attention;
 use crate::wall::duties;
 use crate::wall::reuse::ReusedInstance;
-use crate::wasi::capabilities::Capabilities;
-use toolcell_wall::caller::Caller;
-use toolcell_wall::contract::CallResult;
+use crate::wasi::capabilities::GrantedCapabilities;
+use toolcell_wall::caller::CallerLink;
+use toolcell_wall::contract::GuestResult;
 use toolcell_wall::encoding;
-use toolcell_wall::failure::Failure;
-use toolcell_wall::message::{self, Call, CallId, CallerFacts, InstanceId, KINDS, LEVELS, ToSandbox};
+use toolcell_wall::failure::CallFailure;
+use toolcell_wall::message::{self, CallId, CallerFacts, InstanceId, KINDS, LEVELS, RunCall, ToSandbox};
 use toolcell_wall::report::CallReport;
 
 /// The component of a call.
@@ -40,9 +40,9 @@ pub struct SandboxCall<'a> {
     /// The limits of this tool.
     pub limits: &'a Limits,
     /// The capabilities of this tool.
-    pub capabilities: &'a Arc<Capabilities>,
+    pub capabilities: &'a Arc<GrantedCapabilities>,
     /// The sender of the call.
-    pub caller: Arc<dyn Caller>,
+    pub caller: Arc<dyn CallerLink>,
     /// The caller's own instance, with the state of earlier calls; `None` if one is made for this
     /// call.
     pub kept: Option<&'a ReusedInstance<RemoteInstance>>,
@@ -50,11 +50,11 @@ pub struct SandboxCall<'a> {
 
 impl SandboxProcess {
     /// Runs a call in this process.
-    pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: SandboxCall<'_>) -> CallReport<CallResult> {
+    pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: SandboxCall<'_>) -> CallReport<GuestResult> {
         let CalledComponent { number: component, instance } = of;
         let SandboxCall { tool, arguments_json, limits, capabilities, caller, .. } = input;
         if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
-            return CallReport::not_run(Failure::Host { detail: format!("its sandbox process: {problem}") });
+            return CallReport::not_run(CallFailure::Host { detail: format!("its sandbox process: {problem}") });
         }
         let began = Instant::now();
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -64,13 +64,13 @@ impl SandboxProcess {
         {
             let mut calls = self.lock();
             if let Some(reason) = &calls.ended {
-                return CallReport::not_run(Failure::SandboxEnded { reason: reason.clone() });
+                return CallReport::not_run(CallFailure::SandboxEnded { reason: reason.clone() });
             }
             calls.calls.insert(id, Arc::clone(&pending));
         }
         // However this ends, the process is notified that nobody waits.
-        let mut guard = Given { process: self, id, ended: false };
-        let call = Call {
+        let mut guard = GivenCall { process: self, id, ended: false };
+        let call = RunCall {
             id,
             component,
             tool: tool.to_owned(),
@@ -117,16 +117,16 @@ impl SandboxProcess {
         finished(report, settled, &pending, began)
     }
 
-    fn say_call(&self, call: Call) -> Result<(), Failure> {
+    fn say_call(&self, call: RunCall) -> Result<(), CallFailure> {
         let failed =
-            |problem: &dyn std::fmt::Display| Failure::Host { detail: format!("its sandbox process: {problem}") };
+            |problem: &dyn std::fmt::Display| CallFailure::Host { detail: format!("its sandbox process: {problem}") };
         let bytes = encoding::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;
         self.sender.send(&bytes, &[]).map_err(|error| match error {
             // It has just ended, and the task that reads its link has not noticed yet.
-            SendError::Ended(reason) => Failure::SandboxEnded { reason: reason.to_string() },
+            SendError::Ended(reason) => CallFailure::SandboxEnded { reason: reason.to_string() },
             // The limit allows more than fits into a frame.
             SendError::TooLarge(_) => {
-                Failure::OverLimit { limit: Limit::Arguments, value: show_bytes(message::TAKEN_BYTES) }
+                CallFailure::OverLimit { limit: Limit::Arguments, value: show_bytes(message::TAKEN_BYTES) }
             }
             other => failed(&other),
         })
@@ -138,7 +138,7 @@ impl SandboxProcess {
         self: &Arc<Self>,
         (id, pending): (CallId, &PendingCall),
         ended: &mut oneshot::Receiver<Returned>,
-        caller: &dyn Caller,
+        caller: &dyn CallerLink,
     ) -> Returned {
         tokio::select! {
             biased;
@@ -156,13 +156,13 @@ fn given(report: Result<Returned, oneshot::error::RecvError>) -> Returned {
 }
 
 /// Notifies the process, when a call is dropped, that nobody waits for it any more.
-struct Given<'p> {
+struct GivenCall<'p> {
     process: &'p Arc<SandboxProcess>,
     id: CallId,
     ended: bool,
 }
 
-impl Drop for Given<'_> {
+impl Drop for GivenCall<'_> {
     fn drop(&mut self) {
         if self.ended {
             return;
@@ -177,7 +177,7 @@ impl Drop for Given<'_> {
     }
 }
 
-fn facts(caller: &dyn Caller) -> CallerFacts {
+fn facts(caller: &dyn CallerLink) -> CallerFacts {
     CallerFacts {
         name: caller.name().to_owned(),
         log_levels: message::bits(&LEVELS, |level| caller.log_enabled(level)),

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use toolcell_walls::link::{self, Frame};
 
 use super::pending::PendingCall;
-use super::{SandboxProcess, State};
+use super::{ProcessState, SandboxProcess};
 use crate::secrets::answer;
 use toolcell_wall::asking::Inquiry;
 use toolcell_wall::encoding;
@@ -88,7 +88,7 @@ impl SandboxProcess {
     }
 
     fn take_of_process(&self, message: FromSandbox) -> Result<(), String> {
-        if *self.state.borrow() != State::Starting {
+        if *self.state.borrow() != ProcessState::Starting {
             return Err("it starts again".to_owned());
         }
         match message {
@@ -101,7 +101,7 @@ impl SandboxProcess {
                 }
             }
             FromSandbox::Sealed { missing } => {
-                self.state.send_replace(State::Ready(missing));
+                self.state.send_replace(ProcessState::Ready(missing));
             }
             _ => {}
         }

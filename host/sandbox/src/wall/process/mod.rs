@@ -84,10 +84,10 @@ pub(crate) struct SandboxProcess {
     process: Process,
     calls: Mutex<Pending>,
     next: AtomicU64,
-    state: watch::Sender<State>,
+    state: watch::Sender<ProcessState>,
     /// Components that could not be loaded, with the reason.
     unusable: Mutex<HashMap<u32, String>>,
-    bounds: Bounds,
+    bounds: ComponentBounds,
     /// Components that it reported as not prewarmable.
     noted: AtomicUsize,
     /// Messages about calls that have ended.
@@ -99,7 +99,7 @@ pub(crate) struct SandboxProcess {
 }
 
 /// A process that a call is going to. It is not ended for being idle.
-pub(crate) struct Claim(Arc<SandboxProcess>);
+pub(crate) struct ProcessClaim(Arc<SandboxProcess>);
 
 /// An instance in a process, kept for one caller. Dropping it makes the process drop the instance.
 pub struct RemoteInstance {
@@ -108,7 +108,7 @@ pub struct RemoteInstance {
 }
 
 /// Facts about the components of a process.
-pub(crate) struct Bounds {
+pub(crate) struct ComponentBounds {
     /// Bytes of a message, from the limits of the components.
     pub(crate) message_bytes_max: u64,
     /// Called for a component whose instances cannot be prewarmed.
@@ -119,7 +119,7 @@ pub(crate) struct Bounds {
 
 /// The life of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ProcessState {
     /// It is loading components.
     Starting,
     /// It accepts calls. Missing walls, with the reasons.
@@ -140,14 +140,14 @@ struct Pending {
 
 impl SandboxProcess {
     /// A process that was just started, and its link.
-    pub(crate) fn new(process: Process, receiver: Receiver, bounds: Bounds) -> Arc<Self> {
+    pub(crate) fn new(process: Process, receiver: Receiver, bounds: ComponentBounds) -> Arc<Self> {
         let this = Arc::new(Self {
             sender: receiver.sender().clone(),
             dispatcher: OnceLock::new(),
             process,
             calls: Mutex::new(Pending { calls: HashMap::new(), ended: None, claims: 0, used: Instant::now() }),
             next: AtomicU64::new(1),
-            state: watch::Sender::new(State::Starting),
+            state: watch::Sender::new(ProcessState::Starting),
             unusable: Mutex::default(),
             bounds,
             noted: AtomicUsize::new(0),
@@ -183,7 +183,7 @@ impl SandboxProcess {
         if let Some(scratch) = self.bounds.scratch.clone() {
             drop(tokio::task::spawn_blocking(move || scratch.remove()));
         }
-        let starts = *self.state.borrow() == State::Starting;
+        let starts = *self.state.borrow() == ProcessState::Starting;
         self.end(&match ended.made_room {
             _ if starts => end_at_start(&broken, &ended),
             Some(_) => ended.to_string(),
@@ -273,10 +273,10 @@ impl SandboxProcess {
     }
 
     /// The state, once the process is no longer starting.
-    pub(crate) async fn started(&self) -> State {
+    pub(crate) async fn started(&self) -> ProcessState {
         let mut state = self.state.subscribe();
-        let state = state.wait_for(|state| *state != State::Starting).await;
-        state.map_or_else(|_| State::Ended("it is gone".to_owned()), |state| state.clone())
+        let state = state.wait_for(|state| *state != ProcessState::Starting).await;
+        state.map_or_else(|_| ProcessState::Ended("it is gone".to_owned()), |state| state.clone())
     }
 
     /// Its process id.
@@ -307,14 +307,14 @@ impl SandboxProcess {
     }
 
     /// Claims it for a call; `None` if it accepts no more.
-    pub(crate) fn claim(self: &Arc<Self>) -> Option<Claim> {
+    pub(crate) fn claim(self: &Arc<Self>) -> Option<ProcessClaim> {
         let mut pending = self.lock();
         if pending.ended.is_some() {
             return None;
         }
         pending.claims += 1;
         drop(pending);
-        Some(Claim(Arc::clone(self)))
+        Some(ProcessClaim(Arc::clone(self)))
     }
 
     /// Ends the process if it keeps no instance, and no call went to it for this long. Returns the
@@ -358,9 +358,9 @@ impl SandboxProcess {
             std::mem::take(&mut pending.calls)
         };
         self.state.send_if_modified(|state| {
-            let first = !matches!(state, State::Ended(_));
+            let first = !matches!(state, ProcessState::Ended(_));
             if first {
-                *state = State::Ended(reason.to_owned());
+                *state = ProcessState::Ended(reason.to_owned());
             }
             first
         });
@@ -372,7 +372,7 @@ impl SandboxProcess {
     }
 }
 
-impl std::ops::Deref for Claim {
+impl std::ops::Deref for ProcessClaim {
     type Target = Arc<SandboxProcess>;
 
     fn deref(&self) -> &Self::Target {
@@ -380,7 +380,7 @@ impl std::ops::Deref for Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for ProcessClaim {
     fn drop(&mut self) {
         let mut pending = self.0.lock();
         pending.claims = pending.claims.saturating_sub(1);

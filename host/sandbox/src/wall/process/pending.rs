@@ -9,14 +9,14 @@ use toolcell_policy::{Denial, Limits};
 
 use super::starved::STARVED_MAX;
 use crate::secrets::{Redactor, answer};
-use crate::wasi::capabilities::Capabilities;
+use crate::wasi::capabilities::GrantedCapabilities;
 use crate::wasi::doors::CallDoors;
-use toolcell_wall::caller::{Caller, LogLevel};
-use toolcell_wall::contract::CallResult;
-use toolcell_wall::denials::Denials;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::caller::{CallerLink, GuestLogLevel};
+use toolcell_wall::contract::GuestResult;
+use toolcell_wall::denials::CallDenials;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message;
-use toolcell_wall::rate::Rate;
+use toolcell_wall::rate::MessageRate;
 use toolcell_wall::report::CallReport;
 use toolcell_wall::report::LINE_BYTES;
 use toolcell_wall::weight;
@@ -36,18 +36,18 @@ const MESSAGES_AT_ONCE: u64 = 100_000;
 pub(super) const GIVES_BACK_WITHIN: Duration = Duration::from_secs(2);
 
 /// The report of a call, or why its process returns none.
-pub(super) type Returned = Result<Box<CallReport<CallResult>>, String>;
+pub(super) type Returned = Result<Box<CallReport<GuestResult>>, String>;
 
 /// A call that a process runs.
 pub(super) struct PendingCall {
-    pub(super) caller: Arc<dyn Caller>,
-    pub(super) capabilities: Arc<Capabilities>,
+    pub(super) caller: Arc<dyn CallerLink>,
+    pub(super) capabilities: Arc<GrantedCapabilities>,
     pub(super) limits: Limits,
-    pub(super) denials: Denials,
+    pub(super) denials: CallDenials,
     /// Made when the call first asks for a door.
     pub(super) doors: OnceLock<CallDoors>,
     pub(super) logged_bytes: AtomicU64,
-    pub(super) messages: Rate,
+    pub(super) messages: MessageRate,
     /// The task that asks its caller.
     pub(super) asking: Mutex<Option<JoinHandle<()>>>,
     /// Withdrawn questions, until that is done: the client hears of it before it gets the call's
@@ -66,19 +66,19 @@ pub(super) struct PendingCall {
 impl PendingCall {
     /// A call under these limits. Messages about it may be as large as `message_bytes_max`.
     pub(super) fn new(
-        (caller, capabilities): (&Arc<dyn Caller>, &Arc<Capabilities>),
+        (caller, capabilities): (&Arc<dyn CallerLink>, &Arc<GrantedCapabilities>),
         limits: &Limits,
         message_bytes_max: u64,
         done: oneshot::Sender<Returned>,
     ) -> Self {
         Self {
-            denials: Denials::new(Arc::clone(caller)),
+            denials: CallDenials::new(Arc::clone(caller)),
             doors: OnceLock::new(),
             caller: Arc::clone(caller),
             capabilities: Arc::clone(capabilities),
             limits: *limits,
             logged_bytes: AtomicU64::new(0),
-            messages: Rate::new(
+            messages: MessageRate::new(
                 MESSAGES_AT_ONCE.saturating_add(message::counted(message_bytes_max)),
                 MESSAGES_PER_SECOND,
             ),
@@ -164,7 +164,7 @@ impl PendingCall {
     }
 
     /// A log line, charged to the call's limit here, too.
-    pub(super) fn log(&self, level: LogLevel, message: &str) {
+    pub(super) fn log(&self, level: GuestLogLevel, message: &str) {
         let bytes = (message.len() as u64).saturating_add(LINE_BYTES);
         let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) <= self.limits.log_bytes() {
@@ -176,15 +176,15 @@ impl PendingCall {
 /// The report of a call that has ended, checked against its limits again.
 pub(super) fn finished(
     report: Returned,
-    settled: Result<(), Failure>,
+    settled: Result<(), CallFailure>,
     call: &PendingCall,
     began: Instant,
-) -> CallReport<CallResult> {
+) -> CallReport<GuestResult> {
     let limits = &call.limits;
     let (mut denials, mut count): (Vec<Denial>, u64) = call.denials.take();
     let mut report = match report {
         Ok(report) => report.taken(limits),
-        Err(reason) => CallReport::not_run(Failure::SandboxEnded { reason }),
+        Err(reason) => CallReport::not_run(CallFailure::SandboxEnded { reason }),
     };
     clean(call.capabilities.redactor(), &mut report);
     report.outcome = weight::hold(report.outcome, limits, &mut report.usage);
@@ -194,13 +194,15 @@ pub(super) fn finished(
         count = count.saturating_add(number);
         (report.usage.egress_bytes, report.usage.ingress_bytes) = doors.traffic_bytes();
         // The host knows better than the process why a call of either kind failed.
-        let known = doors.state_failure().or_else(|| doors.over().map(|limit| Failure::over(limit, limits)));
+        let known = doors.state_failure().or_else(|| doors.over().map(|limit| CallFailure::over(limit, limits)));
         report.kept &= settled.is_ok();
         report.outcome = match (report.outcome, settled, known) {
             (Ok(_), Err(failure), _) => Err(failure),
-            (Err(Failure::Trapped { .. } | Failure::Exited { .. } | Failure::Host { .. }), _, Some(known)) => {
-                Err(known)
-            }
+            (
+                Err(CallFailure::Trapped { .. } | CallFailure::Exited { .. } | CallFailure::Host { .. }),
+                _,
+                Some(known),
+            ) => Err(known),
             (outcome, ..) => outcome,
         };
     }
@@ -211,7 +213,7 @@ pub(super) fn finished(
 }
 
 /// Removes secrets from all texts of a report, since a process removes none.
-fn clean(redactor: &Redactor, report: &mut CallReport<CallResult>) {
+fn clean(redactor: &Redactor, report: &mut CallReport<GuestResult>) {
     match &mut report.outcome {
         Ok(result) => answer::result(redactor, result),
         Err(failure) => answer::failure(redactor, failure),
@@ -231,7 +233,7 @@ mod tests {
     const KEY: &str = "sk-live-0123456789";
 
     /// The capabilities of a tool whose guests hold a secret.
-    fn exposed() -> Arc<Capabilities> {
+    fn exposed() -> Arc<GrantedCapabilities> {
         let text = "version = 1\n[components.it]\nsource = \"it.wasm\"\n\
                     [components.it.secrets]\nKEY = { from = \"env:KEY\", expose = true }\n";
         let source = toolcell_policy::Source { name: "toolcell.toml", text };
@@ -247,23 +249,23 @@ mod tests {
             observing: false,
         };
         let grants = manifest.component("it").unwrap().tool_grants("tool");
-        Capabilities::prepare(&grants, &sources).unwrap_or_else(|problems| panic!("{problems:?}"))
+        GrantedCapabilities::prepare(&grants, &sources).unwrap_or_else(|problems| panic!("{problems:?}"))
     }
 
     #[test]
     fn whatever_a_process_reports_its_guests_secrets_stay_with_the_host() {
         let key = || format!("so {KEY}, then");
         let failures = [
-            Failure::InvalidInput(key()),
-            Failure::Failed(key()),
-            Failure::Unfit { problems: key() },
-            Failure::Trapped { reason: key(), detail: key() },
-            Failure::Host { detail: key() },
-            Failure::Asked { refused: Some(key()) },
-            Failure::SandboxEnded { reason: key() },
-            Failure::SandboxNotStarted { detail: key() },
+            CallFailure::InvalidInput(key()),
+            CallFailure::Failed(key()),
+            CallFailure::Unfit { problems: key() },
+            CallFailure::Trapped { reason: key(), detail: key() },
+            CallFailure::Host { detail: key() },
+            CallFailure::Asked { refused: Some(key()) },
+            CallFailure::SandboxEnded { reason: key() },
+            CallFailure::SandboxNotStarted { detail: key() },
         ];
-        let caller: Arc<dyn Caller> = Arc::new(NoCaller);
+        let caller: Arc<dyn CallerLink> = Arc::new(NoCaller);
         let capabilities = exposed();
         for failure in failures {
             let (done, _ended) = oneshot::channel();
@@ -279,9 +281,9 @@ mod tests {
 
     #[test]
     fn a_starved_process_has_more_time_for_a_call_but_not_without_end() {
-        let caller: Arc<dyn Caller> = Arc::new(NoCaller);
+        let caller: Arc<dyn CallerLink> = Arc::new(NoCaller);
         let (done, _ended) = oneshot::channel();
-        let call = PendingCall::new((&caller, &Capabilities::sealed("tool")), &Limits::default(), 0, done);
+        let call = PendingCall::new((&caller, &GrantedCapabilities::sealed("tool")), &Limits::default(), 0, done);
         let start = Instant::now();
         let second = Duration::from_secs(1);
         assert!(!call.should_end(start + 100 * second) && !call.is_late(start + 100 * second, second, second));

@@ -10,18 +10,18 @@ use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::net_limits::{LOOKUPS_AT_ONCE, NetLimits};
 use toolcell_walls::door::{Door, DoorError, FrameReader, FrameWriter};
 
-use crate::caller::consent::{self, Consenting};
+use crate::caller::consent::{self, ConsentParts};
 use crate::caller::waited::Waited;
-use crate::wasi::capabilities::Capabilities;
-use crate::wasi::http::{self, Requests};
-use crate::wasi::keyvalue::{self, KeptState, Session};
+use crate::wasi::capabilities::GrantedCapabilities;
+use crate::wasi::http::{self, CallRequests};
+use crate::wasi::keyvalue::{self, KeptState, StateSession};
 use crate::wasi::net::{CallNet, NetGuard, OverDirection};
 use crate::wasi::sockets::Deciding;
-use crate::wasi::sockets::{self, Asked};
-use toolcell_wall::asking::{AskBudget, Inquiry, Refusal};
-use toolcell_wall::caller::Caller;
-use toolcell_wall::denials::Denials;
-use toolcell_wall::failure::Failure;
+use crate::wasi::sockets::{self, LookupParts};
+use toolcell_wall::asking::{AskBudget, AskRefusal, Inquiry};
+use toolcell_wall::caller::CallerLink;
+use toolcell_wall::denials::CallDenials;
+use toolcell_wall::failure::CallFailure;
 
 /// Doors of a call in addition to those of its requests, lookups and sockets.
 const OTHER_DOORS_MAX: usize = 4;
@@ -59,20 +59,20 @@ fn doors_max(limits: &NetLimits) -> u64 {
 /// Everything that one call has outside of its sandbox process: requests, connections, counters and
 /// state. Dropping it ends all of that.
 pub struct CallDoors {
-    doors: Arc<Doors>,
+    doors: Arc<DoorParts>,
     net: NetGuard,
 }
 
 /// What the tasks of a call's doors share.
-struct Doors {
-    capabilities: Arc<Capabilities>,
-    caller: Arc<dyn Caller>,
+struct DoorParts {
+    capabilities: Arc<GrantedCapabilities>,
+    caller: Arc<dyn CallerLink>,
     net: Arc<CallNet>,
-    denials: Denials,
-    requests: Requests,
+    denials: CallDenials,
+    requests: CallRequests,
     /// Locked by the one door to it.
-    state: Mutex<Session>,
-    state_failed: keyvalue::Failed,
+    state: Mutex<StateSession>,
+    state_failed: keyvalue::StateFailure,
     /// Bytes that go between the guest and the host at once.
     host_data_bytes: u64,
     /// Locked while a person is asked.
@@ -92,16 +92,16 @@ pub struct DoorPlace {
 
 /// Reports once what no honest sandbox process sends. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Misuse(Arc<Told>);
+pub(crate) struct Misuse(Arc<ToldPerson>);
 
-struct Told {
-    caller: Arc<dyn Caller>,
+struct ToldPerson {
+    caller: Arc<dyn CallerLink>,
     told: AtomicBool,
 }
 
 impl Misuse {
-    fn new(caller: Arc<dyn Caller>) -> Self {
-        Self(Arc::new(Told { caller, told: AtomicBool::new(false) }))
+    fn new(caller: Arc<dyn CallerLink>) -> Self {
+        Self(Arc::new(ToldPerson { caller, told: AtomicBool::new(false) }))
     }
 
     /// Reports it, unless honest processes cause such an end, too.
@@ -116,19 +116,19 @@ impl CallDoors {
     /// No doors yet. The capabilities are the tool's own, with secrets and state; the caller gets
     /// denials and questions.
     #[must_use]
-    pub fn new(capabilities: &Arc<Capabilities>, limits: &Limits, caller: &Arc<dyn Caller>) -> Self {
+    pub fn new(capabilities: &Arc<GrantedCapabilities>, limits: &Limits, caller: &Arc<dyn CallerLink>) -> Self {
         let guard = NetGuard::new(NetLimits::from(limits));
         let net = Arc::clone(guard.net());
-        let denials = Denials::new(Arc::clone(caller));
-        let doors = Doors {
+        let denials = CallDenials::new(Arc::clone(caller));
+        let doors = DoorParts {
             capabilities: Arc::clone(capabilities),
             caller: Arc::clone(caller),
             state: Mutex::default(),
-            state_failed: keyvalue::Failed::default(),
+            state_failed: keyvalue::StateFailure::default(),
             host_data_bytes: limits.host_data_bytes(),
             asking: Mutex::new(AskBudget::of(limits)),
             waited: Arc::default(),
-            requests: Requests::new(Arc::clone(capabilities.http()), Arc::clone(&net), denials.clone()),
+            requests: CallRequests::new(Arc::clone(capabilities.http()), Arc::clone(&net), denials.clone()),
             misuse: Misuse::new(Arc::clone(caller)),
             places: Arc::new(Semaphore::new(open_max(net.limits()))),
             opened: AtomicU64::new(0),
@@ -175,15 +175,15 @@ impl CallDoors {
     ///
     /// # Errors
     /// The writes are not on the disk, so the call's answer must not be sent.
-    pub async fn settle(&self) -> Result<(), Failure> {
+    pub async fn settle(&self) -> Result<(), CallFailure> {
         self.close();
         let settled = self.doors.state.lock().await.settle().await;
-        settled.map_err(|fault| Failure::from(&fault))
+        settled.map_err(|fault| CallFailure::from(&fault))
     }
 
     /// The failure of the call's state, if any. The sandbox process only knows that there was one.
     #[must_use]
-    pub fn state_failure(&self) -> Option<Failure> {
+    pub fn state_failure(&self) -> Option<CallFailure> {
         self.doors.state_failed.get()
     }
 
@@ -192,11 +192,11 @@ impl CallDoors {
     ///
     /// # Errors
     /// The limit that they are over.
-    pub fn charge(&self, asks: &[Inquiry]) -> Result<(), Refusal> {
+    pub fn charge(&self, asks: &[Inquiry]) -> Result<(), AskRefusal> {
         match self.doors.asking.try_lock() {
             Ok(mut budget) => budget.charge(asks),
             // No guest asks while it waits for a person.
-            Err(_) => Err(Refusal::OverLimit("the call asks while it waits for a person".to_owned())),
+            Err(_) => Err(AskRefusal::OverLimit("the call asks while it waits for a person".to_owned())),
         }
     }
 
@@ -227,7 +227,7 @@ impl CallDoors {
     }
 }
 
-impl Doors {
+impl DoorParts {
     /// A place for one more door; `None` if there are too many, now or in total.
     fn place(&self) -> Option<OwnedSemaphorePermit> {
         let opened = self.opened.fetch_add(1, Ordering::Relaxed);
@@ -259,8 +259,8 @@ impl Doors {
         }
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked { capabilities: &self.capabilities, net: &self.net, denials: &self.denials }
+    fn asked(&self) -> LookupParts<'_> {
+        LookupParts { capabilities: &self.capabilities, net: &self.net, denials: &self.denials }
     }
 
     fn deciding(&self) -> Deciding<'_> {
@@ -295,7 +295,7 @@ impl Doors {
                 let _open = self.waited.open();
                 let asked = self.asked();
                 let caller = &*self.caller;
-                let consenting = Consenting { asked, caller, budget: &mut budget, waits: None };
+                let consenting = ConsentParts { asked, caller, budget: &mut budget, waits: None };
                 consent::serve(consenting, wish, door).await
             }
         }

@@ -16,14 +16,14 @@ use crate::wasi::net::Resolver;
 const CA_BYTES_MAX: u64 = 1 << 20;
 
 /// The client for a tool's HTTP requests: rules, resolver, TLS settings and secrets.
-pub(crate) struct HttpClient {
+pub(crate) struct ToolHttpClient {
     grants: Arc<Grants>,
     resolver: Arc<Resolver>,
     tls: Tls,
     injector: Injector,
 }
 
-impl HttpClient {
+impl ToolHttpClient {
     /// Reads the certificates that the grants name, relative to `folder`.
     ///
     /// # Errors

@@ -17,12 +17,12 @@ use toolcell_policy::{AddressPermit, Host, HttpPermit, Scheme};
 use toolcell_wall::doors::http_fault::HttpFault;
 use toolcell_wall::doors::net_limits::NetLimits;
 
-use super::client::HttpClient;
-use super::connections::{Connection, Sender};
-use super::framing::{Expected, Heads};
+use super::client::ToolHttpClient;
+use super::connections::{PooledConnection, RequestSender};
+use super::framing::{ExpectedHead, Heads};
 use super::{fault, fields, proxy, tls};
-use crate::wasi::net::{CallNet, Metered, dial};
-use toolcell_wall::denials::Denials;
+use crate::wasi::net::{CallNet, MeteredStream, dial};
+use toolcell_wall::denials::CallDenials;
 
 /// Bytes that an HTTP/1.1 connection may have received but not read yet. Headers must fit, too.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -37,19 +37,19 @@ const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
 const FIELDS_DEFAULT: usize = 100;
 
 /// A connection below HTTP, of any kind.
-pub(super) type Stream = Box<dyn Duplex>;
+pub(super) type HttpStream = Box<dyn HttpDuplex>;
 
 /// Both directions in one.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait HttpDuplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> HttpDuplex for S {}
 
 /// Makes the connections of one call.
 #[derive(Clone)]
 pub(super) struct Connector {
-    pub(super) client: Arc<HttpClient>,
+    pub(super) client: Arc<ToolHttpClient>,
     pub(super) net: Arc<CallNet>,
-    pub(super) denials: Denials,
+    pub(super) denials: CallDenials,
 }
 
 /// Runs HTTP/2's background work as tasks of the call.
@@ -67,9 +67,9 @@ impl Connector {
     /// A new connection for this request.
     ///
     /// Dropping the future abandons everything that it began.
-    pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Connection, HttpFault> {
+    pub(super) async fn link(&self, permit: &HttpPermit) -> Result<PooledConnection, HttpFault> {
         let proxy = self.client.grants().network().proxy();
-        let stream: Stream = match proxy {
+        let stream: HttpStream = match proxy {
             Some(proxy) => proxy::connect(proxy, permit, self).await?,
             None => Box::new(self.dial(self.addresses(permit).await?).await?),
         };
@@ -122,7 +122,7 @@ impl Connector {
         dial(permits).await.map_err(|error| fault::of_connect(&error))
     }
 
-    async fn http1<S>(&self, stream: S, proxied: bool) -> Result<Connection, HttpFault>
+    async fn http1<S>(&self, stream: S, proxied: bool) -> Result<PooledConnection, HttpFault>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -133,14 +133,14 @@ impl Connector {
         if headers != FIELDS_DEFAULT {
             builder.max_headers(headers);
         }
-        let expected = Expected::default();
-        let stream = Heads::new(Metered::new(stream, Arc::clone(&self.net)), expected.clone());
+        let expected = ExpectedHead::default();
+        let stream = Heads::new(MeteredStream::new(stream, Arc::clone(&self.net)), expected.clone());
         let (sender, connection) =
             builder.handshake(TokioIo::new(stream)).await.map_err(|error| fault::of_hyper(&error, &self.net))?;
-        self.drive(connection, Sender::One(sender, expected), proxied)
+        self.drive(connection, RequestSender::One(sender, expected), proxied)
     }
 
-    async fn http2<S>(&self, stream: S) -> Result<Connection, HttpFault>
+    async fn http2<S>(&self, stream: S) -> Result<PooledConnection, HttpFault>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -151,18 +151,18 @@ impl Connector {
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_send_buf_size(BUFFER_BYTES)
             .max_header_list_size(fields::list_bytes_max(headers, header_bytes));
-        let stream = TokioIo::new(Metered::new(stream, Arc::clone(&self.net)));
+        let stream = TokioIo::new(MeteredStream::new(stream, Arc::clone(&self.net)));
         let (sender, connection) =
             builder.handshake(stream).await.map_err(|error| fault::of_hyper(&error, &self.net))?;
-        self.drive(connection, Sender::Many(sender), false)
+        self.drive(connection, RequestSender::Many(sender), false)
     }
 
-    fn drive<C>(&self, connection: C, sender: Sender, proxied: bool) -> Result<Connection, HttpFault>
+    fn drive<C>(&self, connection: C, sender: RequestSender, proxied: bool) -> Result<PooledConnection, HttpFault>
     where
         C: Future<Output = hyper::Result<()>> + Send + 'static,
     {
         // The requests on a connection show how it ends.
         let driver = self.net.spawn(async move { drop(connection.await) });
-        driver.map(|driver| Connection { sender, driver, proxied }).ok_or(HttpFault::ConnectionTerminated)
+        driver.map(|driver| PooledConnection { sender, driver, proxied }).ok_or(HttpFault::ConnectionTerminated)
     }
 }

@@ -8,21 +8,21 @@ use hyper::client::conn::{TrySendError, http1, http2};
 use tokio::task::AbortHandle;
 use toolcell_policy::{Host, Scheme};
 
-use super::framing::Expected;
-use super::outgoing::{Outgoing, Sent};
+use super::framing::ExpectedHead;
+use super::outgoing::{GuestHttpBody, Sent};
 
 /// The server of a connection. The addresses of one name are equivalent here: each connection was
 /// made to one that was permitted for this host and port in this call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct PooledServer {
     pub(super) scheme: Scheme,
     pub(super) host: Host,
     pub(super) port: u16,
 }
 
 /// A connection that can carry a request.
-pub(super) struct Connection {
-    pub(super) sender: Sender,
+pub(super) struct PooledConnection {
+    pub(super) sender: RequestSender,
     /// The task that reads and writes it.
     pub(super) driver: AbortHandle,
     /// True if a proxy reads the requests, which must then contain their full targets.
@@ -30,32 +30,32 @@ pub(super) struct Connection {
 }
 
 /// The sending half of a connection.
-pub(super) enum Sender {
+pub(super) enum RequestSender {
     /// HTTP/1.1: one at a time. The flag announces that a response is to come.
-    One(http1::SendRequest<Outgoing>, Expected),
+    One(http1::SendRequest<GuestHttpBody>, ExpectedHead),
     /// HTTP/2: many.
-    Many(http2::SendRequest<Outgoing>),
+    Many(http2::SendRequest<GuestHttpBody>),
 }
 
 /// The waiting connections of one call.
 #[derive(Default)]
-pub(super) struct IdleConnections(Mutex<Vec<(Server, Connection)>>);
+pub(super) struct IdleConnections(Mutex<Vec<(PooledServer, PooledConnection)>>);
 
 /// The use of a connection for one request.
 pub(super) struct ConnectionLease {
     pub(super) idle: Arc<IdleConnections>,
-    pub(super) server: Server,
-    pub(super) link: Connection,
+    pub(super) server: PooledServer,
+    pub(super) link: PooledConnection,
     pub(super) sent: Sent,
 }
 
 impl IdleConnections {
-    fn waiting(&self) -> MutexGuard<'_, Vec<(Server, Connection)>> {
+    fn waiting(&self) -> MutexGuard<'_, Vec<(PooledServer, PooledConnection)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A waiting connection to this server that is still open.
-    pub(super) async fn take(&self, server: &Server) -> Option<Connection> {
+    pub(super) async fn take(&self, server: &PooledServer) -> Option<PooledConnection> {
         loop {
             let mut link = self.take_any(server)?;
             if link.is_ready().await {
@@ -64,33 +64,40 @@ impl IdleConnections {
         }
     }
 
-    fn take_any(&self, server: &Server) -> Option<Connection> {
+    fn take_any(&self, server: &PooledServer) -> Option<PooledConnection> {
         let mut waiting = self.waiting();
         waiting.retain(|(_, link)| !link.is_closed());
         let at = waiting.iter().position(|(to, _)| to == server)?;
         match waiting.get(at) {
-            Some((_, Connection { sender: Sender::Many(sender), driver, proxied })) => {
-                Some(Connection { sender: Sender::Many(sender.clone()), driver: driver.clone(), proxied: *proxied })
+            Some((_, PooledConnection { sender: RequestSender::Many(sender), driver, proxied })) => {
+                Some(PooledConnection {
+                    sender: RequestSender::Many(sender.clone()),
+                    driver: driver.clone(),
+                    proxied: *proxied,
+                })
             }
             _ => Some(waiting.swap_remove(at).1),
         }
     }
 
     /// Lets others use it, too, while it carries a request.
-    pub(super) fn share(&self, server: &Server, link: &Connection) {
-        if let Sender::Many(sender) = &link.sender {
-            let link =
-                Connection { sender: Sender::Many(sender.clone()), driver: link.driver.clone(), proxied: link.proxied };
+    pub(super) fn share(&self, server: &PooledServer, link: &PooledConnection) {
+        if let RequestSender::Many(sender) = &link.sender {
+            let link = PooledConnection {
+                sender: RequestSender::Many(sender.clone()),
+                driver: link.driver.clone(),
+                proxied: link.proxied,
+            };
             self.waiting().push((server.clone(), link));
         }
     }
 }
 
-impl Connection {
+impl PooledConnection {
     fn is_closed(&self) -> bool {
         match &self.sender {
-            Sender::One(sender, _) => sender.is_closed(),
-            Sender::Many(sender) => sender.is_closed(),
+            RequestSender::One(sender, _) => sender.is_closed(),
+            RequestSender::Many(sender) => sender.is_closed(),
         }
     }
 
@@ -98,22 +105,22 @@ impl Connection {
     async fn is_ready(&mut self) -> bool {
         match &mut self.sender {
             // A waiting connection was used to the end; only its task has yet to notice.
-            Sender::One(sender, _) => sender.ready().await.is_ok(),
-            Sender::Many(sender) => sender.ready().await.is_ok(),
+            RequestSender::One(sender, _) => sender.ready().await.is_ok(),
+            RequestSender::Many(sender) => sender.ready().await.is_ok(),
         }
     }
 
     /// Sends a request. The error returns it if nothing of it was sent.
     pub(super) async fn send(
         &mut self,
-        request: Request<Outgoing>,
-    ) -> Result<Response<HyperBody>, TrySendError<Request<Outgoing>>> {
+        request: Request<GuestHttpBody>,
+    ) -> Result<Response<HyperBody>, TrySendError<Request<GuestHttpBody>>> {
         match &mut self.sender {
-            Sender::One(sender, expected) => {
+            RequestSender::One(sender, expected) => {
                 expected.next();
                 sender.try_send_request(request).await
             }
-            Sender::Many(sender) => sender.try_send_request(request).await,
+            RequestSender::Many(sender) => sender.try_send_request(request).await,
         }
     }
 }
@@ -123,17 +130,19 @@ impl ConnectionLease {
     pub(super) fn give_back(self) {
         let Self { idle, server, link, sent } = self;
         match &link.sender {
-            Sender::One(sender, _) if sent.is_whole() && !sender.is_closed() => idle.waiting().push((server, link)),
-            Sender::One(..) => link.driver.abort(),
+            RequestSender::One(sender, _) if sent.is_whole() && !sender.is_closed() => {
+                idle.waiting().push((server, link))
+            }
+            RequestSender::One(..) => link.driver.abort(),
             // It was shared from the start.
-            Sender::Many(_) => {}
+            RequestSender::Many(_) => {}
         }
     }
 
     /// The response was not received completely. HTTP/2 abandons a single request, HTTP/1.1 only
     /// the whole connection.
     pub(super) fn close(self) {
-        if let Sender::One(..) = self.link.sender {
+        if let RequestSender::One(..) = self.link.sender {
             self.link.driver.abort();
         }
     }

@@ -17,16 +17,16 @@ use toolcell_wall::doors::http_fault::HttpFault;
 use toolcell_wall::doors::net_limits::NetLimits;
 
 use super::connect::Connector;
-use super::connections::{Connection, ConnectionLease, IdleConnections, Sender, Server};
-use super::incoming::{self, BodyTerms, Incoming};
+use super::connections::{ConnectionLease, IdleConnections, PooledConnection, PooledServer, RequestSender};
+use super::incoming::{self, BodyTerms, ServerBody};
 use super::inject::NotInjected;
-use super::outgoing::{Outgoing, Sent};
+use super::outgoing::{GuestHttpBody, Sent};
 use super::requests::{Answered, HttpBody};
 use super::{fault, fields, framing};
 use crate::secrets::Redactor;
 use crate::wasi::net::CallNet;
 use toolcell_wall::caller::Requested;
-use toolcell_wall::denials::Denials;
+use toolcell_wall::denials::CallDenials;
 
 /// Times that the parts of a request may take: the limits, or less if the guest asks for less.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub(super) struct PhaseLimits {
 }
 
 /// A permitted request.
-pub(super) struct Exchange {
+pub(super) struct PermittedRequest {
     pub(super) connector: Connector,
     pub(super) idle: Arc<IdleConnections>,
     pub(super) permit: HttpPermit,
@@ -46,11 +46,11 @@ pub(super) struct Exchange {
 }
 
 /// The task that runs along with a response until its body is dropped.
-pub(super) type Worker = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type BodyTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A request for the caller's records.
 struct Noted {
-    denials: Denials,
+    denials: CallDenials,
     ask: HttpAsk,
     began: SystemTime,
 }
@@ -66,7 +66,7 @@ impl Noted {
 }
 
 /// A request to be sent, before it is adapted to its connection.
-struct Head {
+struct OutgoingHead {
     method: Method,
     target: String,
     fields: HeaderMap,
@@ -85,7 +85,7 @@ impl PhaseLimits {
     }
 }
 
-impl Exchange {
+impl PermittedRequest {
     /// Makes the request. Ends when the call does.
     pub(super) async fn run(self, request: Request<HttpBody>) -> Result<Answered, HttpFault> {
         let net = Arc::clone(&self.connector.net);
@@ -117,7 +117,7 @@ impl Exchange {
             framing::say_empty(&parts.method, &mut parts.headers);
         }
         let head = self.head(parts.method, parts.headers).await?;
-        let body = Outgoing::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);
+        let body = GuestHttpBody::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);
         let connected_by = Instant::now() + self.waits.connect;
         let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| HttpFault::ConnectionLimitReached)?;
         let turn = turn.ok_or(HttpFault::ConnectionTerminated)?;
@@ -126,7 +126,7 @@ impl Exchange {
     }
 
     /// The request's head, with the secrets that go with it.
-    async fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, HttpFault> {
+    async fn head(&self, method: Method, mut fields: HeaderMap) -> Result<OutgoingHead, HttpFault> {
         let mut target = self.permit.ask().target();
         let injector = self.connector.client.injector();
         let injected = injector.inject(self.permit.ask(), &mut fields, &mut target).await;
@@ -134,7 +134,7 @@ impl Exchange {
             self.connector.denials.add(self.permit.without_login());
         }
         let confidential = injected?;
-        Ok(Head { method, target, fields, confidential })
+        Ok(OutgoingHead { method, target, fields, confidential })
     }
 
     /// Sends the request over a waiting connection or a new one. A server may close a waiting
@@ -142,10 +142,10 @@ impl Exchange {
     /// without a body that may be repeated (RFC 9110, section 9.2.2).
     async fn send(
         &self,
-        head: &Head,
-        mut body: Outgoing,
+        head: &OutgoingHead,
+        mut body: GuestHttpBody,
         connected_by: Instant,
-    ) -> Result<(Connection, Response<HyperBody>, Sent), HttpFault> {
+    ) -> Result<(PooledConnection, Response<HyperBody>, Sent), HttpFault> {
         let server = self.server();
         let waiting = timeout_at(connected_by, self.idle.take(&server)).await;
         if let Some(mut link) = waiting.map_err(|_| HttpFault::ConnectionTimeout)? {
@@ -157,7 +157,7 @@ impl Exchange {
                 Err(mut error) => match (error.take_message(), fault::of_hyper(error.error(), &self.connector.net)) {
                     (Some(request), _) => body = request.into_body(),
                     (None, HttpFault::ConnectionTerminated | HttpFault::HttpResponseIncomplete) if repeatable => {
-                        body = Outgoing::none();
+                        body = GuestHttpBody::none();
                     }
                     (None, error) => return Err(error),
                 },
@@ -177,16 +177,21 @@ impl Exchange {
         timeout(self.waits.first_byte, sending).await.map_err(|_| HttpFault::HttpResponseTimeout)
     }
 
-    fn server(&self) -> Server {
+    fn server(&self) -> PooledServer {
         let ask = self.permit.ask();
-        Server { scheme: ask.scheme(), host: ask.host().clone(), port: ask.port() }
+        PooledServer { scheme: ask.scheme(), host: ask.host().clone(), port: ask.port() }
     }
 
     /// The request in the form that this connection needs. Host and path are those that were
     /// decided on, not those that the guest wrote.
-    fn request(&self, head: &Head, body: Outgoing, link: &Connection) -> Result<Request<Outgoing>, HttpFault> {
+    fn request(
+        &self,
+        head: &OutgoingHead,
+        body: GuestHttpBody,
+        link: &PooledConnection,
+    ) -> Result<Request<GuestHttpBody>, HttpFault> {
         let ask = self.permit.ask();
-        let many = matches!(link.sender, Sender::Many(_));
+        let many = matches!(link.sender, RequestSender::Many(_));
         let authority = ask.authority();
         let uri = if many || link.proxied {
             Uri::builder()
@@ -213,7 +218,7 @@ impl Exchange {
     /// The response for the guest.
     async fn receive(
         &self,
-        head: &Head,
+        head: &OutgoingHead,
         response: Response<HyperBody>,
         Carried { link, sent, turn }: Carried,
     ) -> Result<Answered, HttpFault> {
@@ -234,7 +239,7 @@ impl Exchange {
         let PhaseLimits { deadline, between_bytes, .. } = self.waits;
         let closes = worker(&lease.link, deadline);
         let terms = BodyTerms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
-        let body = Incoming::new(body, terms).with_ahead().await;
+        let body = ServerBody::new(body, terms).with_ahead().await;
         // A response that was received completely has returned its connection, which others may use
         // by then.
         let worker = if body.is_received() { Box::pin(std::future::ready(())) } else { closes };
@@ -244,23 +249,23 @@ impl Exchange {
 
 /// A request that was sent, with its connection.
 struct Carried {
-    link: Connection,
+    link: PooledConnection,
     sent: Sent,
     turn: OwnedSemaphorePermit,
 }
 
 /// Closes a connection whose response the guest leaves unread until its time is over. An unread
 /// response of HTTP/2 holds no more than its window, and others may use the same connection.
-fn worker(link: &Connection, deadline: Instant) -> Worker {
+fn worker(link: &PooledConnection, deadline: Instant) -> BodyTask {
     match &link.sender {
-        Sender::One(..) => {
+        RequestSender::One(..) => {
             let driver = link.driver.clone();
             Box::pin(async move {
                 tokio::time::sleep_until(deadline).await;
                 driver.abort();
             })
         }
-        Sender::Many(_) => Box::pin(std::future::ready(())),
+        RequestSender::Many(_) => Box::pin(std::future::ready(())),
     }
 }
 
@@ -277,7 +282,7 @@ fn check(parts: &Parts, net: &CallNet) -> Result<(), HttpFault> {
 
 /// A secret within a compressed answer would not be found. The request asked for an uncompressed
 /// one. Each field and each word in a field counts.
-fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), HttpFault> {
+fn coding(fields: &HeaderMap, head: &OutgoingHead, redactor: &Redactor) -> Result<(), HttpFault> {
     if !head.confidential {
         return Ok(());
     }

@@ -17,9 +17,9 @@ use toolcell_wall::doors::http_fault::HttpFault;
 
 /// A flag: a request is sent, and the next head is to be read. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Expected(Arc<AtomicBool>);
+pub(super) struct ExpectedHead(Arc<AtomicBool>);
 
-impl Expected {
+impl ExpectedHead {
     /// Expects the head of a response next.
     pub(super) fn next(&self) {
         self.0.store(true, Ordering::Release);
@@ -29,14 +29,14 @@ impl Expected {
 /// A connection of HTTP/1.1 whose response heads are checked.
 pub(super) struct Heads<S> {
     stream: S,
-    expected: Expected,
+    expected: ExpectedHead,
     /// The head that is being read.
-    head: Option<Head>,
+    head: Option<PartialHead>,
 }
 
 /// The part of a head that was read.
 #[derive(Debug, Default)]
-struct Head {
+struct PartialHead {
     line: Vec<u8>,
     after_return: bool,
     status: Option<(u8, u16)>,
@@ -45,13 +45,13 @@ struct Head {
 }
 
 impl<S> Heads<S> {
-    pub(super) const fn new(stream: S, expected: Expected) -> Self {
+    pub(super) const fn new(stream: S, expected: ExpectedHead) -> Self {
         Self { stream, expected, head: None }
     }
 
     fn look(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.expected.0.swap(false, Ordering::AcqRel) {
-            self.head = Some(Head::default());
+            self.head = Some(PartialHead::default());
         }
         for byte in bytes {
             let Some(head) = &mut self.head else { return Ok(()) };
@@ -59,14 +59,14 @@ impl<S> Heads<S> {
             if is_over {
                 // An informational response is followed by another.
                 let is_interim = head.status.is_some_and(|(_, status)| (100..200).contains(&status) && status != 101);
-                self.head = is_interim.then(Head::default);
+                self.head = is_interim.then(PartialHead::default);
             }
         }
         Ok(())
     }
 }
 
-impl Head {
+impl PartialHead {
     /// Reads one more byte, and returns true at the last. `None` if a line is malformed, or the
     /// head is ambiguous.
     fn push(&mut self, byte: u8) -> Option<bool> {
@@ -208,7 +208,7 @@ mod tests {
     /// True if hyper gets this, both at once and byte by byte.
     fn passes(text: &str) -> bool {
         let all = |pieces: usize| {
-            let expected = Expected::default();
+            let expected = ExpectedHead::default();
             let mut heads = Heads::new((), expected.clone());
             expected.next();
             text.as_bytes().chunks(pieces).all(|piece| heads.look(piece).is_ok())

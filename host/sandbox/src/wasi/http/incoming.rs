@@ -30,7 +30,7 @@ const REDACTED_NAME: HeaderName = HeaderName::from_static("redacted");
 /// A server's body, with secret values replaced, held to its time and to the limits of trailers.
 /// Bytes are charged to the call where they are read from the connection. It holds the request's
 /// turn, and its connection, until it ends or is dropped.
-pub(super) struct Incoming {
+pub(super) struct ServerBody {
     body: hyper::body::Incoming,
     /// Frames that came with the head, in order.
     ahead: VecDeque<Result<Frame<Bytes>, HttpFault>>,
@@ -58,7 +58,7 @@ pub(super) struct BodyTerms {
     pub(super) turn: OwnedSemaphorePermit,
 }
 
-impl Incoming {
+impl ServerBody {
     pub(super) fn new(body: hyper::body::Incoming, terms: BodyTerms) -> Self {
         let BodyTerms { net, redactor, deadline, between_bytes, lease, turn } = terms;
         let redacted = (!redactor.is_empty()).then(|| redactor.stream());
@@ -227,7 +227,7 @@ impl Incoming {
     }
 }
 
-impl Body for Incoming {
+impl Body for ServerBody {
     type Data = Bytes;
     type Error = HttpFault;
 
@@ -255,7 +255,7 @@ impl Body for Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for ServerBody {
     /// A response that the guest did not read to its end is not received any further.
     fn drop(&mut self) {
         if let Some(lease) = self.lease.take() {

@@ -35,6 +35,6 @@ mod requests;
 mod serve;
 mod tls;
 
-pub(crate) use client::HttpClient;
-pub(crate) use requests::Requests;
+pub(crate) use client::ToolHttpClient;
+pub(crate) use requests::CallRequests;
 pub(crate) use serve::serve;

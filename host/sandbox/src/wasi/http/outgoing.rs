@@ -15,7 +15,7 @@ use super::requests::HttpBody;
 
 /// A guest's body, held to its declared length and to the limits of trailers. Bytes are charged to
 /// the call where they are written to the connection.
-pub(super) struct Outgoing {
+pub(super) struct GuestHttpBody {
     body: HttpBody,
     declared_bytes: Option<u64>,
     sent_bytes: u64,
@@ -35,7 +35,7 @@ impl Sent {
     }
 }
 
-impl Outgoing {
+impl GuestHttpBody {
     /// A body of the declared length, if one is declared, with trailers of at most this many fields
     /// and bytes.
     pub(super) fn new(body: HttpBody, declared_bytes: Option<u64>, fields_max: usize, fields_bytes_max: usize) -> Self {
@@ -78,7 +78,7 @@ impl Outgoing {
     }
 }
 
-impl Body for Outgoing {
+impl Body for GuestHttpBody {
     type Data = Bytes;
     type Error = BodyFault;
 

@@ -8,14 +8,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell_policy::{Host, HttpPermit, ProxyScheme, ProxyUrl, Scheme};
 use toolcell_wall::doors::http_fault::HttpFault;
 
-use super::connect::{Connector, Stream};
+use super::connect::{Connector, HttpStream};
 use super::tls;
 
 /// Bytes of a proxy's answer: a status line and a few headers.
 const ANSWER_BYTES_MAX: usize = 8 << 10;
 
 /// A connection to the proxy, and for HTTPS through it to the server.
-pub(super) async fn connect(proxy: &ProxyUrl, permit: &HttpPermit, connector: &Connector) -> Result<Stream, HttpFault> {
+pub(super) async fn connect(
+    proxy: &ProxyUrl,
+    permit: &HttpPermit,
+    connector: &Connector,
+) -> Result<HttpStream, HttpFault> {
     if matches!(permit.host(), Host::Addr(_)) {
         connector.addresses(permit).await?;
     }
@@ -25,7 +29,7 @@ pub(super) async fn connect(proxy: &ProxyUrl, permit: &HttpPermit, connector: &C
     };
     let permits = addresses.into_iter().filter_map(|address| proxy.check_address(address)).collect();
     let stream = connector.dial(permits).await?;
-    let mut stream: Stream = match proxy.scheme() {
+    let mut stream: HttpStream = match proxy.scheme() {
         ProxyScheme::Http => Box::new(stream),
         ProxyScheme::Https => Box::new(connector.tls(stream, proxy.host(), tls::H1).await?),
     };
@@ -36,7 +40,7 @@ pub(super) async fn connect(proxy: &ProxyUrl, permit: &HttpPermit, connector: &C
 }
 
 /// Asks the proxy for a connection to the server (RFC 9110, section 9.3.6).
-async fn tunnel(stream: &mut Stream, authority: &str) -> Result<(), HttpFault> {
+async fn tunnel(stream: &mut HttpStream, authority: &str) -> Result<(), HttpFault> {
     let ask = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
     let gone = |_| HttpFault::ConnectionTerminated;
     stream.write_all(ask.as_bytes()).await.map_err(gone)?;

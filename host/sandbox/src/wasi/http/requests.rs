@@ -7,17 +7,17 @@ use http_body_util::combinators::UnsyncBoxBody;
 use toolcell_wall::doors::http::{RequestWaits, is_forbidden};
 use toolcell_wall::doors::http_fault::HttpFault;
 
-use super::client::HttpClient;
+use super::client::ToolHttpClient;
 use super::connect::Connector;
 use super::connections::IdleConnections;
-use super::exchange::{Exchange, PhaseLimits, Worker};
+use super::exchange::{BodyTask, PermittedRequest, PhaseLimits};
 use super::{fault, fields};
 use crate::wasi::net::CallNet;
-use toolcell_wall::denials::Denials;
+use toolcell_wall::denials::CallDenials;
 
 /// The HTTP requests of one call. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Requests {
+pub(crate) struct CallRequests {
     connector: Connector,
     idle: Arc<IdleConnections>,
 }
@@ -26,10 +26,10 @@ pub(crate) struct Requests {
 pub(super) type HttpBody = UnsyncBoxBody<Bytes, HttpFault>;
 
 /// A response, and the task that runs along with it.
-pub(super) type Answered = (Response<HttpBody>, Worker);
+pub(super) type Answered = (Response<HttpBody>, BodyTask);
 
-impl Requests {
-    pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials) -> Self {
+impl CallRequests {
+    pub(crate) fn new(client: Arc<ToolHttpClient>, net: Arc<CallNet>, denials: CallDenials) -> Self {
         Self { connector: Connector { client, net, denials }, idle: Arc::default() }
     }
 
@@ -39,7 +39,7 @@ impl Requests {
     }
 
     /// Decides on the request, and collects everything for making it.
-    fn begin(&self, request: &Request<HttpBody>, waits: RequestWaits) -> Result<Exchange, HttpFault> {
+    fn begin(&self, request: &Request<HttpBody>, waits: RequestWaits) -> Result<PermittedRequest, HttpFault> {
         let Connector { client, net, denials } = &self.connector;
         if !net.request() {
             return Err(HttpFault::ConnectionLimitReached);
@@ -63,6 +63,6 @@ impl Requests {
         fields::check(request.headers(), limits.headers, limits.header_bytes)
             .map_err(|bytes| HttpFault::HttpRequestHeaderSectionSize(fault::clamped(bytes)))?;
         let waits = PhaseLimits::new(limits, waits);
-        Ok(Exchange { connector: self.connector.clone(), idle: Arc::clone(&self.idle), permit, waits })
+        Ok(PermittedRequest { connector: self.connector.clone(), idle: Arc::clone(&self.idle), permit, waits })
     }
 }

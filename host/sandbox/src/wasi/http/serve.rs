@@ -7,18 +7,18 @@ use http::response::Parts;
 use http_body::{Body, Frame as BodyFrame, SizeHint};
 use http_body_util::BodyExt as _;
 use toolcell_wall::doors::decode;
-use toolcell_wall::doors::http::{BodyEnd, Fields, HttpSaid, RequestHead, ResponseHead};
+use toolcell_wall::doors::http::{BodyEnd, HeaderFields, HttpSaid, RequestHead, ResponseHead};
 use toolcell_wall::doors::http_fault::HttpFault;
 use toolcell_walls::door::{DoorError, DoorFrame, FrameReader, FrameWriter};
 
-use super::exchange::Worker;
-use super::requests::{HttpBody, Requests};
+use super::exchange::BodyTask;
+use super::requests::{CallRequests, HttpBody};
 use crate::wasi::doors::Misuse;
 use crate::wasi::net::CallNet;
 
 /// Makes the request that a door was opened for, and sends its response back.
 pub(crate) async fn serve(
-    requests: &Requests,
+    requests: &CallRequests,
     (net, misuse): (&CallNet, &Misuse),
     head: RequestHead,
     (reader, mut writer): (FrameReader, FrameWriter),
@@ -46,11 +46,11 @@ pub(crate) async fn serve(
 async fn answer(
     writer: &mut FrameWriter,
     (parts, body): (Parts, &mut HttpBody),
-    worker: Worker,
+    worker: BodyTask,
 ) -> Result<(), DoorError> {
     let mut sending = pin!(async {
         let whole = body.is_end_stream();
-        let head = ResponseHead { status: parts.status.as_u16(), fields: Fields::from(&parts.headers), whole };
+        let head = ResponseHead { status: parts.status.as_u16(), fields: HeaderFields::from(&parts.headers), whole };
         writer.message(&HttpSaid::Head(head)).await?;
         if whole {
             return Ok(());
@@ -71,7 +71,7 @@ async fn rest(writer: &mut FrameWriter, body: &mut HttpBody) -> Result<HttpSaid,
         match body.frame().await {
             Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
                 Ok(data) => writer.data(data).await?,
-                Err(Ok(trailers)) => return Ok(HttpSaid::Trailers(Fields::from(&trailers))),
+                Err(Ok(trailers)) => return Ok(HttpSaid::Trailers(HeaderFields::from(&trailers))),
                 Err(Err(_)) => {}
             },
             Some(Err(error)) => return Ok(HttpSaid::Failed(error)),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, WriteTransaction};
 
-use super::error::{Fault, OpenError, Refusal};
+use super::error::{StateFault, StateOpenError, StateRefusal};
 use super::file::{self, Trust};
 
 /// Bytes that calls may write before one of them makes all of it durable. Writes that are not
@@ -45,12 +45,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How far a call has written. Each write returns one, and `settle` makes the writes up to it
 /// durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct WriteMark {
     life: u64,
     commit: u64,
 }
 
-impl Mark {
+impl WriteMark {
     /// The mark after two writes of one call.
     pub(crate) fn and(self, later: Self) -> Self {
         Self { life: self.life, commit: later.commit }
@@ -62,7 +62,7 @@ impl Mark {
 pub(super) struct StateFile {
     path: PathBuf,
     lock_wait: Duration,
-    now: RwLock<Now>,
+    now: RwLock<FileState>,
     users: Mutex<Users>,
     /// Notified when the last operation ends, and when the file is closed.
     quiet: Condvar,
@@ -74,7 +74,7 @@ pub(super) struct StateFile {
 
 /// The current state of the file.
 #[derive(Debug)]
-struct Now {
+struct FileState {
     database: Option<Database>,
     /// Times that it was opened.
     openings: u64,
@@ -96,13 +96,13 @@ struct Users {
 
 /// Keeps the file open for one operation, which waits for no other meanwhile.
 #[derive(Debug)]
-pub(crate) struct Visit(Arc<StateFile>);
+pub(crate) struct DatabaseVisit(Arc<StateFile>);
 
 impl StateFile {
     /// Opens and verifies it, waiting up to `lock_wait` for another process to close it.
-    pub(super) fn open(path: PathBuf, lock_wait: Duration) -> Result<Arc<Self>, OpenError> {
+    pub(super) fn open(path: PathBuf, lock_wait: Duration) -> Result<Arc<Self>, StateOpenError> {
         let database = open_unlocked(&path, lock_wait, Trust::Verify)?;
-        let now = Now { database: Some(database), openings: 1, life: 1, failed: None };
+        let now = FileState { database: Some(database), openings: 1, life: 1, failed: None };
         let file = Arc::new(Self {
             path,
             lock_wait,
@@ -121,27 +121,27 @@ impl StateFile {
 
     /// Opens the file if it is closed, and keeps it open for one operation. May wait for another
     /// process, and for the disk.
-    pub(super) fn enter(self: &Arc<Self>) -> Result<Visit, Refusal> {
+    pub(super) fn enter(self: &Arc<Self>) -> Result<DatabaseVisit, StateRefusal> {
         let visit = self.visit();
         self.ensure_open()?;
         Ok(visit)
     }
 
     /// Keeps the file open for one operation, if it is open. Reading then only waits for the disk.
-    pub(super) fn enter_open(self: &Arc<Self>) -> Option<Visit> {
+    pub(super) fn enter_open(self: &Arc<Self>) -> Option<DatabaseVisit> {
         let mut users = self.users();
         let is_open = self.now.try_read().is_ok_and(|now| now.database.is_some());
         (is_open && !users.closing).then(|| {
             users.count += 1;
-            Visit(Arc::clone(self))
+            DatabaseVisit(Arc::clone(self))
         })
     }
 
     /// Reads one consistent state, even while others write.
     pub(super) fn read<T>(
         self: &Arc<Self>,
-        work: impl FnOnce(&ReadTransaction) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+        work: impl FnOnce(&ReadTransaction) -> Result<T, StateRefusal>,
+    ) -> Result<T, StateRefusal> {
         self.with(|database, _| work(&database.begin_read()?))
     }
 
@@ -150,8 +150,8 @@ impl StateFile {
     pub(super) fn write<T>(
         self: &Arc<Self>,
         bytes: u64,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, Refusal>,
-    ) -> Result<(T, Mark), Refusal> {
+        work: impl FnOnce(&WriteTransaction) -> Result<T, StateRefusal>,
+    ) -> Result<(T, WriteMark), StateRefusal> {
         self.with(|database, life| {
             let mut transaction = database.begin_write()?;
             let unsettled = self.unsettled_bytes.load(Ordering::Relaxed).saturating_add(bytes);
@@ -167,30 +167,30 @@ impl StateFile {
             } else {
                 self.unsettled_bytes.store(unsettled, Ordering::Relaxed);
             }
-            Ok((value, Mark { life, commit }))
+            Ok((value, WriteMark { life, commit }))
         })
     }
 
     /// True if everything up to `mark` is known to survive the host, without waiting.
-    pub(super) fn is_settled(&self, mark: Mark) -> bool {
+    pub(super) fn is_settled(&self, mark: WriteMark) -> bool {
         self.now.try_read().is_ok_and(|now| now.life == mark.life)
             && self.durable.load(Ordering::Acquire) >= mark.commit
     }
 
     /// Returns once everything up to `mark` survives the host, and the machine. Calls that end
     /// together share one wait for the disk.
-    pub(super) fn settle(self: &Arc<Self>, mark: Mark) -> Result<(), Fault> {
+    pub(super) fn settle(self: &Arc<Self>, mark: WriteMark) -> Result<(), StateFault> {
         let _visit = self.visit_beside_others();
         let _turn = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         if self.now.read().unwrap_or_else(PoisonError::into_inner).life != mark.life {
-            return Err(Fault::Lost);
+            return Err(StateFault::Lost);
         }
         if self.durable.load(Ordering::Acquire) >= mark.commit {
             return Ok(());
         }
         let settled = self.with(|database, life| {
             if mark.life != life {
-                return Err(Refusal::Fault(Fault::Lost));
+                return Err(StateRefusal::Fault(StateFault::Lost));
             }
             let mut transaction = database.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
@@ -200,8 +200,8 @@ impl StateFile {
             Ok(())
         });
         settled.map_err(|refusal| match refusal {
-            Refusal::Fault(fault) => fault,
-            other => Fault::Closed(other.to_string()),
+            StateRefusal::Fault(fault) => fault,
+            other => StateFault::Closed(other.to_string()),
         })
     }
 
@@ -214,47 +214,50 @@ impl StateFile {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn visit(self: &Arc<Self>) -> Visit {
+    fn visit(self: &Arc<Self>) -> DatabaseVisit {
         let mut users = self.users();
         while users.closing {
             users = self.quiet.wait(users).unwrap_or_else(PoisonError::into_inner);
         }
         users.count += 1;
-        Visit(Arc::clone(self))
+        DatabaseVisit(Arc::clone(self))
     }
 
     /// [`visit`](Self::visit), for a caller that may already have a visit: while any exists, the
     /// file is not closed, and waiting for that would never end. Only calls that have written come
     /// here, so these visits do end.
-    fn visit_beside_others(self: &Arc<Self>) -> Visit {
+    fn visit_beside_others(self: &Arc<Self>) -> DatabaseVisit {
         let mut users = self.users();
         while users.closing && users.count == 0 {
             users = self.quiet.wait(users).unwrap_or_else(PoisonError::into_inner);
         }
         users.count += 1;
-        Visit(Arc::clone(self))
+        DatabaseVisit(Arc::clone(self))
     }
 
     /// Runs `work` on the open file. If the file fails, the next call opens it again: redb does
     /// nothing more with a file that failed once, and a full disk may have room again.
-    fn with<T>(self: &Arc<Self>, work: impl FnOnce(&Database, u64) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn with<T>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Database, u64) -> Result<T, StateRefusal>,
+    ) -> Result<T, StateRefusal> {
         self.ensure_open()?;
         let (result, life) = {
             let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
-            let Some(database) = &now.database else { return Err(Refusal::Busy) };
+            let Some(database) = &now.database else { return Err(StateRefusal::Busy) };
             let work = AssertUnwindSafe(|| work(database, now.life));
-            let result = catch_unwind(work).unwrap_or_else(|panic| Err(Fault::Panicked(said(&*panic)).into()));
+            let result = catch_unwind(work).unwrap_or_else(|panic| Err(StateFault::Panicked(said(&*panic)).into()));
             (result, now.life)
         };
-        if let Err(Refusal::Fault(fault)) = &result
-            && !matches!(fault, Fault::Lost)
+        if let Err(StateRefusal::Fault(fault)) = &result
+            && !matches!(fault, StateFault::Lost)
         {
             self.fail(life);
         }
         result
     }
 
-    fn ensure_open(self: &Arc<Self>) -> Result<(), Refusal> {
+    fn ensure_open(self: &Arc<Self>) -> Result<(), StateRefusal> {
         if self.now.read().unwrap_or_else(PoisonError::into_inner).database.is_some() {
             return Ok(());
         }
@@ -266,7 +269,9 @@ impl StateFile {
         // The wait for other visitors counts, so that many together wait no longer than one.
         let wait = self.lock_wait.saturating_sub(asked.elapsed());
         let trust = match &now.failed {
-            Some((since, reason)) if since.elapsed() < RETRY_AFTER => return Err(Fault::Closed(reason.clone()).into()),
+            Some((since, reason)) if since.elapsed() < RETRY_AFTER => {
+                return Err(StateFault::Closed(reason.clone()).into());
+            }
             Some(_) => Trust::Verify,
             None => Trust::AsClosed,
         };
@@ -277,10 +282,10 @@ impl StateFile {
                 self.keep(now.openings);
                 Ok(())
             }
-            Err(OpenError::Taken { .. }) => Err(Refusal::Busy),
+            Err(StateOpenError::Taken { .. }) => Err(StateRefusal::Busy),
             Err(error) => {
                 now.failed = Some((Instant::now(), error.to_string()));
-                Err(Fault::Closed(error.to_string()).into())
+                Err(StateFault::Closed(error.to_string()).into())
             }
         }
     }
@@ -355,7 +360,7 @@ impl StateFile {
     }
 }
 
-impl Drop for Visit {
+impl Drop for DatabaseVisit {
     fn drop(&mut self) {
         let mut users = self.0.users();
         users.count = users.count.saturating_sub(1);
@@ -367,7 +372,7 @@ impl Drop for Visit {
 }
 
 /// Opens the file once no other process has it open, after those that waited before.
-fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result<Database, OpenError> {
+fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result<Database, StateOpenError> {
     let started = Instant::now();
     let mut next = None;
     loop {
@@ -376,12 +381,12 @@ fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result
         }
         if next.is_some() {
             match file::open(path, trust) {
-                Err(OpenError::Taken { .. }) => {}
+                Err(StateOpenError::Taken { .. }) => {}
                 result => return result,
             }
         }
         if started.elapsed() >= wait {
-            return Err(OpenError::Taken { file: path.display().to_string() });
+            return Err(StateOpenError::Taken { file: path.display().to_string() });
         }
         std::thread::sleep(if next.is_some() { LOCK_POLL } else { QUEUE_POLL });
     }

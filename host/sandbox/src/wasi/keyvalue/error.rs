@@ -4,13 +4,13 @@ use std::io;
 
 use toolcell_wall::doors::state::UnfitOperation;
 
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 
 /// Why a component's state cannot be used at all. Shown to the operator while loading, so it may
 /// name paths.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum OpenError {
+pub(crate) enum StateOpenError {
     /// The folder is missing and cannot be made, or is not a folder.
     #[error("the state folder {folder} cannot be made or read: {source}")]
     Folder {
@@ -55,10 +55,10 @@ pub(crate) enum OpenError {
     },
     /// Reading or writing it failed.
     #[error("the state file cannot be read or written: {0}")]
-    Storage(#[from] Fault),
+    Storage(#[from] StateFault),
 }
 
-impl OpenError {
+impl StateOpenError {
     /// A hint on how to fix it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl OpenError {
 /// The file failed, not the guest: the call cannot go on. For the log; it may name paths.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum Fault {
+pub(crate) enum StateFault {
     /// redb's own error, or the system's.
     #[error("{0}")]
     Storage(Box<redb::Error>),
@@ -99,8 +99,8 @@ pub(crate) enum Fault {
     Closed(String),
 }
 
-impl From<&Fault> for Failure {
-    fn from(fault: &Fault) -> Self {
+impl From<&StateFault> for CallFailure {
+    fn from(fault: &StateFault) -> Self {
         Self::Host { detail: fault.to_string() }
     }
 }
@@ -108,17 +108,17 @@ impl From<&Fault> for Failure {
 /// Each kind of error that redb's operations return converts to `redb::Error`.
 macro_rules! fault_of {
     ($($error:ty),*) => {$(
-        impl From<$error> for Fault {
+        impl From<$error> for StateFault {
             fn from(error: $error) -> Self {
                 Self::Storage(Box::new(error.into()))
             }
         }
-        impl From<$error> for OpenError {
+        impl From<$error> for StateOpenError {
             fn from(error: $error) -> Self {
                 Self::Storage(error.into())
             }
         }
-        impl From<$error> for Refusal {
+        impl From<$error> for StateRefusal {
             fn from(error: $error) -> Self {
                 Self::Fault(error.into())
             }
@@ -131,7 +131,7 @@ fault_of!(redb::TransactionError, redb::TableError, redb::StorageError, redb::Co
 /// Why one operation was not done. `Display` is for the guest and its model: no paths.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum Refusal {
+pub(crate) enum StateRefusal {
     /// No bucket has such a name.
     #[error("no bucket has such a name")]
     NoSuchStore,
@@ -209,5 +209,5 @@ pub(crate) enum Refusal {
     },
     /// The file failed, not the guest.
     #[error("the host could not read or write what this tool keeps")]
-    Fault(#[from] Fault),
+    Fault(#[from] StateFault),
 }

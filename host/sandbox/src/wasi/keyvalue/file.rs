@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, StorageError};
 
-use super::error::OpenError;
+use super::error::StateOpenError;
 use super::tables;
 use crate::owned::{adopt, make_folders};
 
@@ -44,11 +44,11 @@ pub(super) fn path(folder: &Path, component: &str) -> PathBuf {
 }
 
 /// Opens the file, or makes it with its folder. Until it is dropped, only this process has it open.
-pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
+pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, StateOpenError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     ready_folder(folder)?;
     let shown = || path.display().to_string();
-    let file = open_file(path).map_err(|source| OpenError::File { file: shown(), source })?;
+    let file = open_file(path).map_err(|source| StateOpenError::File { file: shown(), source })?;
     let small = file.metadata().is_ok_and(|about| about.len() <= VERIFIED_BYTES_MAX);
     let verify = small && trust == Trust::Verify;
     let opened = catch_unwind(AssertUnwindSafe(|| {
@@ -56,12 +56,12 @@ pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
         let mut builder = Database::builder();
         builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(verify).create_with_backend(backend)
     }));
-    let damaged = |reason: String| OpenError::Damaged { file: shown(), reason };
+    let damaged = |reason: String| StateOpenError::Damaged { file: shown(), reason };
     let database = match opened {
         Ok(Ok(database)) => database,
-        Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => return Err(OpenError::Taken { file: shown() }),
+        Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => return Err(StateOpenError::Taken { file: shown() }),
         Ok(Err(DatabaseError::Storage(StorageError::Io(source)))) if source.kind() != io::ErrorKind::InvalidData => {
-            return Err(OpenError::File { file: shown(), source });
+            return Err(StateOpenError::File { file: shown(), source });
         }
         Ok(Err(error)) => return Err(damaged(error.to_string())),
         Err(_) => return Err(damaged("its pages contradict each other".to_owned())),
@@ -75,10 +75,10 @@ pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
 
 /// The right to open the file next, until it is dropped; `None` while another process or thread has
 /// it.
-pub(super) fn next_in_line(path: &Path) -> Result<Option<File>, OpenError> {
+pub(super) fn next_in_line(path: &Path) -> Result<Option<File>, StateOpenError> {
     ready_folder(path.parent().unwrap_or(Path::new(".")))?;
     let line = line_of(path);
-    let failed = |source| OpenError::File { file: line.display().to_string(), source };
+    let failed = |source| StateOpenError::File { file: line.display().to_string(), source };
     let file = open_file(&line).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -100,13 +100,13 @@ fn line_of(path: &Path) -> PathBuf {
     path.with_extension("redb.next")
 }
 
-fn ready_folder(folder: &Path) -> Result<(), OpenError> {
+fn ready_folder(folder: &Path) -> Result<(), StateOpenError> {
     let shown = || folder.display().to_string();
-    let failed = |source: io::Error| OpenError::Folder { folder: shown(), source };
+    let failed = |source: io::Error| StateOpenError::Folder { folder: shown(), source };
     make_folders(folder, FOLDER_MODE).map_err(failed)?;
     let about = folder.metadata().map_err(failed)?;
     if about.mode() & OTHERS_WRITE != 0 {
-        return Err(OpenError::Open { folder: shown() });
+        return Err(StateOpenError::Open { folder: shown() });
     }
     Ok(())
 }

@@ -10,12 +10,12 @@ use sha2::{Digest as _, Sha256};
 use toolcell_policy::{Grants, KeyValue};
 use toolcell_shared::Kept;
 
-use super::error::OpenError;
+use super::error::StateOpenError;
 use super::file;
 use super::in_file::InFile;
-use super::keeper::Keeper;
+use super::keeper::StateKeeper;
 use super::on_server::OnServer;
-use super::store::{Bounds, Store};
+use super::store::{ComponentStore, NamespaceBounds};
 use crate::wasi::grant_problem::GrantProblem;
 
 /// Bytes of a caller's name that is kept whole; a longer one is replaced by its digest.
@@ -27,7 +27,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// The files that this process has open. Only one process can open a file, so its generations of
 /// tools share it.
-static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
+static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<ComponentStore>>>> = LazyLock::new(Mutex::default);
 
 /// Where tools keep state.
 #[derive(Clone, Copy)]
@@ -41,17 +41,17 @@ pub(crate) struct StatePlace<'a> {
 /// The state that one tool may keep: its keeper and its bounds.
 #[derive(Debug)]
 pub(crate) struct GrantedState {
-    keeper: Box<dyn Keeper>,
-    bounds: Bounds,
+    keeper: Box<dyn StateKeeper>,
+    bounds: NamespaceBounds,
     per_caller: bool,
 }
 
 impl GrantedState {
-    pub(super) fn keeper(&self) -> &dyn Keeper {
+    pub(super) fn keeper(&self) -> &dyn StateKeeper {
         &*self.keeper
     }
 
-    pub(super) fn bounds(&self) -> Bounds {
+    pub(super) fn bounds(&self) -> NamespaceBounds {
         self.bounds
     }
 
@@ -63,9 +63,10 @@ impl GrantedState {
 
 /// Opens the component's state in the state folder, or shares it if it is already open. A server
 /// need not answer yet.
-fn grant(policy: &KeyValue, place: StatePlace<'_>, component: &str) -> Result<GrantedState, OpenError> {
-    let bounds = Bounds { bytes: policy.quota_bytes(), entries: policy.entries(), value_bytes: policy.value_bytes() };
-    let keeper: Box<dyn Keeper> = match place.shared {
+fn grant(policy: &KeyValue, place: StatePlace<'_>, component: &str) -> Result<GrantedState, StateOpenError> {
+    let bounds =
+        NamespaceBounds { bytes: policy.quota_bytes(), entries: policy.entries(), value_bytes: policy.value_bytes() };
+    let keeper: Box<dyn StateKeeper> = match place.shared {
         Some(kept) => Box::new(OnServer::new(kept, component)),
         None => Box::new(InFile(shared(place.folder, component)?)),
     };
@@ -94,14 +95,14 @@ pub(crate) fn prepare(
     }
 }
 
-fn shared(folder: &Path, component: &str) -> Result<Arc<Store>, OpenError> {
+fn shared(folder: &Path, component: &str) -> Result<Arc<ComponentStore>, StateOpenError> {
     let path = std::path::absolute(file::path(folder, component)).unwrap_or_else(|_| file::path(folder, component));
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(store) = open.get(&path).and_then(Weak::upgrade) {
         return Ok(store);
     }
     open.retain(|_, store| store.strong_count() > 0);
-    let store = Arc::new(Store::open(folder, component, LOCK_WAIT)?);
+    let store = Arc::new(ComponentStore::open(folder, component, LOCK_WAIT)?);
     open.insert(path, Arc::downgrade(&store));
     Ok(store)
 }

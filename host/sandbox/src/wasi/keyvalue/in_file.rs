@@ -5,11 +5,11 @@ use std::sync::Arc;
 use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
-use super::database::Mark;
-use super::error::{Fault, Refusal};
-use super::keeper::{Keeper, Performing, Place};
-use super::session::Session;
-use super::store::{Change, Stop, Store};
+use super::database::WriteMark;
+use super::error::{StateFault, StateRefusal};
+use super::keeper::{BucketPlace, Performing, StateKeeper};
+use super::session::StateSession;
+use super::store::{ComponentStore, StateWrite, StopFlag};
 
 /// Keys of one operation that are read on the current thread: within a hundred microseconds.
 const KEYS_HERE_MAX: usize = 16;
@@ -19,22 +19,27 @@ const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
 
 /// A component's state in its file.
 #[derive(Debug)]
-pub(super) struct InFile(pub(super) Arc<Store>);
+pub(super) struct InFile(pub(super) Arc<ComponentStore>);
 
-impl Keeper for InFile {
-    fn perform<'a>(&'a self, session: &'a mut Session, place: Place, operation: StateOperation) -> Performing<'a> {
+impl StateKeeper for InFile {
+    fn perform<'a>(
+        &'a self,
+        session: &'a mut StateSession,
+        place: BucketPlace,
+        operation: StateOperation,
+    ) -> Performing<'a> {
         Box::pin(Performance { store: Arc::clone(&self.0), session }.perform(place, operation))
     }
 }
 
 /// One operation of a call.
 struct Performance<'s> {
-    store: Arc<Store>,
-    session: &'s mut Session,
+    store: Arc<ComponentStore>,
+    session: &'s mut StateSession,
 }
 
 impl Performance<'_> {
-    async fn perform(mut self, place: Place, operation: StateOperation) -> Result<StateOutcome, Refusal> {
+    async fn perform(mut self, place: BucketPlace, operation: StateOperation) -> Result<StateOutcome, StateRefusal> {
         match operation {
             StateOperation::Open => self.enter().await.map(|()| StateOutcome::Done),
             StateOperation::Get(key) => {
@@ -63,11 +68,13 @@ impl Performance<'_> {
             }
             StateOperation::SetMany(pairs) => {
                 let pairs: Vec<_> = pairs.into_iter().map(|(key, Blob(value))| (key, value)).collect();
-                let set = move |store: &Store, change: Change<'_>| Ok(((), store.set_all(change, &pairs)?));
+                let set =
+                    move |store: &ComponentStore, change: StateWrite<'_>| Ok(((), store.set_all(change, &pairs)?));
                 self.write(place, set).await.map(|()| StateOutcome::Done)
             }
             StateOperation::DeleteMany(keys) => {
-                let delete = move |store: &Store, change: Change<'_>| Ok(((), store.delete_all(change, &keys)?));
+                let delete =
+                    move |store: &ComponentStore, change: StateWrite<'_>| Ok(((), store.delete_all(change, &keys)?));
                 self.write(place, delete).await.map(|()| StateOutcome::Done)
             }
         }
@@ -75,7 +82,7 @@ impl Performance<'_> {
 
     /// Opens the file if it is closed. Waits for that, and for another process that has it open, on
     /// a thread for blocking work.
-    async fn enter(&mut self) -> Result<(), Refusal> {
+    async fn enter(&mut self) -> Result<(), StateRefusal> {
         if self.store.enter_open().is_none() {
             let store = Arc::clone(&self.store);
             aside(move || store.enter().map(drop)).await?;
@@ -87,11 +94,11 @@ impl Performance<'_> {
     /// work.
     async fn read<T: Send + 'static>(
         &mut self,
-        place: Place,
+        place: BucketPlace,
         short: bool,
-        read: impl FnOnce(&Store, &Place, &Stop) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let stop = Stop::default();
+        read: impl FnOnce(&ComponentStore, &BucketPlace, &StopFlag) -> Result<T, StateRefusal> + Send + 'static,
+    ) -> Result<T, StateRefusal> {
+        let stop = StopFlag::default();
         if short
             && place.bounds.value_bytes <= VALUE_HERE_BYTES_MAX
             && let Some(_visit) = self.store.enter_open()
@@ -110,17 +117,17 @@ impl Performance<'_> {
     /// Writes on a thread for blocking work when it is the call's turn, and notes the mark.
     async fn write<T: Send + 'static>(
         &mut self,
-        place: Place,
-        write: impl FnOnce(&Store, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
+        place: BucketPlace,
+        write: impl FnOnce(&ComponentStore, StateWrite<'_>) -> Result<(T, WriteMark), StateRefusal> + Send + 'static,
+    ) -> Result<T, StateRefusal> {
         let turn = self.store.turn().await;
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         let _waiter = stop.waiter();
         let store = Arc::clone(&self.store);
         let (value, mark) = aside(move || {
             let _until_it_ends = turn;
             let _visit = store.enter()?;
-            write(&store, Change { place: &place.path, bounds: &place.bounds, stop: &stop })
+            write(&store, StateWrite { place: &place.path, bounds: &place.bounds, stop: &stop })
         })
         .await?;
         self.session.wrote(&self.store, mark);
@@ -129,9 +136,11 @@ impl Performance<'_> {
 }
 
 /// Does this on a thread that runs no guests.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StateRefusal> + Send + 'static,
+) -> Result<T, StateRefusal> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(Fault::Closed(error.to_string()).into()),
+        Err(error) => Err(StateFault::Closed(error.to_string()).into()),
     }
 }

@@ -44,5 +44,5 @@ mod tests;
 
 pub(crate) use granted::{GrantedState, StatePlace, prepare};
 pub(crate) use operations::KeptState;
-pub(crate) use serve::{Failed, serve};
-pub(crate) use session::Session;
+pub(crate) use serve::{StateFailure, serve};
+pub(crate) use session::StateSession;

@@ -9,10 +9,10 @@ use toolcell_shared::{Away, Bucket, Kept, NotKept, Quota};
 use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
-use super::error::Refusal;
-use super::keeper::{Keeper, Performing, Place};
-use super::session::Session;
-use super::store::{CALLERS_MAX, Page, check_value, cut_page, rows_max};
+use super::error::StateRefusal;
+use super::keeper::{BucketPlace, Performing, StateKeeper};
+use super::session::StateSession;
+use super::store::{CALLERS_MAX, KeyPage, check_value, cut_page, rows_max};
 
 /// A component's state on a server.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ impl OnServer {
         Self { kept: Arc::clone(kept), component: component.to_owned() }
     }
 
-    async fn perform(&self, place: Place, operation: StateOperation) -> Result<StateOutcome, Refusal> {
+    async fn perform(&self, place: BucketPlace, operation: StateOperation) -> Result<StateOutcome, StateRefusal> {
         operation.check()?;
-        let Place { bounds, path } = &place;
+        let BucketPlace { bounds, path } = &place;
         let bucket = Bucket { component: &self.component, namespace: &path.namespace, name: &path.bucket };
         let quota = Quota {
             bytes: bounds.bytes,
@@ -48,7 +48,7 @@ impl OnServer {
             }
             StateOperation::List(cursor) => {
                 let rows = self.kept.keys_after(bucket, cursor.unwrap_or(0), rows_max()).await.map_err(unread)?;
-                let Page { keys, cursor } = cut_page(rows.into_iter().map(Ok))?;
+                let KeyPage { keys, cursor } = cut_page(rows.into_iter().map(Ok))?;
                 Ok(StateOutcome::Page(keys, cursor))
             }
             StateOperation::Add(key, delta) => {
@@ -77,27 +77,27 @@ impl OnServer {
     }
 }
 
-impl Keeper for OnServer {
-    fn perform<'a>(&'a self, _: &'a mut Session, place: Place, operation: StateOperation) -> Performing<'a> {
+impl StateKeeper for OnServer {
+    fn perform<'a>(&'a self, _: &'a mut StateSession, place: BucketPlace, operation: StateOperation) -> Performing<'a> {
         Box::pin(self.perform(place, operation))
     }
 }
 
 /// The text for an operation that the server did not do.
-fn refusal(why: NotKept, place: &Place) -> Refusal {
+fn refusal(why: NotKept, place: &BucketPlace) -> StateRefusal {
     let bounds = &place.bounds;
     match why {
-        NotKept::Away(away) => Refusal::Away { away, may_be_done: true },
-        NotKept::Bytes { held, wanted } => Refusal::Bytes { held, wanted, max: bounds.bytes },
-        NotKept::Entries { wanted } => Refusal::Entries { wanted, max: bounds.entries },
-        NotKept::Namespaces => Refusal::Callers { max: CALLERS_MAX },
-        NotKept::Value { bytes } => Refusal::Value { bytes, max: bounds.value_bytes },
-        NotKept::NoNumber => Refusal::NoNumber,
-        NotKept::Overflow => Refusal::Overflow,
-        NotKept::Answer => Refusal::Answer { max: place.answer_bytes_max() },
+        NotKept::Away(away) => StateRefusal::Away { away, may_be_done: true },
+        NotKept::Bytes { held, wanted } => StateRefusal::Bytes { held, wanted, max: bounds.bytes },
+        NotKept::Entries { wanted } => StateRefusal::Entries { wanted, max: bounds.entries },
+        NotKept::Namespaces => StateRefusal::Callers { max: CALLERS_MAX },
+        NotKept::Value { bytes } => StateRefusal::Value { bytes, max: bounds.value_bytes },
+        NotKept::NoNumber => StateRefusal::NoNumber,
+        NotKept::Overflow => StateRefusal::Overflow,
+        NotKept::Answer => StateRefusal::Answer { max: place.answer_bytes_max() },
     }
 }
 
-fn unread(away: Away) -> Refusal {
-    Refusal::Away { away, may_be_done: false }
+fn unread(away: Away) -> StateRefusal {
+    StateRefusal::Away { away, may_be_done: false }
 }

@@ -2,14 +2,14 @@
 use toolcell_policy::Grants;
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
-use super::error::Refusal;
+use super::error::StateRefusal;
 use super::granted::GrantedState;
-use super::keeper::Place;
+use super::keeper::BucketPlace;
 use super::reading::ChangeNotice;
-use super::session::Session;
+use super::session::StateSession;
 use super::store::BucketPath;
-use toolcell_wall::caller::Caller;
-use toolcell_wall::denials::Denials;
+use toolcell_wall::caller::CallerLink;
+use toolcell_wall::denials::CallDenials;
 
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;
@@ -19,42 +19,46 @@ const DEFAULT_BUCKET: &str = "default";
 
 /// A call's share of the state that its tool was granted.
 pub(crate) struct KeptState<'a> {
-    pub(crate) session: &'a mut Session,
+    pub(crate) session: &'a mut StateSession,
     pub(crate) grants: &'a Grants,
     pub(crate) granted: Option<&'a GrantedState>,
-    pub(crate) denials: &'a Denials,
-    pub(crate) caller: &'a dyn Caller,
+    pub(crate) denials: &'a CallDenials,
+    pub(crate) caller: &'a dyn CallerLink,
 }
 
 impl<'g> KeptState<'g> {
     /// Does one operation on the bucket of this name.
-    pub(super) async fn perform(&mut self, bucket: &str, operation: StateOperation) -> Result<StateOutcome, Refusal> {
+    pub(super) async fn perform(
+        &mut self,
+        bucket: &str,
+        operation: StateOperation,
+    ) -> Result<StateOutcome, StateRefusal> {
         let (granted, place) = self.place(bucket)?;
         let notice = ChangeNotice::of(&operation, bucket, self.caller);
         let done = granted.keeper().perform(self.session, place, operation).await;
-        if let Err(Refusal::Away { away, .. }) = &done {
+        if let Err(StateRefusal::Away { away, .. }) = &done {
             self.caller.state_away(away.internal());
         }
         match &done {
-            Ok(_) | Err(Refusal::Away { may_be_done: true, .. } | Refusal::Fault(_)) => drop(notice),
+            Ok(_) | Err(StateRefusal::Away { may_be_done: true, .. } | StateRefusal::Fault(_)) => drop(notice),
             Err(_) => notice.into_iter().for_each(ChangeNotice::cancel),
         }
         done
     }
 
     /// Every well-formed name is a bucket. The empty name means [`DEFAULT_BUCKET`].
-    fn place(&self, bucket: &str) -> Result<(&'g GrantedState, Place), Refusal> {
+    fn place(&self, bucket: &str) -> Result<(&'g GrantedState, BucketPlace), StateRefusal> {
         let granted = match (self.grants.open_keyvalue(), self.granted) {
             (Ok(_), Some(granted)) => granted,
             (Err(denial), _) => {
                 self.denials.add(denial);
-                return Err(Refusal::Denied);
+                return Err(StateRefusal::Denied);
             }
-            (Ok(_), None) => return Err(Refusal::Denied),
+            (Ok(_), None) => return Err(StateRefusal::Denied),
         };
-        let Some(name) = bucket_named(bucket) else { return Err(Refusal::NoSuchStore) };
+        let Some(name) = bucket_named(bucket) else { return Err(StateRefusal::NoSuchStore) };
         let path = BucketPath { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
-        Ok((granted, Place { bounds: granted.bounds(), path }))
+        Ok((granted, BucketPlace { bounds: granted.bounds(), path }))
     }
 }
 

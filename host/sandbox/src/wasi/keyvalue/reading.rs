@@ -1,14 +1,14 @@
 //! Reading an entry of kept state for the host itself, and announcing entries that calls change.
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
-use super::keeper::Place;
+use super::keeper::BucketPlace;
 use super::operations::bucket_named;
-use super::session::Session;
+use super::session::StateSession;
 use super::store::BucketPath;
-use crate::wasi::capabilities::Capabilities;
-use toolcell_wall::caller::Caller;
+use crate::wasi::capabilities::GrantedCapabilities;
+use toolcell_wall::caller::CallerLink;
 
-impl Capabilities {
+impl GrantedCapabilities {
     /// True if there is state to read.
     #[must_use]
     pub fn keeps_state(&self) -> bool {
@@ -28,8 +28,8 @@ impl Capabilities {
             return Ok(None);
         }
         let path = BucketPath { namespace: granted.namespace(caller), bucket: bucket.to_owned() };
-        let place = Place { bounds: granted.bounds(), path };
-        let mut session = Session::default();
+        let place = BucketPlace { bounds: granted.bounds(), path };
+        let mut session = StateSession::default();
         let value = match granted.keeper().perform(&mut session, place, operation).await {
             Ok(StateOutcome::Value(value)) => value.map(|value| value.0),
             Ok(_) => return Err("the state answered another operation".to_owned()),
@@ -42,14 +42,14 @@ impl Capabilities {
 /// Announces the entries that an operation changes, once it is over. An abandoned operation may
 /// still have been done.
 pub(super) struct ChangeNotice<'c> {
-    caller: &'c dyn Caller,
+    caller: &'c dyn CallerLink,
     bucket: &'c str,
     keys: Vec<String>,
 }
 
 impl<'c> ChangeNotice<'c> {
     /// `None` if nothing changes, or if the caller does not want to know.
-    pub(super) fn of(operation: &StateOperation, bucket: &'c str, caller: &'c dyn Caller) -> Option<Self> {
+    pub(super) fn of(operation: &StateOperation, bucket: &'c str, caller: &'c dyn CallerLink) -> Option<Self> {
         let keys = operation.changes().filter(|_| caller.notes_state())?;
         Some(Self { caller, bucket: bucket_named(bucket)?, keys })
     }

@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 use toolcell_wall::doors::state::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, KEY_BYTES_MAX, StateNotDone, StateWanted};
 use toolcell_walls::door::{DoorError, FrameReader, FrameWriter};
 
-use super::error::{Fault, Refusal};
+use super::error::{StateFault, StateRefusal};
 use super::operations::KeptState;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 
 /// Bytes of an item of a batch in addition to its key and value: both lengths, and an address.
 const ITEM_BYTES: usize = 16;
@@ -19,16 +19,16 @@ const UNGRANTED_BYTES_MAX: usize = 64 << 10;
 
 /// The failure of the state that ends its call, if any.
 #[derive(Debug, Default)]
-pub(crate) struct Failed(Mutex<Option<Failure>>);
+pub(crate) struct StateFailure(Mutex<Option<CallFailure>>);
 
-impl Failed {
+impl StateFailure {
     /// Keeps the first one.
-    fn note(&self, fault: &Fault) {
+    fn note(&self, fault: &StateFault) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| fault.into());
     }
 
     /// The failure, if there was one.
-    pub(crate) fn get(&self) -> Option<Failure> {
+    pub(crate) fn get(&self) -> Option<CallFailure> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -36,7 +36,7 @@ impl Failed {
 /// The host's side: does what the sandbox process asks for, as far as the call may.
 pub(crate) async fn serve(
     mut state: KeptState<'_>,
-    (failed, host_data_bytes): (&Failed, u64),
+    (failed, host_data_bytes): (&StateFailure, u64),
     (mut reader, mut writer): (FrameReader, FrameWriter),
 ) -> Result<(), DoorError> {
     // A guest sends no more at once, and none without a grant.
@@ -54,9 +54,9 @@ pub(crate) async fn serve(
             Err(unfit) => Err(unfit.into()),
         };
         let done = done.map_err(|refusal| match refusal {
-            Refusal::NoSuchStore => StateNotDone::NoSuchStore,
-            Refusal::Denied => StateNotDone::AccessDenied,
-            Refusal::Fault(fault) => {
+            StateRefusal::NoSuchStore => StateNotDone::NoSuchStore,
+            StateRefusal::Denied => StateNotDone::AccessDenied,
+            StateRefusal::Fault(fault) => {
                 failed.note(&fault);
                 StateNotDone::Fault
             }

@@ -2,19 +2,19 @@
 //! is given.
 use std::sync::Arc;
 
-use super::database::Mark;
-use super::error::Fault;
-use super::store::Store;
+use super::database::WriteMark;
+use super::error::StateFault;
+use super::store::ComponentStore;
 
 /// No store until the call writes. A component has one store, so there is one mark.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
-    wrote: Option<(Arc<Store>, Mark)>,
+pub(crate) struct StateSession {
+    wrote: Option<(Arc<ComponentStore>, WriteMark)>,
 }
 
-impl Session {
+impl StateSession {
     /// The call wrote.
-    pub(super) fn wrote(&mut self, store: &Arc<Store>, mark: Mark) {
+    pub(super) fn wrote(&mut self, store: &Arc<ComponentStore>, mark: WriteMark) {
         let mark = self.wrote.take().map_or(mark, |(_, before)| before.and(mark));
         self.wrote = Some((Arc::clone(store), mark));
     }
@@ -23,8 +23,8 @@ impl Session {
     /// guests.
     ///
     /// # Errors
-    /// [`Fault`] if they are not on the disk. The call's answer must not be sent then.
-    pub(crate) async fn settle(&mut self) -> Result<(), Fault> {
+    /// [`StateFault`] if they are not on the disk. The call's answer must not be sent then.
+    pub(crate) async fn settle(&mut self) -> Result<(), StateFault> {
         let Some((store, mark)) = self.wrote.take() else { return Ok(()) };
         settled(store, mark).await
     }
@@ -40,7 +40,7 @@ impl Session {
     }
 }
 
-async fn settled(store: Arc<Store>, mark: Mark) -> Result<(), Fault> {
+async fn settled(store: Arc<ComponentStore>, mark: WriteMark) -> Result<(), StateFault> {
     // The call that had the turn before may have made everything durable.
     let turn = store.turn().await;
     if store.is_settled(mark) {
@@ -51,10 +51,10 @@ async fn settled(store: Arc<Store>, mark: Mark) -> Result<(), Fault> {
         drop(turn);
         settled
     });
-    settling.await.unwrap_or_else(|error| Err(Fault::Closed(error.to_string())))
+    settling.await.unwrap_or_else(|error| Err(StateFault::Closed(error.to_string())))
 }
 
-impl Drop for Session {
+impl Drop for StateSession {
     fn drop(&mut self) {
         self.abandon();
     }

@@ -9,8 +9,8 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransacti
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcell_wall::doors::state::{BATCH_BYTES_MAX, UnfitOperation, check_key, check_keys};
 
-use super::database::{Mark, StateFile, Visit};
-use super::error::{Fault, OpenError, Refusal};
+use super::database::{DatabaseVisit, StateFile, WriteMark};
+use super::error::{StateFault, StateOpenError, StateRefusal};
 use super::file;
 use super::tables::{self, ENTRIES, ORDER, USAGE};
 
@@ -33,7 +33,7 @@ const PIECE_KEYS: usize = 64;
 
 /// The bounds of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct NamespaceBounds {
     /// Bytes of all keys and values together.
     pub(crate) bytes: u64,
     /// Entries.
@@ -53,26 +53,26 @@ pub(crate) struct BucketPath {
 
 /// Stops an operation whose caller stopped waiting.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct StopFlag(Arc<AtomicBool>);
 
 /// Stops its operation when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiter(Stop);
+pub(crate) struct StopWaiter(StopFlag);
 
-impl Stop {
+impl StopFlag {
     /// Someone waits while the result lives.
-    pub(crate) fn waiter(&self) -> Waiter {
-        Waiter(self.clone())
+    pub(crate) fn waiter(&self) -> StopWaiter {
+        StopWaiter(self.clone())
     }
 
     /// Checks the flag, at the beginning of each piece and at the end.
-    fn check(&self, done: usize) -> Result<(), Refusal> {
+    fn check(&self, done: usize) -> Result<(), StateRefusal> {
         let looks = done.is_multiple_of(PIECE_KEYS);
-        if looks && self.0.load(Ordering::Relaxed) { Err(Refusal::Stopped) } else { Ok(()) }
+        if looks && self.0.load(Ordering::Relaxed) { Err(StateRefusal::Stopped) } else { Ok(()) }
     }
 }
 
-impl Drop for Waiter {
+impl Drop for StopWaiter {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
@@ -80,18 +80,18 @@ impl Drop for Waiter {
 
 /// The place of a write, its bounds, and the flag that stops it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct StateWrite<'a> {
     pub(crate) place: &'a BucketPath,
-    pub(crate) bounds: &'a Bounds,
-    pub(crate) stop: &'a Stop,
+    pub(crate) bounds: &'a NamespaceBounds,
+    pub(crate) stop: &'a StopFlag,
 }
 
 /// The right to write, which one call has at a time.
-pub(crate) type WriteTurn = OwnedSemaphorePermit;
+pub(crate) type StateWriteTurn = OwnedSemaphorePermit;
 
 /// One answer to a listing.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct KeyPage {
     /// Keys, in the order in which they were first set.
     pub(crate) keys: Vec<String>,
     /// Where the next page begins, if there is one.
@@ -100,49 +100,49 @@ pub(crate) struct Page {
 
 /// The content of a namespace, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Held {
+struct HeldContent {
     bytes: u64,
     entries: u64,
 }
 
 /// A component's state.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct ComponentStore {
     file: Arc<StateFile>,
     /// redb allows one write at a time, and blocks other threads. Here they wait without a thread.
     turns: Arc<Semaphore>,
 }
 
 /// A key and its value.
-pub(crate) type Pair = (String, Vec<u8>);
+pub(crate) type KeyValue = (String, Vec<u8>);
 
-impl Store {
+impl ComponentStore {
     /// Opens and verifies the component's file in `folder`, or makes both. Waits up to `lock_wait`
     /// for another process to close it, now and whenever it is reopened.
-    pub(crate) fn open(folder: &Path, component: &str, lock_wait: Duration) -> Result<Self, OpenError> {
+    pub(crate) fn open(folder: &Path, component: &str, lock_wait: Duration) -> Result<Self, StateOpenError> {
         let file = StateFile::open(file::path(folder, component), lock_wait)?;
         Ok(Self { file, turns: Arc::new(Semaphore::new(1)) })
     }
 
     /// Waits until no other call writes.
-    pub(crate) async fn turn(&self) -> Option<WriteTurn> {
+    pub(crate) async fn turn(&self) -> Option<StateWriteTurn> {
         // It is never closed.
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
     /// Keeps the file open for one operation, if it is open. Reading then only waits for the disk.
-    pub(crate) fn enter_open(&self) -> Option<Visit> {
+    pub(crate) fn enter_open(&self) -> Option<DatabaseVisit> {
         self.file.enter_open()
     }
 
     /// Keeps the file open for one operation, which then waits for no other process. This call may
     /// wait for one.
-    pub(crate) fn enter(&self) -> Result<Visit, Refusal> {
+    pub(crate) fn enter(&self) -> Result<DatabaseVisit, StateRefusal> {
         self.file.enter()
     }
 
     /// The value of `key`.
-    pub(crate) fn get(&self, place: &BucketPath, key: &str) -> Result<Option<Vec<u8>>, Refusal> {
+    pub(crate) fn get(&self, place: &BucketPath, key: &str) -> Result<Option<Vec<u8>>, StateRefusal> {
         check_key(key)?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
@@ -152,7 +152,7 @@ impl Store {
     }
 
     /// True if there is an entry of this key.
-    pub(crate) fn exists(&self, place: &BucketPath, key: &str) -> Result<bool, Refusal> {
+    pub(crate) fn exists(&self, place: &BucketPath, key: &str) -> Result<bool, StateRefusal> {
         check_key(key)?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
@@ -167,8 +167,8 @@ impl Store {
         place: &BucketPath,
         keys: Vec<String>,
         bytes_max: u64,
-        stop: &Stop,
-    ) -> Result<Vec<Option<Pair>>, Refusal> {
+        stop: &StopFlag,
+    ) -> Result<Vec<Option<KeyValue>>, StateRefusal> {
         check_keys(keys.iter())?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
@@ -184,7 +184,7 @@ impl Store {
                 let value = entry.value().1;
                 bytes = bytes.saturating_add(size(&key, value));
                 if bytes > bytes_max {
-                    return Err(Refusal::Answer { max: bytes_max });
+                    return Err(StateRefusal::Answer { max: bytes_max });
                 }
                 found.push(Some((key, value.to_vec())));
             }
@@ -193,7 +193,7 @@ impl Store {
     }
 
     /// Sets every key, or none.
-    pub(crate) fn set_all(&self, change: Change<'_>, pairs: &[Pair]) -> Result<Mark, Refusal> {
+    pub(crate) fn set_all(&self, change: StateWrite<'_>, pairs: &[KeyValue]) -> Result<WriteMark, StateRefusal> {
         check_keys(pairs.iter().map(|(key, _)| key))?;
         let mut bytes = 0_u64;
         for (key, value) in pairs {
@@ -204,7 +204,7 @@ impl Store {
             return Err(UnfitOperation::Bytes { bytes, max: BATCH_BYTES_MAX }.into());
         }
         let ((), mark) = self.file.write(bytes, |transaction| {
-            let mut writer = Writer::begin(transaction, change)?;
+            let mut writer = BucketWriter::begin(transaction, change)?;
             for (done, (key, value)) in pairs.iter().enumerate() {
                 change.stop.check(done)?;
                 writer.set(key, value)?;
@@ -215,11 +215,11 @@ impl Store {
     }
 
     /// Deletes every key, or none. Keys without an entry are passed over.
-    pub(crate) fn delete_all(&self, change: Change<'_>, keys: &[String]) -> Result<Mark, Refusal> {
+    pub(crate) fn delete_all(&self, change: StateWrite<'_>, keys: &[String]) -> Result<WriteMark, StateRefusal> {
         check_keys(keys.iter())?;
         let bytes = keys.iter().map(|key| key.len() as u64).sum();
         let ((), mark) = self.file.write(bytes, |transaction| {
-            let mut writer = Writer::begin(transaction, change)?;
+            let mut writer = BucketWriter::begin(transaction, change)?;
             for (done, key) in keys.iter().enumerate() {
                 change.stop.check(done)?;
                 writer.delete(key)?;
@@ -230,11 +230,11 @@ impl Store {
     }
 
     /// Adds `delta` to the decimal number under `key`, or to 0 without an entry, in one step.
-    pub(crate) fn add(&self, change: Change<'_>, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
+    pub(crate) fn add(&self, change: StateWrite<'_>, key: &str, delta: u64) -> Result<(u64, WriteMark), StateRefusal> {
         check_key(key)?;
         self.file.write(key.len() as u64, |transaction| {
-            let mut writer = Writer::begin(transaction, change)?;
-            let number = writer.number(key)?.checked_add(delta).ok_or(Refusal::Overflow)?;
+            let mut writer = BucketWriter::begin(transaction, change)?;
+            let number = writer.number(key)?.checked_add(delta).ok_or(StateRefusal::Overflow)?;
             let text = number.to_string();
             check_value(text.as_bytes(), change.bounds)?;
             writer.set(key, text.as_bytes())?;
@@ -244,11 +244,11 @@ impl Store {
     }
 
     /// The keys that were first set after the one at `cursor`; all of them without a cursor.
-    pub(crate) fn keys(&self, place: &BucketPath, cursor: Option<u64>) -> Result<Page, Refusal> {
+    pub(crate) fn keys(&self, place: &BucketPath, cursor: Option<u64>) -> Result<KeyPage, StateRefusal> {
         let namespace = place.namespace.as_str();
         let bucket = place.bucket.as_str();
         let Some(first) = cursor.unwrap_or(0).checked_add(1) else {
-            return Ok(Page { keys: Vec::new(), cursor: None });
+            return Ok(KeyPage { keys: Vec::new(), cursor: None });
         };
         self.file.read(|transaction| {
             let order = transaction.open_table(ORDER)?;
@@ -262,36 +262,36 @@ impl Store {
 
     /// True if everything up to `mark` is known to survive the host and the machine, without
     /// waiting.
-    pub(crate) fn is_settled(&self, mark: Mark) -> bool {
+    pub(crate) fn is_settled(&self, mark: WriteMark) -> bool {
         self.file.is_settled(mark)
     }
 
     /// Returns once all that was written up to `mark` survives the host and the machine. Waits for
     /// the disk.
-    pub(crate) fn settle(&self, mark: Mark) -> Result<(), Fault> {
+    pub(crate) fn settle(&self, mark: WriteMark) -> Result<(), StateFault> {
         self.file.settle(mark)
     }
 }
 
 /// The writes of one transaction to one bucket, with the namespace's account.
-struct Writer<'t> {
+struct BucketWriter<'t> {
     transaction: &'t WriteTransaction,
     entries: Table<'t, (&'static str, &'static str, &'static str), (u64, &'static [u8])>,
     usage: Table<'t, &'static str, (u64, u64)>,
     place: &'t BucketPath,
-    bounds: &'t Bounds,
-    stop: &'t Stop,
-    before: Held,
-    held: Held,
+    bounds: &'t NamespaceBounds,
+    stop: &'t StopFlag,
+    before: HeldContent,
+    held: HeldContent,
 }
 
-impl<'t> Writer<'t> {
-    fn begin(transaction: &'t WriteTransaction, change: Change<'t>) -> Result<Self, Refusal> {
-        let Change { place, bounds, stop } = change;
+impl<'t> BucketWriter<'t> {
+    fn begin(transaction: &'t WriteTransaction, change: StateWrite<'t>) -> Result<Self, StateRefusal> {
+        let StateWrite { place, bounds, stop } = change;
         let entries = transaction.open_table(ENTRIES)?;
         let usage = transaction.open_table(USAGE)?;
         let row = usage.get(place.namespace.as_str())?.map(|row| row.value());
-        let before = row.map_or(Held::default(), |(bytes, entries)| Held { bytes, entries });
+        let before = row.map_or(HeldContent::default(), |(bytes, entries)| HeldContent { bytes, entries });
         Ok(Self { transaction, entries, usage, place, bounds, stop, before, held: before })
     }
 
@@ -300,7 +300,7 @@ impl<'t> Writer<'t> {
     }
 
     /// The serial of an entry and the bytes it holds.
-    fn entry(&self, key: &str) -> Result<Option<(u64, u64)>, Refusal> {
+    fn entry(&self, key: &str) -> Result<Option<(u64, u64)>, StateRefusal> {
         let found = self.entries.get(self.at(key))?;
         Ok(found.map(|entry| {
             let (serial, value) = entry.value();
@@ -308,21 +308,21 @@ impl<'t> Writer<'t> {
         }))
     }
 
-    fn number(&self, key: &str) -> Result<u64, Refusal> {
+    fn number(&self, key: &str) -> Result<u64, StateRefusal> {
         let Some(entry) = self.entries.get(self.at(key))? else { return Ok(0) };
         let text = entry.value().1;
         if text.len() > NUMBER_DIGITS_MAX {
-            return Err(Refusal::NoNumber);
+            return Err(StateRefusal::NoNumber);
         }
-        let text = std::str::from_utf8(text).map_err(|_| Refusal::NoNumber)?;
+        let text = std::str::from_utf8(text).map_err(|_| StateRefusal::NoNumber)?;
         // `parse` accepts a plus sign, which is never written here.
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(Refusal::NoNumber);
+            return Err(StateRefusal::NoNumber);
         }
-        text.parse().map_err(|_| Refusal::NoNumber)
+        text.parse().map_err(|_| StateRefusal::NoNumber)
     }
 
-    fn set(&mut self, key: &str, value: &[u8]) -> Result<(), Refusal> {
+    fn set(&mut self, key: &str, value: &[u8]) -> Result<(), StateRefusal> {
         let serial = match self.entry(key)? {
             Some((serial, bytes)) => {
                 self.held.bytes = self.held.bytes.saturating_sub(bytes);
@@ -344,7 +344,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    fn delete(&mut self, key: &str) -> Result<(), Refusal> {
+    fn delete(&mut self, key: &str) -> Result<(), StateRefusal> {
         let Some((serial, bytes)) = self.entry(key)? else { return Ok(()) };
         let namespace = self.place.namespace.as_str();
         let bucket = self.place.bucket.as_str();
@@ -357,21 +357,21 @@ impl<'t> Writer<'t> {
 
     /// Checks the current content against the bounds plus `spare`. Content from before a quota was
     /// lowered stays, and may shrink.
-    fn check_room(&self, spare: Held) -> Result<(), Refusal> {
+    fn check_room(&self, spare: HeldContent) -> Result<(), StateRefusal> {
         let Self { before, held, bounds, .. } = self;
         if held.bytes > bounds.bytes.max(before.bytes).saturating_add(spare.bytes) {
-            return Err(Refusal::Bytes { held: before.bytes, wanted: held.bytes, max: bounds.bytes });
+            return Err(StateRefusal::Bytes { held: before.bytes, wanted: held.bytes, max: bounds.bytes });
         }
         if held.entries > bounds.entries.max(before.entries).saturating_add(spare.entries) {
-            return Err(Refusal::Entries { wanted: held.entries, max: bounds.entries });
+            return Err(StateRefusal::Entries { wanted: held.entries, max: bounds.entries });
         }
         Ok(())
     }
 
     /// Checks the final content against the bounds, and writes the account; or fails if the caller
     /// stopped waiting.
-    fn finish(mut self) -> Result<(), Refusal> {
-        self.check_room(Held::default())?;
+    fn finish(mut self) -> Result<(), StateRefusal> {
+        self.check_room(HeldContent::default())?;
         self.stop.check(0)?;
         let Self { before, held, .. } = self;
         let namespace = self.place.namespace.as_str();
@@ -380,7 +380,7 @@ impl<'t> Writer<'t> {
             return Ok(());
         }
         if before.entries == 0 && self.usage.len()? >= CALLERS_MAX {
-            return Err(Refusal::Callers { max: CALLERS_MAX });
+            return Err(StateRefusal::Callers { max: CALLERS_MAX });
         }
         self.usage.insert(namespace, (held.bytes, held.entries))?;
         Ok(())
@@ -388,8 +388,10 @@ impl<'t> Writer<'t> {
 }
 
 /// The first page of keys and their serials.
-pub(super) fn cut_page(rows: impl Iterator<Item = Result<(String, u64), Refusal>>) -> Result<Page, Refusal> {
-    let mut page = Page { keys: Vec::new(), cursor: None };
+pub(super) fn cut_page(
+    rows: impl Iterator<Item = Result<(String, u64), StateRefusal>>,
+) -> Result<KeyPage, StateRefusal> {
+    let mut page = KeyPage { keys: Vec::new(), cursor: None };
     let mut bytes = 0;
     let mut last = 0;
     for row in rows {
@@ -415,7 +417,7 @@ fn size(key: &str, value: &[u8]) -> u64 {
     (key.len() as u64).saturating_add(value.len() as u64)
 }
 
-pub(super) fn check_value(value: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
+pub(super) fn check_value(value: &[u8], bounds: &NamespaceBounds) -> Result<(), StateRefusal> {
     let bytes = value.len() as u64;
-    if bytes > bounds.value_bytes { Err(Refusal::Value { bytes, max: bounds.value_bytes }) } else { Ok(()) }
+    if bytes > bounds.value_bytes { Err(StateRefusal::Value { bytes, max: bounds.value_bytes }) } else { Ok(()) }
 }

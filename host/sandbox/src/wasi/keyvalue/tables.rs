@@ -2,7 +2,7 @@
 //! sizes. No quotas, no WASI.
 use redb::{Database, ReadableTable as _, TableDefinition, WriteTransaction};
 
-use super::error::{Fault, OpenError};
+use super::error::{StateFault, StateOpenError};
 
 /// (namespace, bucket, key) → (serial, value). The serial is the entry's place in [`ORDER`].
 pub(super) const ENTRIES: TableDefinition<'_, (&str, &str, &str), (u64, &[u8])> = TableDefinition::new("entries");
@@ -27,14 +27,14 @@ const SERIAL_ROW: &str = "serial";
 const FORMAT: u64 = 1;
 
 /// Makes the tables in a new file; checks the format of an existing one.
-pub(super) fn ready(database: &Database) -> Result<(), OpenError> {
+pub(super) fn ready(database: &Database) -> Result<(), StateOpenError> {
     let transaction = database.begin_write()?;
     {
         let mut about = transaction.open_table(ABOUT)?;
         let found = about.get(FORMAT_ROW)?.map(|row| row.value());
         match found {
             Some(FORMAT) => return Ok(()),
-            Some(format) => return Err(OpenError::Format { format }),
+            Some(format) => return Err(StateOpenError::Format { format }),
             None => {
                 about.insert(FORMAT_ROW, FORMAT)?;
             }
@@ -48,7 +48,7 @@ pub(super) fn ready(database: &Database) -> Result<(), OpenError> {
 }
 
 /// A serial that no entry of this file ever had.
-pub(super) fn next_serial(transaction: &WriteTransaction) -> Result<u64, Fault> {
+pub(super) fn next_serial(transaction: &WriteTransaction) -> Result<u64, StateFault> {
     let mut about = transaction.open_table(ABOUT)?;
     let serial = about.get(SERIAL_ROW)?.map_or(0, |row| row.value()).saturating_add(1);
     about.insert(SERIAL_ROW, serial)?;

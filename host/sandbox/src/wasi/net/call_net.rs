@@ -20,7 +20,7 @@ pub(crate) enum OverDirection {
 
 /// A counter with a bound.
 #[derive(Debug, Default)]
-struct Meter {
+struct CallMeter {
     used: AtomicU64,
     over: std::sync::atomic::AtomicBool,
 }
@@ -28,21 +28,21 @@ struct Meter {
 /// One call's counters and tasks. Tasks hold it, and it holds them: see [`NetGuard`].
 pub(crate) struct CallNet {
     limits: NetLimits,
-    requests: Meter,
-    egress: Meter,
-    ingress: Meter,
-    sockets: Meter,
-    lookups: Meter,
+    requests: CallMeter,
+    egress: CallMeter,
+    ingress: CallMeter,
+    sockets: CallMeter,
+    lookups: CallMeter,
     turns: Arc<Semaphore>,
     resolved: Mutex<Resolved>,
-    consents: Mutex<Consents>,
+    consents: Mutex<CallConsents>,
     tasks: Mutex<JoinSet<()>>,
     ended: watch::Sender<bool>,
 }
 
 /// A person's answers in one call. The sandbox asks a bounded number of times.
 #[derive(Default)]
-struct Consents {
+struct CallConsents {
     /// The call's network with what was allowed.
     network: Option<Arc<Network>>,
     refused: Vec<String>,
@@ -68,7 +68,7 @@ impl Drop for NetGuard {
     }
 }
 
-impl Meter {
+impl CallMeter {
     /// Takes up to `wanted` of what is left under `limit`. Getting less than that means the limit
     /// is exceeded.
     fn take(&self, wanted: u64, limit: u64) -> u64 {
@@ -121,7 +121,7 @@ impl CallNet {
         self.consents().refused.iter().any(|asked| asked == offer.asked())
     }
 
-    fn consents(&self) -> MutexGuard<'_, Consents> {
+    fn consents(&self) -> MutexGuard<'_, CallConsents> {
         self.consents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,11 +129,11 @@ impl CallNet {
     pub(crate) fn new(limits: NetLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
-            requests: Meter::default(),
-            egress: Meter::default(),
-            ingress: Meter::default(),
-            sockets: Meter::default(),
-            lookups: Meter::default(),
+            requests: CallMeter::default(),
+            egress: CallMeter::default(),
+            ingress: CallMeter::default(),
+            sockets: CallMeter::default(),
+            lookups: CallMeter::default(),
             turns: Arc::new(Semaphore::new(limits.concurrency)),
             resolved: Mutex::default(),
             consents: Mutex::default(),

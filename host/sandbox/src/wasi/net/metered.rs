@@ -12,12 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::call_net::CallNet;
 
 /// Charges reads and writes to a call. Fails if the call has used up its bytes.
-pub(crate) struct Metered<S> {
+pub(crate) struct MeteredStream<S> {
     stream: S,
     net: Arc<CallNet>,
 }
 
-impl<S> Metered<S> {
+impl<S> MeteredStream<S> {
     pub(crate) const fn new(stream: S, net: Arc<CallNet>) -> Self {
         Self { stream, net }
     }
@@ -31,7 +31,7 @@ fn count(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let taken = self.net.take_egress(count(bytes.len()));
         let taken_bytes = bytes.get(..usize::try_from(taken).unwrap_or(usize::MAX)).unwrap_or_default();

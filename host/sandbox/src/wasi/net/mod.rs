@@ -7,7 +7,7 @@
 //!   and to nothing else.
 //! - [`CallNet`] holds one call's counters and background tasks. When it ends, connections end with
 //!   it.
-//! - [`Metered`] charges a connection's bytes to its call.
+//! - [`MeteredStream`] charges a connection's bytes to its call.
 //!
 //! Each is in the file of its name; [`dial`] is in `dialer.rs`.
 mod call_net;
@@ -21,5 +21,5 @@ mod tests;
 
 pub(crate) use call_net::{CallNet, NetGuard, OverDirection};
 pub(crate) use dialer::dial;
-pub(crate) use metered::Metered;
+pub(crate) use metered::MeteredStream;
 pub(crate) use resolver::{LookupError, Resolver};

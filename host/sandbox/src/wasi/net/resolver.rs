@@ -33,10 +33,10 @@ const MISSING_MAX: Duration = Duration::from_secs(5);
 /// Looks names up. Cheap to share; set up at the first lookup, so that no start waits for it.
 pub(crate) struct Resolver {
     servers: Vec<SocketAddr>,
-    ready: OnceLock<Ready>,
+    ready: OnceLock<ResolvedAddresses>,
 }
 
-struct Ready {
+struct ResolvedAddresses {
     dns: Option<TokioResolver>,
     hosts: Hosts,
 }
@@ -74,7 +74,7 @@ impl Resolver {
     pub(crate) async fn addresses(&self, name: &str, wait: Duration) -> Result<Vec<IpAddr>, LookupError> {
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::NoName)?;
         name.set_fqdn(true);
-        let ready = self.ready.get_or_init(|| Ready::new(&self.servers));
+        let ready = self.ready.get_or_init(|| ResolvedAddresses::new(&self.servers));
         let static_addresses = ready.static_addresses(&name);
         if !static_addresses.is_empty() {
             return Ok(in_turns(static_addresses));
@@ -86,7 +86,7 @@ impl Resolver {
     }
 }
 
-impl Ready {
+impl ResolvedAddresses {
     /// Reads the system's files, which takes less than a millisecond.
     fn new(servers: &[SocketAddr]) -> Self {
         if servers.is_empty() {

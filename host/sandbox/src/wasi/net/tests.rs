@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::testing::NameServer;
-use super::{CallNet, LookupError, Metered, NetGuard, OverDirection, Resolver};
+use super::{CallNet, LookupError, MeteredStream, NetGuard, OverDirection, Resolver};
 use toolcell_wall::doors::net_limits::NetLimits;
 
 const WAIT: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ async fn a_silent_name_server_costs_no_more_than_the_wait() {
 async fn bytes_are_charged_both_ways_to_the_last_one_and_not_past_it() {
     let net = CallNet::new(NetLimits { egress_bytes: 5, ingress_bytes: 4, ..limits() });
     let (near, mut far) = duplex(64);
-    let mut near = Metered::new(near, Arc::clone(&net));
+    let mut near = MeteredStream::new(near, Arc::clone(&net));
     near.write_all(b"12345").await.unwrap();
     assert_eq!((net.egress_bytes(), net.over()), (5, None));
     assert!(near.write_all(b"6").await.is_err());
@@ -76,7 +76,7 @@ async fn bytes_are_charged_both_ways_to_the_last_one_and_not_past_it() {
 
     let net = CallNet::new(NetLimits { egress_bytes: 5, ingress_bytes: 4, ..limits() });
     let (near, mut far) = duplex(64);
-    let mut near = Metered::new(near, Arc::clone(&net));
+    let mut near = MeteredStream::new(near, Arc::clone(&net));
     far.write_all(b"1234").await.unwrap();
     let mut got = [0; 4];
     near.read_exact(&mut got).await.unwrap();

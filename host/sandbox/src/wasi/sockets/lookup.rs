@@ -5,22 +5,22 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use toolcell_policy::{Capability, Denial, Host, LookupPermit};
-use toolcell_wall::doors::sockets::{Addresses, SocketCode};
+use toolcell_wall::doors::sockets::{NameAddresses, SocketCode};
 
-use crate::wasi::capabilities::Capabilities;
+use crate::wasi::capabilities::GrantedCapabilities;
 use crate::wasi::net::{CallNet, LookupError, Resolver};
-use toolcell_wall::denials::Denials;
+use toolcell_wall::denials::CallDenials;
 
 /// What one lookup needs, on any thread.
 struct Lookup {
     permit: LookupPermit,
     resolver: Arc<Resolver>,
     net: Arc<CallNet>,
-    denials: Denials,
+    denials: CallDenials,
 }
 
 impl Lookup {
-    async fn run(self) -> Addresses {
+    async fn run(self) -> NameAddresses {
         let addresses = match self.permit.host() {
             Host::Addr(address) => vec![*address],
             Host::Name(name) => {
@@ -54,26 +54,26 @@ fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option
 
 /// What a call needs to decide on its lookups.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    pub(crate) capabilities: &'a Capabilities,
+pub(crate) struct LookupParts<'a> {
+    pub(crate) capabilities: &'a GrantedCapabilities,
     pub(crate) net: &'a Arc<CallNet>,
-    pub(crate) denials: &'a Denials,
+    pub(crate) denials: &'a CallDenials,
 }
 
 /// A permitted lookup, or the placeholder address of a name.
-enum Begun {
+enum BegunLookup {
     Looks(Lookup),
     Placeheld(IpAddr),
 }
 
-impl Asked<'_> {
+impl LookupParts<'_> {
     /// Decides on a lookup, and counts it.
-    fn begin(self, name: &str) -> Result<Begun, SocketCode> {
-        let Asked { capabilities, net, denials } = self;
+    fn begin(self, name: &str) -> Result<BegunLookup, SocketCode> {
+        let LookupParts { capabilities, net, denials } = self;
         match net.decide(capabilities.grants(), |network| network.lookup(name)) {
             Ok(permit) if net.lookup() => {
                 let resolver = Arc::clone(capabilities.http().resolver());
-                Ok(Begun::Looks(Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() }))
+                Ok(BegunLookup::Looks(Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() }))
             }
             Ok(_) => Err(SocketCode::PermanentResolverFailure),
             Err(denial) => {
@@ -81,7 +81,7 @@ impl Asked<'_> {
                 if capabilities.observing() || address.is_none() {
                     denials.add(denial);
                 }
-                address.map(Begun::Placeheld).ok_or(SocketCode::AccessDenied)
+                address.map(BegunLookup::Placeheld).ok_or(SocketCode::AccessDenied)
             }
         }
     }
@@ -95,17 +95,22 @@ impl Asked<'_> {
 }
 
 /// The host's side of a lookup.
-pub(crate) async fn look_up(asked: Asked<'_>, name: &str) -> Addresses {
+pub(crate) async fn look_up(asked: LookupParts<'_>, name: &str) -> NameAddresses {
     match asked.begin(name)? {
-        Begun::Looks(lookup) => lookup.run().await,
-        Begun::Placeheld(address) => Ok(vec![address]),
+        BegunLookup::Looks(lookup) => lookup.run().await,
+        BegunLookup::Placeheld(address) => Ok(vec![address]),
     }
 }
 
 /// Looks up a name that a person allowed to connect to. Returns its first address that may be
 /// connected to.
-pub(crate) async fn resolved(asked: Asked<'_>, capability: Capability, name: &str, port: u16) -> Option<SocketAddr> {
-    let Asked { capabilities, net, denials } = asked;
+pub(crate) async fn resolved(
+    asked: LookupParts<'_>,
+    capability: Capability,
+    name: &str,
+    port: u16,
+) -> Option<SocketAddr> {
+    let LookupParts { capabilities, net, denials } = asked;
     let permit = net.decide(capabilities.grants(), |network| network.lookup(name)).ok().filter(|_| net.lookup())?;
     let resolver = Arc::clone(capabilities.http().resolver());
     let lookup = Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() };

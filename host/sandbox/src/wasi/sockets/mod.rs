@@ -33,19 +33,19 @@ use std::sync::Arc;
 
 use toolcell_policy::{AddressPermit, Capability, Denial, Grants};
 
-pub(crate) use lookup::{Asked, look_up, resolved};
+pub(crate) use lookup::{LookupParts, look_up, resolved};
 pub(crate) use serve_tcp::serve as serve_tcp;
 pub(crate) use serve_udp::serve as serve_udp;
 
 use crate::wasi::net::CallNet;
-use toolcell_wall::denials::Denials;
+use toolcell_wall::denials::CallDenials;
 
 /// What a call needs to decide on its sockets, on the host's side.
 #[derive(Clone, Copy)]
 pub(crate) struct Deciding<'a> {
     pub(crate) net: &'a Arc<CallNet>,
     pub(crate) grants: &'a Grants,
-    pub(crate) denials: &'a Denials,
+    pub(crate) denials: &'a CallDenials,
 }
 
 impl Deciding<'_> {

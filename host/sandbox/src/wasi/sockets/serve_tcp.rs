@@ -17,7 +17,7 @@ use toolcell_walls::door::{DATA_BYTES_MAX, DoorError, DoorFrame, FrameReader, Fr
 use super::Deciding;
 use super::applied::apply;
 use super::code::code_of;
-use crate::wasi::net::{CallNet, Metered, OverDirection};
+use crate::wasi::net::{CallNet, MeteredStream, OverDirection};
 
 /// Time for sending the last bytes of a call that has ended.
 const LAST_BYTES_WAIT: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(crate) async fn serve(
         Err(error) => return writer.message(&TcpSaid::Refused(code_of(&error))).await,
     };
     writer.message(&TcpSaid::Connected(local)).await?;
-    let (from_server, to_server) = tokio::io::split(Metered::new(stream, Arc::clone(deciding.net)));
+    let (from_server, to_server) = tokio::io::split(MeteredStream::new(stream, Arc::clone(deciding.net)));
     let writer = Arc::new(Mutex::new(writer));
     // What the guest sent last is still sent after its call has ended. The kernel would do the same
     // for a socket of its own.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, Server, Severity};
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::ComponentDigest;
 
 use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::side_files;
@@ -76,12 +76,12 @@ impl<'a> Ahead<'a> {
                 Err(problem) => return found.problems.push(problem),
             },
         };
-        let digest = Digest::of(&read.bytes).to_string();
+        let digest = ComponentDigest::of(&read.bytes).to_string();
         if self.basis.withholds(policy, &digest) {
             found.withheld += 1;
             return;
         }
-        let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
+        let policy_digest = ComponentDigest::of(policy.canonical().as_bytes()).to_string();
         let side_files = side_files::looks(policy, self.folder);
         if self.basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files).is_some() {
             return;

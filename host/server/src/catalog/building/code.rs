@@ -86,7 +86,7 @@ impl<'m> CodePlaces<'m> {
     /// signature, and neither had those that were pinned.
     pub(super) fn pinned(&self, policy: &ComponentPolicy, pin: &Pin) -> Option<Code> {
         if let Ok(reference) = Reference::parse(&pin.source) {
-            let is_pinned = |code: &Code| toolcell_sandbox::Digest::of(&code.bytes).to_string() == pin.digest;
+            let is_pinned = |code: &Code| toolcell_sandbox::ComponentDigest::of(&code.bytes).to_string() == pin.digest;
             return self.stored(policy, &reference).ok().filter(is_pinned);
         }
         let digest = Digest::parse(&pin.digest).ok()?;

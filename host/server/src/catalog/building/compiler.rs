@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use toolcell_policy::Limits;
 use toolcell_sandbox::{
-    Digest, HeldComponent, Lister, Listing, LoadJob, Loader, NotLoaded, SchemaLimits, WrittenDescriptions,
+    ComponentDigest, HeldComponent, Lister, ListingResult, LoadJob, Loader, NotLoaded, SchemaLimits,
+    WrittenDescriptions,
 };
 
 /// Size from which a component is compiled at low priority while calls are served. A smaller one
@@ -47,7 +48,7 @@ impl std::fmt::Display for Compiling<'_> {
 /// Input of a compilation besides the bytes.
 pub struct Compilation<'a> {
     /// The digest of the bytes.
-    pub digest: Digest,
+    pub digest: ComponentDigest,
     /// The component's name.
     pub component: &'a str,
     /// Its file: functions that a loader made serve later versions of it.
@@ -90,7 +91,7 @@ impl Compiler {
     }
 
     /// True if compiling these bytes would take long, and they were not compiled before.
-    pub fn takes_long(&self, bytes: &[u8], digest: Digest) -> bool {
+    pub fn takes_long(&self, bytes: &[u8], digest: ComponentDigest) -> bool {
         bytes.len() >= BACKGROUND_BYTES_MIN && !self.loader.is_compiled(bytes, digest)
     }
 
@@ -146,7 +147,7 @@ impl Compiler {
         bytes: &[u8],
         limits: (&Limits, u64),
         described: (&WrittenDescriptions, SchemaLimits),
-    ) -> Result<Listing, NotLoaded> {
+    ) -> Result<ListingResult, NotLoaded> {
         let loader = &self.loader;
         if let Some(listing) = loader.find_list(component, limits.0, described) {
             return Ok(listing);

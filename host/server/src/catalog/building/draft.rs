@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, Tool};
+use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, McpTool};
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span};
-use toolcell_sandbox::{Capabilities, Digest, ListedBeside, ShapeName, contract, export};
+use toolcell_sandbox::{ComponentDigest, GrantedCapabilities, ListedBeside, ShapeName, contract, export};
 
 use super::super::apps::Apps;
 use super::super::definition::{self, End};
@@ -30,7 +30,7 @@ struct ComponentDraft<'a> {
     capabilities: ToolCapabilities<'a>,
     /// The instances that calls share, one set for each set of grants: an instance may hold data
     /// that other tools must not see.
-    shared: Vec<(Arc<Capabilities>, Arc<InstancesByCaller>)>,
+    shared: Vec<(Arc<GrantedCapabilities>, Arc<InstancesByCaller>)>,
 }
 
 impl ComponentDraft<'_> {
@@ -38,7 +38,7 @@ impl ComponentDraft<'_> {
     fn instances(
         &mut self,
         policy: &ComponentPolicy,
-        capabilities: &Arc<Capabilities>,
+        capabilities: &Arc<GrantedCapabilities>,
     ) -> Option<Arc<InstancesByCaller>> {
         if let Some((_, shared)) =
             self.shared.iter().find(|(other, _)| other.grants().reaches_like(capabilities.grants()))
@@ -53,7 +53,7 @@ impl ComponentDraft<'_> {
 
 /// An entry that is added: its definition, its path in the component, and its rules.
 struct NewEntry {
-    entry: Tool,
+    entry: McpTool,
     name: String,
     program: Option<Arc<Program>>,
     approval: Option<Approval>,
@@ -204,7 +204,7 @@ impl CatalogDraft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
-        (mut tool, found): (contract::Tool, Vec<DefinitionProblem>),
+        (mut tool, found): (contract::GuestTool, Vec<DefinitionProblem>),
         problems: &mut Vec<Diagnostic>,
     ) {
         let name = tool.name.clone();
@@ -236,7 +236,7 @@ impl CatalogDraft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
-        prompt: contract::Prompt,
+        prompt: contract::GuestPrompt,
         problems: &mut Vec<Diagnostic>,
     ) {
         let path = export::prompt(&prompt.name);
@@ -260,7 +260,7 @@ impl CatalogDraft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
-        (path, entry): (&str, Result<Tool, Vec<DefinitionProblem>>),
+        (path, entry): (&str, Result<McpTool, Vec<DefinitionProblem>>),
         problems: &mut Vec<Diagnostic>,
     ) {
         match entry {
@@ -373,7 +373,7 @@ impl CatalogDraft<'_> {
 
 /// The digest of all that a person confirms besides a call. Other code behind the tool ends no
 /// question: the lock decides which code runs.
-fn approved_as(capabilities: &Capabilities, rule: Approval) -> String {
+fn approved_as(capabilities: &GrantedCapabilities, rule: Approval) -> String {
     let confirmed = json!([capabilities.grants().canonical(), rule.policy().name(), rule.remember()]);
-    Digest::of(confirmed.to_string().as_bytes()).to_string()
+    ComponentDigest::of(confirmed.to_string().as_bytes()).to_string()
 }

@@ -18,8 +18,8 @@ use toolcell_audit::Sink;
 use toolcell_mcp::{ToolList, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
 use toolcell_sandbox::{
-    COMPONENT_BYTES_MAX, CallReport, Digest, HeldComponent, ListedBeside, Listing, SchemaLimits, ShapeName,
-    WrittenDescriptions, check_definitions, contract,
+    COMPONENT_BYTES_MAX, CallReport, ComponentDigest, HeldComponent, ListedBeside, ListingResult, SchemaLimits,
+    ShapeName, WrittenDescriptions, check_definitions, contract,
 };
 use toolcell_schema::SchemaFindings;
 use toolcell_shared::{Embedded, SharedState};
@@ -151,7 +151,7 @@ struct ListedComponent {
     side_files: Stamps,
     /// The project's files that it reads, where `toolcell dev` built it.
     dev_source: Option<Arc<str>>,
-    tools: Vec<contract::Tool>,
+    tools: Vec<contract::GuestTool>,
     beside: ListedBeside,
     /// The findings about the schemas of its tools.
     schemas: SchemaFindings,
@@ -438,7 +438,7 @@ impl Builder {
             Some(approved) => Code::approved(approved),
             None => code.read(policy)?,
         };
-        let digest = Digest::of(&read.bytes).to_string();
+        let digest = ComponentDigest::of(&read.bytes).to_string();
         // Checked before anything is parsed: bytes that nobody approved reach no parser.
         if !basis.withholds(policy, &digest) {
             return self.load_code(policy, loading, read, side_files);
@@ -460,9 +460,9 @@ impl Builder {
         side_files: Stamps,
     ) -> Result<BuiltComponent<'b>, Diagnostic> {
         let Loading { folder, code, basis, .. } = *loading;
-        let source_digest = Digest::of(&read.bytes);
+        let source_digest = ComponentDigest::of(&read.bytes);
         let digest = source_digest.to_string();
-        let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
+        let policy_digest = ComponentDigest::of(policy.canonical().as_bytes()).to_string();
         if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files) {
             return Ok(BuiltComponent::Unchanged(catalog, loaded));
         }
@@ -537,7 +537,7 @@ impl Builder {
 }
 
 /// The tools that a component lists, its other entries, and what was found in the tools' schemas.
-type Listed = (CallReport<Vec<contract::Tool>>, ListedBeside, SchemaFindings);
+type Listed = (CallReport<Vec<contract::GuestTool>>, ListedBeside, SchemaFindings);
 
 impl Builder {
     /// Has a component list its tools.
@@ -551,8 +551,8 @@ impl Builder {
         let schemas = SchemaLimits::of(policy.load(), time);
         let limits = (policy.limits(), policy.load().compile_memory_bytes());
         match self.compiler.list((component, lister), bytes, limits, (written, schemas)) {
-            Ok(Listing::Report(report, beside, found)) => Ok((*report, beside, found)),
-            Ok(Listing::NotWit(problem)) => Err(typed::no_wit(policy, &sanitize::line(&problem))),
+            Ok(ListingResult::Report(report, beside, found)) => Ok((*report, beside, found)),
+            Ok(ListingResult::NotWit(problem)) => Err(typed::no_wit(policy, &sanitize::line(&problem))),
             Err(error) => Err(refused(policy, &error)),
         }
     }

@@ -1,6 +1,6 @@
 //! Problems of components, in words: files, loading, bounds and definitions. Must not hold: where
 //! problems are looked for.
-use toolcell_mcp::{DefinitionProblem, Tool, ToolDefinition, sanitize};
+use toolcell_mcp::{DefinitionProblem, McpTool, ToolDefinition, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, ToolPolicy, names};
 use toolcell_sandbox::NotLoaded;
 use toolcell_schema::unapplied_patterns;
@@ -116,7 +116,10 @@ pub(super) fn check_count(policy: &ComponentPolicy, listed: usize, what: &str) -
 }
 
 /// Warning: patterns of a component's tools that nothing applies.
-pub(super) fn not_applied<'t>(policy: &ComponentPolicy, tools: impl Iterator<Item = &'t Tool>) -> Option<Diagnostic> {
+pub(super) fn not_applied<'t>(
+    policy: &ComponentPolicy,
+    tools: impl Iterator<Item = &'t McpTool>,
+) -> Option<Diagnostic> {
     let mut places = tools.flat_map(|tool| {
         let ToolDefinition { name, input_schema, output_schema, .. } = tool.definition();
         let schemas = [("inputSchema", Some(input_schema)), ("outputSchema", output_schema.as_ref())];

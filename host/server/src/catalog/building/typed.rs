@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolcell_mcp::sanitize;
 use toolcell_policy::{ComponentPolicy, Diagnostic, ExportedFunctions};
-use toolcell_sandbox::{HeldComponent, LeftOut, WrittenDescriptions};
+use toolcell_sandbox::{HeldComponent, LeftOutFunction, WrittenDescriptions};
 
 use super::problems::{PROBLEMS_PER_COMPONENT_MAX, check_count};
 use crate::files::wit;
@@ -76,7 +76,7 @@ pub(super) fn check(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<
     problems
 }
 
-fn listed(left_out: &[LeftOut]) -> String {
+fn listed(left_out: &[LeftOutFunction]) -> String {
     let shown = left_out.iter().take(PROBLEMS_PER_COMPONENT_MAX);
     // Its names may be long, and where a loader told them, anything.
     let shown: Vec<String> = shown.map(|it| sanitize::line(&clipped(&it.to_string())).into_owned()).collect();

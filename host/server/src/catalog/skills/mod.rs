@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell_mcp::{
-    DeclaredResource, DefinitionBounds, FolderChild, ResourceMore, ResourceReader, Skill, Tool, ToolDefinition,
+    DeclaredResource, DefinitionBounds, FolderChild, McpTool, ResourceMore, ResourceReader, Skill, ToolDefinition,
     ToolList,
 };
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Callable, Diagnostic, Manifest, SkillsPolicy, ToolName};
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::ComponentDigest;
 
 use super::held::{HeldBody, HeldFile, HeldFiles};
 use super::side_files::absolute;
@@ -46,7 +46,7 @@ pub struct Skills {
     /// True if the manifest has `[skills]`, if only an empty folder.
     offered: bool,
     /// Their entries, which tell who sees them.
-    entries: Vec<Arc<Tool>>,
+    entries: Vec<Arc<McpTool>>,
     listed: Vec<Skill>,
     files: Vec<SkillFile>,
     /// The folders of skills, each with its path and the entries of the skills that it lies in.
@@ -118,7 +118,7 @@ impl Skills {
             skills.files.push(SkillFile {
                 uri,
                 entries: entries_of(&path),
-                digest: Digest::of(&bytes).to_string(),
+                digest: ComponentDigest::of(&bytes).to_string(),
                 body: HeldBody::of(bytes),
                 head: head.map(|head| (head.name.clone(), head.description.clone())),
                 path,
@@ -140,7 +140,7 @@ impl Skills {
             skills.listed.push(listed);
         }
         let each: Vec<&str> = skills.listed.iter().map(|skill| skill.json.as_str()).collect();
-        skills.digest = Digest::of(json!([each, skills.folders]).to_string().as_bytes()).to_string();
+        skills.digest = ComponentDigest::of(json!([each, skills.folders]).to_string().as_bytes()).to_string();
         Ok(skills)
     }
 
@@ -161,7 +161,7 @@ impl Skills {
     }
 
     /// Their entries among those of tools and prompts.
-    pub fn entries(&self) -> &[Arc<Tool>] {
+    pub fn entries(&self) -> &[Arc<McpTool>] {
         &self.entries
     }
 
@@ -202,7 +202,7 @@ impl Skills {
                 // The files of a skill are supporting files of the skills that it lies in.
                 reader: ResourceReader::Held {
                     entries: file.map(|file| file.entries.clone()).unwrap_or_default(),
-                    version: Digest::of(skill.json.as_bytes()).to_string(),
+                    version: ComponentDigest::of(skill.json.as_bytes()).to_string(),
                 },
                 variables: Vec::new(),
                 more: ResourceMore::default(),
@@ -285,20 +285,20 @@ fn entry_name(path: &str) -> String {
 }
 
 /// The path of a skill whose entry this is.
-pub fn path_of(entry: &Tool) -> Option<&str> {
+pub fn path_of(entry: &McpTool) -> Option<&str> {
     entry.definition().name.strip_prefix(ENTRY)
 }
 
 /// The name of a skill, as rules for callers match it.
-pub fn called(entry: &Tool) -> ToolName<'_> {
+pub fn called(entry: &McpTool) -> ToolName<'_> {
     let path = path_of(entry).unwrap_or_default();
     let (folder, own) = path.rsplit_once('/').unwrap_or(("", path));
     ToolName { kind: Callable::Skill, component: folder, own, exposed: path }
 }
 
-fn entry(path: &str, head: &Frontmatter) -> Result<Tool, String> {
+fn entry(path: &str, head: &Frontmatter) -> Result<McpTool, String> {
     let definition = ToolDefinition::new(&head.name, &head.description, json!({"type": "object"}));
-    let tool = Tool::compile(definition, &DefinitionBounds::default()).map_err(|problems| {
+    let tool = McpTool::compile(definition, &DefinitionBounds::default()).map_err(|problems| {
         let first = problems.first().map(|problem| format!("{} {}", problem.field, problem.message));
         format!("cannot be listed: {}", first.unwrap_or_default())
     })?;

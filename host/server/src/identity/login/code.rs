@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use toolcell_policy::LoginPolicy;
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::ComponentDigest;
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -111,7 +111,7 @@ fn random_text() -> Result<Zeroizing<String>, LoginError> {
 
 /// The challenge of a verifier, by S256.
 fn challenge(verifier: &str) -> String {
-    URL_SAFE_NO_PAD.encode(Digest::of(verifier.as_bytes()).as_bytes())
+    URL_SAFE_NO_PAD.encode(ComponentDigest::of(verifier.as_bytes()).as_bytes())
 }
 
 #[cfg(test)]

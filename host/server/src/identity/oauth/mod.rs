@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_mcp::Caller;
-use toolcell_mcp::http::oauth::{Issuer, Resource, TokenFault, UnverifiedToken, Verified};
+use toolcell_mcp::http::oauth::{Issuer, ProtectedResource, TokenFault, UnverifiedToken, VerifiedClaims};
 use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
 use toolcell_policy::{IssuerPolicy, OauthPolicy};
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::ComponentDigest;
 
 use fetch::Fetcher;
 use keys::{FetchedKeys, IssuerKeys, NewerKeys};
@@ -26,10 +26,10 @@ const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// The issuers with their keys and verified tokens.
 pub struct Oauth {
-    resource: Resource,
+    resource: ProtectedResource,
     needed: Vec<String>,
     issuers: Vec<KnownIssuer>,
-    remembered: Mutex<HashMap<Digest, VerifiedToken>>,
+    remembered: Mutex<HashMap<ComponentDigest, VerifiedToken>>,
 }
 
 /// One issuer.
@@ -55,7 +55,7 @@ impl Oauth {
         let fetcher = Fetcher::new(addresses.flatten())?;
         let issuers: Vec<&str> = policy.issuers().iter().map(IssuerPolicy::issuer).collect();
         let needed: Vec<&str> = policy.scopes().iter().map(String::as_str).collect();
-        let resource = Resource::new(policy.resource(), &issuers, &needed, scopes)
+        let resource = ProtectedResource::new(policy.resource(), &issuers, &needed, scopes)
             .ok_or_else(|| format!("{} is no address of a resource", policy.resource()))?;
         let known = policy.issuers().iter().map(|issuer| KnownIssuer {
             name: issuer.name().to_owned(),
@@ -71,7 +71,7 @@ impl Oauth {
     }
 
     /// The protected resource as described to clients.
-    pub fn resource(&self) -> &Resource {
+    pub fn resource(&self) -> &ProtectedResource {
         &self.resource
     }
 
@@ -82,7 +82,7 @@ impl Oauth {
         let issuer = self.issuers.iter().find(|known| known.rules.issuer == seen.issuer);
         let issuer = issuer.ok_or_else(|| refused(TokenFault::Issuer))?;
         let keys = issuer.keys.current().await.ok_or(AuthFailure::NotNow)?;
-        let digest = Digest::of(token.as_bytes());
+        let digest = ComponentDigest::of(token.as_bytes());
         if let Some(admitted) = self.remembered(&digest, &keys) {
             return Ok(admitted);
         }
@@ -102,13 +102,13 @@ impl Oauth {
         admitted.ok_or_else(|| refused(TokenFault::Expired))
     }
 
-    fn remembered(&self, digest: &Digest, keys: &Arc<FetchedKeys>) -> Option<Admitted> {
+    fn remembered(&self, digest: &ComponentDigest, keys: &Arc<FetchedKeys>) -> Option<Admitted> {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         let known = remembered.get(digest).filter(|known| Arc::ptr_eq(&known.keys, keys))?;
         known.admitted()
     }
 
-    fn remember(&self, digest: Digest, checked: VerifiedToken) {
+    fn remember(&self, digest: ComponentDigest, checked: VerifiedToken) {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= REMEMBERED_MAX {
             remembered.clear();
@@ -134,7 +134,7 @@ impl KnownIssuer {
         token: &str,
         seen: &UnverifiedToken,
         keys: Arc<FetchedKeys>,
-    ) -> Result<Result<(Verified, Arc<FetchedKeys>), TokenFault>, AuthFailure> {
+    ) -> Result<Result<(VerifiedClaims, Arc<FetchedKeys>), TokenFault>, AuthFailure> {
         match self.rules.verify(token, seen, keys.set()) {
             Ok(verified) => return Ok(Ok((verified, keys))),
             Err(TokenFault::Key) => {}

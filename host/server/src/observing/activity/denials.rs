@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use toolcell_mcp::Tool;
+use toolcell_mcp::McpTool;
 use toolcell_policy::Attempt;
 
 /// Most groups. Guests choose what they ask for; a group takes some three kilobytes at the most.
@@ -43,7 +43,7 @@ type ComponentGroups = HashMap<Arc<str>, Arc<DenialGroup>>;
 pub struct DeniedRequest<'a> {
     pub call: u64,
     pub caller: &'a str,
-    pub tool: &'a Arc<Tool>,
+    pub tool: &'a Arc<McpTool>,
     pub component: &'a str,
     pub capability: &'static str,
     pub asked: &'a str,
@@ -69,7 +69,7 @@ pub struct DenialGroup {
     is_muted: AtomicBool,
     /// Twice the generation whose grants were looked at last, and one more if they allow it.
     looked_at: AtomicU64,
-    tools: ArcSwap<Vec<Arc<Tool>>>,
+    tools: ArcSwap<Vec<Arc<McpTool>>>,
     callers: ArcSwap<Vec<String>>,
 }
 
@@ -160,7 +160,7 @@ impl DenialGroup {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last_ms.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let name = &denied.tool.definition().name;
-        let is_new = |tools: &Vec<Arc<Tool>>| {
+        let is_new = |tools: &Vec<Arc<McpTool>>| {
             tools.len() < TOOLS_MAX && !tools.iter().any(|tool| tool.definition().name == *name)
         };
         if is_new(&self.tools.load()) {
@@ -257,22 +257,22 @@ mod tests {
 
     use super::*;
 
-    fn tool(name: &str) -> Arc<Tool> {
+    fn tool(name: &str) -> Arc<McpTool> {
         let definition = ToolDefinition::new(name, "", serde_json::json!({"type": "object"}));
-        Arc::new(Tool::compile(definition, &DefinitionBounds::default()).unwrap())
+        Arc::new(McpTool::compile(definition, &DefinitionBounds::default()).unwrap())
     }
 
     #[test]
     fn groups_are_bounded_and_count_alike_requests_together() {
         let groups = DenialGroups::default();
         let tools = [tool("a"), tool("b")];
-        let note_by = |component: &str, asked: &str, tool: &Arc<Tool>, caller: &str| {
+        let note_by = |component: &str, asked: &str, tool: &Arc<McpTool>, caller: &str| {
             let capability = "tcp";
             let reason = "no rule";
             groups.note(&DeniedRequest { call: 7, caller, tool, component, capability, asked, reason, allow: None });
         };
-        let note_of = |component: &str, asked: &str, tool: &Arc<Tool>| note_by(component, asked, tool, "ann");
-        let note = |asked: &str, tool: &Arc<Tool>| note_of("c", asked, tool);
+        let note_of = |component: &str, asked: &str, tool: &Arc<McpTool>| note_by(component, asked, tool, "ann");
+        let note = |asked: &str, tool: &Arc<McpTool>| note_of("c", asked, tool);
         for number in 0..GROUPS_PER_COMPONENT_MAX {
             note(&format!("tcp h:{number}"), &tools[0]);
         }

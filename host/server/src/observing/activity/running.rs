@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use toolcell_audit::Outcome;
-use toolcell_mcp::{Cancellation, Tool};
+use toolcell_mcp::{Cancellation, McpTool};
 
 use super::figures::Figures;
 use super::phases::{CallPhase, Phases};
@@ -43,7 +43,7 @@ pub struct RunningCalls {
 pub struct LiveCall {
     /// The host's number of the call.
     pub id: u64,
-    pub tool: Arc<Tool>,
+    pub tool: Arc<McpTool>,
     /// The component's name in the manifest.
     pub component: String,
     pub caller: String,
@@ -103,7 +103,7 @@ impl RunningCalls {
     pub(crate) fn track(
         self: &Arc<Self>,
         (id, caller): (u64, &str),
-        tool: &Arc<Tool>,
+        tool: &Arc<McpTool>,
         target: &CallTarget,
     ) -> TrackedCall {
         let limits = &target.limits;

@@ -13,7 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use toolcell_audit::{Outcome, Sink};
 use toolcell_mcp::http::Traffic;
-use toolcell_mcp::{Catalog as _, Host as _, Method};
+use toolcell_mcp::{Host as _, Method, ServedCatalog as _};
 use toolcell_sandbox::Standing;
 
 use super::process;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use toolcell_console::model::Notice;
 use toolcell_mcp::Cancellation;
 use toolcell_mcp::http::CredentialValidity;
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::ComponentDigest;
 
 /// Random bytes of a link and of a session: as many as of a token.
 const SECRET_BYTES: usize = 32;
@@ -39,12 +39,12 @@ pub struct Sessions(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    links: Vec<(Digest, Instant)>,
+    links: Vec<(ComponentDigest, Instant)>,
     sessions: Vec<Session>,
 }
 
 struct Session {
-    digest: Digest,
+    digest: ComponentDigest,
     began: Instant,
     used: Instant,
     notice: Option<Notice>,
@@ -88,7 +88,7 @@ impl Sessions {
         if entries.links.len() >= LINKS_MAX {
             entries.links.remove(0);
         }
-        entries.links.push((Digest::of(secret.as_bytes()), now + LINK_TIME));
+        entries.links.push((ComponentDigest::of(secret.as_bytes()), now + LINK_TIME));
         Ok(secret)
     }
 
@@ -97,7 +97,7 @@ impl Sessions {
         if link.len() != SECRET_CHARS {
             return None;
         }
-        let digest = Digest::of(link.as_bytes());
+        let digest = ComponentDigest::of(link.as_bytes());
         let mut entries = self.entries();
         entries.links.retain(|(_, until)| *until > now);
         // All are compared: the time says nothing of which one it is.
@@ -117,7 +117,7 @@ impl Sessions {
         if secret.len() != SECRET_CHARS {
             return None;
         }
-        let digest = Digest::of(secret.as_bytes());
+        let digest = ComponentDigest::of(secret.as_bytes());
         let mut entries = self.entries();
         entries.end_old(now);
         let session = entries.named(&digest)?;
@@ -129,25 +129,25 @@ impl Sessions {
     pub fn holds(&self, secret: &str, now: Instant) -> bool {
         let mut entries = self.entries();
         entries.end_old(now);
-        entries.named(&Digest::of(secret.as_bytes())).is_some()
+        entries.named(&ComponentDigest::of(secret.as_bytes())).is_some()
     }
 
     /// Ends a session.
     pub fn leave(&self, secret: &str) {
-        let digest = Digest::of(secret.as_bytes());
+        let digest = ComponentDigest::of(secret.as_bytes());
         self.entries().sessions.retain(|session| !is_same(&session.digest, &digest));
     }
 
     /// Keeps a notice for the session's next page.
     pub fn tell(&self, secret: &str, notice: Notice) {
-        if let Some(session) = self.entries().named(&Digest::of(secret.as_bytes())) {
+        if let Some(session) = self.entries().named(&ComponentDigest::of(secret.as_bytes())) {
             session.notice = Some(notice);
         }
     }
 
     /// Takes the notice that was kept.
     pub fn told(&self, secret: &str) -> Option<Notice> {
-        self.entries().named(&Digest::of(secret.as_bytes()))?.notice.take()
+        self.entries().named(&ComponentDigest::of(secret.as_bytes()))?.notice.take()
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -165,7 +165,7 @@ impl Entries {
                 self.sessions.remove(place);
             }
         }
-        let digest = Digest::of(secret.as_bytes());
+        let digest = ComponentDigest::of(secret.as_bytes());
         let name = SessionName::of(&digest, &secret, operator.as_ref());
         self.sessions.push(Session { digest, began: now, used: now, notice: None, operator });
         Some(NewSession { secret, name })
@@ -178,7 +178,7 @@ impl Entries {
         });
     }
 
-    fn named(&mut self, digest: &Digest) -> Option<&mut Session> {
+    fn named(&mut self, digest: &ComponentDigest) -> Option<&mut Session> {
         self.sessions.iter_mut().filter(|session| is_same(&session.digest, digest)).last()
     }
 }
@@ -192,10 +192,10 @@ impl Operator {
 }
 
 impl SessionName {
-    fn of(digest: &Digest, secret: &str, operator: Option<&Operator>) -> Self {
+    fn of(digest: &ComponentDigest, secret: &str, operator: Option<&Operator>) -> Self {
         let name = hex(digest.as_bytes()).chars().take(NAME_CHARS).collect();
         // Made of the cookie, so that nothing but a digest of the cookie is kept.
-        let csrf = hex(Digest::of(format!("toolcell console form\n{secret}").as_bytes()).as_bytes());
+        let csrf = hex(ComponentDigest::of(format!("toolcell console form\n{secret}").as_bytes()).as_bytes());
         Self { name, csrf, operator: operator.map(|operator| operator.name.clone()) }
     }
 
@@ -206,12 +206,12 @@ impl SessionName {
 
     /// True if this is the token of the session's forms.
     pub fn has_sent(&self, csrf: &str) -> bool {
-        is_same(&Digest::of(self.csrf.as_bytes()), &Digest::of(csrf.as_bytes()))
+        is_same(&ComponentDigest::of(self.csrf.as_bytes()), &ComponentDigest::of(csrf.as_bytes()))
     }
 }
 
 /// Compares in a time that is the same for all digests.
-fn is_same(one: &Digest, other: &Digest) -> bool {
+fn is_same(one: &ComponentDigest, other: &ComponentDigest) -> bool {
     let differing = one.as_bytes().iter().zip(other.as_bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
     std::hint::black_box(differing) == 0
 }

@@ -10,7 +10,8 @@ use toolcell_audit::Outcome;
 use toolcell_console::model::{TryResult, TryState};
 use toolcell_console::{form, page};
 use toolcell_mcp::{
-    Asking, Call, CallContext, CallEvents, CallResult, Caller, Cancellation, Catalog as _, Executor as _, Revision,
+    Call, CallAsking, CallContext, CallEvents, CallResult, Caller, Cancellation, Executor as _, Revision,
+    ServedCatalog as _,
 };
 
 use super::form::Fields;
@@ -105,7 +106,7 @@ impl Console {
             extensions: None,
             cancellation,
             events: CallEvents::nowhere(),
-            asking: Asking::nobody(),
+            asking: CallAsking::nobody(),
             task: false,
         };
         let (tell, told) = oneshot::channel();

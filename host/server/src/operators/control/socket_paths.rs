@@ -17,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::ComponentDigest;
 
 use crate::machine::user_folder;
 
@@ -154,7 +154,7 @@ fn given_folder() -> Option<PathBuf> {
 
 /// The start of a path's digest.
 fn name_of(path: &Path) -> Option<String> {
-    let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+    let digest = ComponentDigest::of(path.as_os_str().as_encoded_bytes()).to_string();
     digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS)).map(str::to_owned)
 }
 

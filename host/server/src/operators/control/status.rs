@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use serde_json::{Value, json};
 use toolcell_audit::timestamp;
-use toolcell_mcp::{Catalog as _, Host as _};
+use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_sandbox::{SLOT_RESETS, Standing};
 
 use crate::catalog::Catalog;

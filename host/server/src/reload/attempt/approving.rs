@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolcell_audit::{ComponentApproved, Event};
-use toolcell_mcp::{Catalog as _, Host as _};
+use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_policy::Severity;
 
 use super::{DETAILS_BYTES_MAX, Reloader, read_lock, say_slow};

@@ -12,7 +12,7 @@ use super::generate::{any_type, any_value, is_out_of_range, spoil};
 use super::{Dice, Random};
 use crate::{CallInput, GuestGrants, InstanceSource, Sandbox, ToolComponent};
 use toolcell_wall::caller::NoCaller;
-use toolcell_wall::failure::Failure;
+use toolcell_wall::failure::CallFailure;
 use toolcell_wall::pool_sizes::SandboxOptions;
 
 /// Functions of one component.
@@ -156,12 +156,12 @@ impl Loaded {
         let component = ToolComponent::load(sandbox, &plan.component()).unwrap();
         let tools = component.list_tools(&Limits::default(), &Descriptions::default()).await.outcome.unwrap();
         assert_eq!(component.left_out(), []);
-        let schema = |tool: &toolcell_wall::contract::Tool| serde_json::from_str(&tool.input_schema_json).unwrap();
+        let schema = |tool: &toolcell_wall::contract::GuestTool| serde_json::from_str(&tool.input_schema_json).unwrap();
         let validators = tools.iter().map(|tool| jsonschema::draft202012::new(&schema(tool)).unwrap()).collect();
         Self { component, validators }
     }
 
-    async fn call(&self, number: usize, arguments: &Value) -> Result<String, Failure> {
+    async fn call(&self, number: usize, arguments: &Value) -> Result<String, CallFailure> {
         let limits = Limits::default();
         let capabilities = GuestGrants::sealed("");
         let tool = &*format!("same_{number}");
@@ -195,7 +195,7 @@ async fn values_survive_generated_components_and_what_the_schema_refuses_is_refu
                 let place = spoil(&mut dice, &mut it, "$.it".to_owned());
                 let spoiled = arguments(&it);
                 match loaded.call(number, &spoiled).await {
-                    Err(Failure::InvalidInput(text)) => {
+                    Err(CallFailure::InvalidInput(text)) => {
                         let is_refused = !loaded.validators[number].is_valid(&spoiled);
                         assert!(is_refused || is_out_of_range(&text), "{text}: {it}");
                         assert!(text.starts_with(&place), "{place} was spoiled: {text}: {it}");

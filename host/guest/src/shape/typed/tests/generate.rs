@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use wasmtime::component::Val;
 
 use super::path::Path;
-use super::ty::{Case, Field, Int, Ty, TyId, Types};
+use super::ty::{Case, Int, Ty, TyId, TypedField, Types};
 
 /// The source of choices.
 pub(crate) trait Dice {
@@ -48,7 +48,7 @@ pub(crate) fn any_type<D: Dice>(types: &mut Types, dice: &mut D, depth: u32) -> 
         12 => Ty::Tuple((0..=dice.below(3)).map(|_| any_type(types, dice, depth - 1)).collect()),
         13 => Ty::Record(
             (0..=dice.below(3))
-                .map(|at| Field {
+                .map(|at| TypedField {
                     wit_name: format!("some-field-{at}"),
                     name: format!("some_field_{at}"),
                     ty: any_type(types, dice, depth - 1),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wasmtime::component::Val;
 
 use super::schema::NoDocs;
-use super::ty::{Case, Field, Int, Ty, Types};
+use super::ty::{Case, Int, Ty, TypedField, Types};
 use super::{decode, encode, path, schema, ty};
 use generate::{Dice, any_type, any_value, is_out_of_range, spoil};
 
@@ -45,7 +45,7 @@ fn a_value_survives_json_and_back() {
 fn floats_at_the_ends_of_their_range_survive_and_lie_within_the_schema() {
     let mut types = Types::default();
     let ty = types.push(Ty::F32).unwrap();
-    let field = Field { wit_name: "it".to_owned(), name: "it".to_owned(), ty };
+    let field = TypedField { wit_name: "it".to_owned(), name: "it".to_owned(), ty };
     let validator =
         jsonschema::draft202012::new(&schema::of_fields(&types, &NoDocs, std::slice::from_ref(&field), &[])).unwrap();
     let below = f32::from_bits(f32::MAX.to_bits() - 1);
@@ -65,7 +65,7 @@ fn the_schema_accepts_exactly_what_converts() {
     for _ in 0..3_000 {
         let mut types = Types::default();
         let ty = any_type(&mut types, &mut dice, 3);
-        let field = Field { wit_name: "it".to_owned(), name: "it".to_owned(), ty };
+        let field = TypedField { wit_name: "it".to_owned(), name: "it".to_owned(), ty };
         let schema = schema::of_fields(&types, &NoDocs, std::slice::from_ref(&field), &[]);
         let validator = jsonschema::draft202012::new(&schema).unwrap();
         for _ in 0..6 {
@@ -87,12 +87,12 @@ fn the_schema_accepts_exactly_what_converts() {
     assert!(accepted > 1_000 && refused > 5_000, "both happen: {accepted}, {refused}");
 }
 
-fn days() -> (Types, Field) {
+fn days() -> (Types, TypedField) {
     let mut types = Types::default();
     let number = types.push(Ty::F64).unwrap();
     let small = types.push(Ty::Int(Int::U8)).unwrap();
     let maybe = types.push(Ty::Option(small)).unwrap();
-    let field = |name: &str, ty| Field { wit_name: name.to_owned(), name: super::ty::json_name(name), ty };
+    let field = |name: &str, ty| TypedField { wit_name: name.to_owned(), name: super::ty::json_name(name), ty };
     let day = types.push(Ty::Record(vec![field("temp", number), field("wind-speed", maybe)])).unwrap();
     let list = types.push(Ty::List(day)).unwrap();
     (types, field("days", list))
@@ -180,7 +180,7 @@ fn types_that_double_at_each_level_keep_the_schema_small() {
 #[test]
 fn a_type_used_twice_is_defined_once() {
     let (types, days) = days();
-    let again = Field { name: "more".to_owned(), ..days.clone() };
+    let again = TypedField { name: "more".to_owned(), ..days.clone() };
     let schema = schema::of_fields(&types, &NoDocs, &[days, again], &[]);
     assert_eq!(schema["properties"]["days"]["items"], json!({"$ref": "#/$defs/record"}));
     assert_eq!(schema["properties"]["days"]["items"], schema["properties"]["more"]["items"]);
@@ -196,7 +196,7 @@ fn any_text_is_accepted_by_the_schema_or_refused_without_harm() {
     for _ in 0..200 {
         let mut types = Types::default();
         let ty = any_type(&mut types, &mut dice, 4);
-        let field = Field { wit_name: "it".to_owned(), name: "it".to_owned(), ty };
+        let field = TypedField { wit_name: "it".to_owned(), name: "it".to_owned(), ty };
         let schema = schema::of_fields(&types, &NoDocs, std::slice::from_ref(&field), &[]);
         let validator = jsonschema::draft202012::new(&schema).unwrap();
         for _ in 0..100 {

@@ -24,7 +24,7 @@ fn filled() -> tempfile::TempDir {
 }
 
 /// The host's side of a table.
-fn capabilities(folder: &Path, table: &str) -> Arc<Capabilities> {
+fn capabilities(folder: &Path, table: &str) -> Arc<GrantedCapabilities> {
     opened(folder, table).unwrap_or_else(|problems| panic!("{:?}", problems[0].message))
 }
 

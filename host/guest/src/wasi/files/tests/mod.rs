@@ -22,10 +22,10 @@ use super::listing::Step;
 use super::open::OpenRequest;
 use super::{Descriptor, Files, FilesView, HandedFiles, Prepared, Refused, ScratchFolder};
 use toolcell_sandbox::GrantProblem;
-use toolcell_sandbox::{Capabilities, GrantSources};
+use toolcell_sandbox::{GrantSources, GrantedCapabilities};
 use toolcell_sandbox::{GrantedFiles, ProcessScratch};
 use toolcell_wall::caller::NoCaller;
-use toolcell_wall::denials::Denials;
+use toolcell_wall::denials::CallDenials;
 
 const READ: DescriptorFlags = DescriptorFlags::READ;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
@@ -45,7 +45,7 @@ fn grants(table: &str) -> Vec<Mount> {
 }
 
 /// The host's side of a table, for a manifest in `folder`.
-fn opened(folder: &Path, table: &str) -> Result<Arc<Capabilities>, Vec<GrantProblem>> {
+fn opened(folder: &Path, table: &str) -> Result<Arc<GrantedCapabilities>, Vec<GrantProblem>> {
     let state = folder.join(".toolcell");
     let sources = GrantSources {
         folder,
@@ -56,7 +56,7 @@ fn opened(folder: &Path, table: &str) -> Result<Arc<Capabilities>, Vec<GrantProb
         name_servers: &[],
         observing: false,
     };
-    Capabilities::prepare(manifest(table).components()[0].grants(), &sources)
+    GrantedCapabilities::prepare(manifest(table).components()[0].grants(), &sources)
 }
 
 /// The guest's side, made from what was handed over.
@@ -67,7 +67,7 @@ fn handed(files: &GrantedFiles, table: &str, scratch: Option<Arc<ScratchFolder>>
 
 /// A table's mounts at both ends.
 struct Mounted {
-    opened: Arc<Capabilities>,
+    opened: Arc<GrantedCapabilities>,
     prepared: Arc<Prepared>,
     /// The scratch space of its process, while there is one.
     _scratch: Option<Arc<ProcessScratch>>,
@@ -86,7 +86,7 @@ fn prepare(folder: &Path, table: &str) -> Result<Mounted, Vec<GrantProblem>> {
 struct Guest {
     files: Files,
     table: ResourceTable,
-    denials: Denials,
+    denials: CallDenials,
     /// The host's end, dropped after the files of the call.
     _mounted: Option<Mounted>,
 }
@@ -100,7 +100,7 @@ impl Guest {
     }
 
     fn of(prepared: &Arc<Prepared>) -> Self {
-        let denials = Denials::new(Arc::new(NoCaller));
+        let denials = CallDenials::new(Arc::new(NoCaller));
         Self { files: Files::new(Arc::clone(prepared)), table: ResourceTable::new(), denials, _mounted: None }
     }
 

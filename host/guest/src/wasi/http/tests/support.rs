@@ -16,7 +16,7 @@ use crate::testing::TestDoors;
 use crate::wasi::http::HttpHooks;
 use crate::wasi::http::outside::Worker;
 use crate::wasi::net::OutsideNetGuard;
-use toolcell_sandbox::{Capabilities, GrantSources};
+use toolcell_sandbox::{GrantSources, GrantedCapabilities};
 use toolcell_sandbox::{HeldSecret, SecretValue};
 
 /// The grants and limits of a call.
@@ -103,7 +103,7 @@ impl Granted {
             name_servers: &self.name_servers,
             observing: false,
         };
-        let capabilities = Capabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));
+        let capabilities = GrantedCapabilities::prepare(&grants, &sources).unwrap_or_else(|p| panic!("{p:?}"));
         Call::new(TestDoors::new(&capabilities, &limits), &limits)
     }
 }

@@ -11,9 +11,9 @@ use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
 use super::*;
 use crate::wasi::keyvalue::in_file::InFile;
-use crate::wasi::keyvalue::keeper::{Keeper, Place};
+use crate::wasi::keyvalue::keeper::{BucketPlace, StateKeeper};
 use crate::wasi::keyvalue::on_server::OnServer;
-use crate::wasi::keyvalue::session::Session;
+use crate::wasi::keyvalue::session::StateSession;
 
 #[path = "../../../../../shared/tests/engine/mod.rs"]
 pub(super) mod engine;
@@ -29,23 +29,23 @@ pub(super) fn kept(engine: &Engine) -> Arc<Kept> {
 /// A bucket of a keeper, and what the namespace may hold.
 #[derive(Clone)]
 struct Held<'k> {
-    keeper: &'k dyn Keeper,
+    keeper: &'k dyn StateKeeper,
     path: BucketPath,
-    bounds: Bounds,
+    bounds: NamespaceBounds,
 }
 
 impl Held<'_> {
     fn within(&self, bytes: u64, entries: u64, value_bytes: u64) -> Self {
-        Self { bounds: Bounds { bytes, entries, value_bytes }, ..self.clone() }
+        Self { bounds: NamespaceBounds { bytes, entries, value_bytes }, ..self.clone() }
     }
 
     fn at(&self, path: BucketPath) -> Self {
         Self { path, ..self.clone() }
     }
 
-    async fn perform(&self, operation: StateOperation) -> Result<StateOutcome, Refusal> {
-        let mut session = Session::default();
-        let place = Place { bounds: self.bounds, path: self.path.clone() };
+    async fn perform(&self, operation: StateOperation) -> Result<StateOutcome, StateRefusal> {
+        let mut session = StateSession::default();
+        let place = BucketPlace { bounds: self.bounds, path: self.path.clone() };
         let done = self.keeper.perform(&mut session, place, operation).await;
         session.settle().await.unwrap();
         done
@@ -58,21 +58,21 @@ impl Held<'_> {
         }
     }
 
-    async fn set(&self, key: &str, value: &str) -> Result<(), Refusal> {
+    async fn set(&self, key: &str, value: &str) -> Result<(), StateRefusal> {
         self.set_many(&[(key, value)]).await
     }
 
-    async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<(), Refusal> {
+    async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<(), StateRefusal> {
         let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), Blob(value.as_bytes().to_vec())));
         self.perform(StateOperation::SetMany(pairs.collect())).await.map(|done| assert_eq!(done, StateOutcome::Done))
     }
 
-    async fn delete(&self, keys: &[&str]) -> Result<(), Refusal> {
+    async fn delete(&self, keys: &[&str]) -> Result<(), StateRefusal> {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
         self.perform(StateOperation::DeleteMany(keys)).await.map(|done| assert_eq!(done, StateOutcome::Done))
     }
 
-    async fn add(&self, key: &str, delta: u64) -> Result<u64, Refusal> {
+    async fn add(&self, key: &str, delta: u64) -> Result<u64, StateRefusal> {
         match self.perform(StateOperation::Add(key.to_owned(), delta)).await? {
             StateOutcome::Number(number) => Ok(number),
             other => panic!("{other:?}"),
@@ -107,7 +107,7 @@ fn each(test: impl AsyncFn(Held<'_>)) {
     let engine = Engine::start(&[]);
     let file = InFile(Arc::new(store(folder.path())));
     let server = OnServer::new(&kept(&engine), "notes");
-    let keepers: [&dyn Keeper; 2] = [&file, &server];
+    let keepers: [&dyn StateKeeper; 2] = [&file, &server];
     for keeper in keepers {
         runtime.block_on(test(Held { keeper, path: shared(), bounds: ROOMY }));
     }
@@ -155,12 +155,12 @@ fn a_bound_holds_to_the_last_byte_and_entry_in_the_same_words() {
         held.set("d", "").await.unwrap();
         // Content from before a quota was lowered stays, and may shrink.
         let lowered = held.within(1, 1, 60);
-        assert!(matches!(lowered.set("d", "more").await, Err(Refusal::Bytes { held: 3, wanted: 7, max: 1 })));
+        assert!(matches!(lowered.set("d", "more").await, Err(StateRefusal::Bytes { held: 3, wanted: 7, max: 1 })));
         lowered.set("d", "").await.unwrap();
         lowered.delete(&["d"]).await.unwrap();
         assert!(matches!(
             held.set(&"k".repeat(KEY_BYTES_MAX + 1), "").await,
-            Err(Refusal::Unfit(UnfitOperation::Key { .. }))
+            Err(StateRefusal::Unfit(UnfitOperation::Key { .. }))
         ));
     });
 }
@@ -170,7 +170,7 @@ fn a_batch_is_whole_or_not_at_all() {
     each(async |held| {
         let two = held.within(1_000, 2, 100);
         let refused = two.set_many(&[("a", "v"), ("b", "v"), ("c", "v")]).await;
-        assert!(matches!(refused, Err(Refusal::Entries { wanted: 3, max: 2 })), "{refused:?}");
+        assert!(matches!(refused, Err(StateRefusal::Entries { wanted: 3, max: 2 })), "{refused:?}");
         assert!(two.keys().await.is_empty());
         two.set_many(&[("a", "1"), ("b", "2"), ("a", "3")]).await.unwrap();
         assert_eq!(two.keys().await, ["a", "b"]);
@@ -204,7 +204,7 @@ fn one_large_value_asked_for_many_times_is_refused() {
         assert_eq!(found, StateOutcome::Values(vec![a(), None, a(), empty]));
         held.perform(ask(vec!["a"; 3])).await.unwrap();
         let refused = held.perform(ask(vec!["a", "a", "a", "empty"])).await;
-        assert!(matches!(refused, Err(Refusal::Answer { max: 3_000 })), "{refused:?}");
+        assert!(matches!(refused, Err(StateRefusal::Answer { max: 3_000 })), "{refused:?}");
     });
 }
 
@@ -214,7 +214,7 @@ fn numbers_are_counted_to_the_end() {
         assert_eq!(held.add("n", 5).await.unwrap(), 5);
         assert_eq!(held.add("n", 0).await.unwrap(), 5);
         assert_eq!(held.add("n", u64::MAX - 5).await.unwrap(), u64::MAX);
-        assert!(matches!(held.add("n", 1).await, Err(Refusal::Overflow)));
+        assert!(matches!(held.add("n", 1).await, Err(StateRefusal::Overflow)));
         assert_eq!(held.get("n").await, Some(u64::MAX.to_string()));
         for (text, sum) in [("007", 8), ("00000000000000000009", 10), ("0", 1)] {
             held.set("t", text).await.unwrap();
@@ -223,15 +223,15 @@ fn numbers_are_counted_to_the_end() {
         let zeros = "0".repeat(21);
         for text in ["", "+1", "-1", "1.0", " 1", "x", "18446744073709551616", "99999999999999999999", &zeros] {
             held.set("t", text).await.unwrap();
-            assert!(matches!(held.add("t", 1).await, Err(Refusal::NoNumber)), "{text:?}");
+            assert!(matches!(held.add("t", 1).await, Err(StateRefusal::NoNumber)), "{text:?}");
             assert_eq!(held.get("t").await.as_deref(), Some(text));
         }
         let tight = held.within(1_000, 10, 1);
         tight.add("d", 9).await.unwrap();
-        assert!(matches!(tight.add("d", 1).await, Err(Refusal::Value { bytes: 2, max: 1 })));
+        assert!(matches!(tight.add("d", 1).await, Err(StateRefusal::Value { bytes: 2, max: 1 })));
         assert!(matches!(
             held.within(3, 1, 9).add("new", 1).await,
-            Err(Refusal::Bytes { .. } | Refusal::Entries { .. })
+            Err(StateRefusal::Bytes { .. } | StateRefusal::Entries { .. })
         ));
     });
 }
@@ -275,8 +275,8 @@ fn so_many_callers_keep_state_and_one_that_gives_its_own_up_makes_room() {
             of(number).set("k", "v").await.unwrap();
         }
         let late = of(CALLERS_MAX);
-        assert!(matches!(late.set("k", "v").await, Err(Refusal::Callers { max: CALLERS_MAX })));
-        assert!(matches!(late.add("k", 1).await, Err(Refusal::Callers { max: CALLERS_MAX })));
+        assert!(matches!(late.set("k", "v").await, Err(StateRefusal::Callers { max: CALLERS_MAX })));
+        assert!(matches!(late.add("k", 1).await, Err(StateRefusal::Callers { max: CALLERS_MAX })));
         assert!(late.keys().await.is_empty());
         of(0).set("k2", "v").await.unwrap();
         of(1).delete(&["k"]).await.unwrap();

@@ -18,17 +18,20 @@ use std::time::Duration;
 
 use toolcell_wall::doors::state::{BATCH_BYTES_MAX, BATCH_KEYS_MAX, KEY_BYTES_MAX, UnfitOperation};
 
-use super::database::Mark;
-use super::error::{OpenError, Refusal};
-use super::store::{Bounds, BucketPath, CALLERS_MAX, Change, PAGE_BYTES_MAX, PAGE_KEYS_MAX, Pair, Stop, Store};
+use super::database::WriteMark;
+use super::error::{StateOpenError, StateRefusal};
+use super::store::{
+    BucketPath, CALLERS_MAX, ComponentStore, KeyValue, NamespaceBounds, PAGE_BYTES_MAX, PAGE_KEYS_MAX, StateWrite,
+    StopFlag,
+};
 
-const ROOMY: Bounds = Bounds { bytes: 64 << 20, entries: 100_000, value_bytes: 1 << 20 };
+const ROOMY: NamespaceBounds = NamespaceBounds { bytes: 64 << 20, entries: 100_000, value_bytes: 1 << 20 };
 
-fn open(folder: &Path, component: &str) -> Result<Store, OpenError> {
-    Store::open(folder, component, Duration::ZERO)
+fn open(folder: &Path, component: &str) -> Result<ComponentStore, StateOpenError> {
+    ComponentStore::open(folder, component, Duration::ZERO)
 }
 
-fn store(folder: &Path) -> Store {
+fn store(folder: &Path) -> ComponentStore {
     open(folder, "notes").unwrap()
 }
 
@@ -41,33 +44,60 @@ fn shared() -> BucketPath {
 }
 
 /// Operations that nobody stops.
-impl Store {
-    fn set_many(&self, place: &BucketPath, bounds: &Bounds, pairs: &[Pair]) -> Result<Mark, Refusal> {
-        self.set_all(Change { place, bounds, stop: &Stop::default() }, pairs)
+impl ComponentStore {
+    fn set_many(
+        &self,
+        place: &BucketPath,
+        bounds: &NamespaceBounds,
+        pairs: &[KeyValue],
+    ) -> Result<WriteMark, StateRefusal> {
+        self.set_all(StateWrite { place, bounds, stop: &StopFlag::default() }, pairs)
     }
 
-    fn delete_many(&self, place: &BucketPath, bounds: &Bounds, keys: &[String]) -> Result<Mark, Refusal> {
-        self.delete_all(Change { place, bounds, stop: &Stop::default() }, keys)
+    fn delete_many(
+        &self,
+        place: &BucketPath,
+        bounds: &NamespaceBounds,
+        keys: &[String],
+    ) -> Result<WriteMark, StateRefusal> {
+        self.delete_all(StateWrite { place, bounds, stop: &StopFlag::default() }, keys)
     }
 
-    fn increment(&self, place: &BucketPath, bounds: &Bounds, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
-        self.add(Change { place, bounds, stop: &Stop::default() }, key, delta)
+    fn increment(
+        &self,
+        place: &BucketPath,
+        bounds: &NamespaceBounds,
+        key: &str,
+        delta: u64,
+    ) -> Result<(u64, WriteMark), StateRefusal> {
+        self.add(StateWrite { place, bounds, stop: &StopFlag::default() }, key, delta)
     }
 
-    fn get_many(&self, place: &BucketPath, keys: Vec<String>, bytes_max: u64) -> Result<Vec<Option<Pair>>, Refusal> {
-        self.get_all(place, keys, bytes_max, &Stop::default())
+    fn get_many(
+        &self,
+        place: &BucketPath,
+        keys: Vec<String>,
+        bytes_max: u64,
+    ) -> Result<Vec<Option<KeyValue>>, StateRefusal> {
+        self.get_all(place, keys, bytes_max, &StopFlag::default())
     }
 }
 
-fn set(store: &Store, place: &BucketPath, bounds: &Bounds, key: &str, value: &str) -> Result<(), Refusal> {
+fn set(
+    store: &ComponentStore,
+    place: &BucketPath,
+    bounds: &NamespaceBounds,
+    key: &str,
+    value: &str,
+) -> Result<(), StateRefusal> {
     store.set_many(place, bounds, &[(key.to_owned(), value.as_bytes().to_vec())]).map(drop)
 }
 
-fn get(store: &Store, place: &BucketPath, key: &str) -> Option<String> {
+fn get(store: &ComponentStore, place: &BucketPath, key: &str) -> Option<String> {
     store.get(place, key).unwrap().map(|value| String::from_utf8(value).unwrap())
 }
 
-fn all_keys(store: &Store, place: &BucketPath) -> Vec<String> {
+fn all_keys(store: &ComponentStore, place: &BucketPath) -> Vec<String> {
     let mut keys = Vec::new();
     let mut cursor = None;
     loop {
@@ -112,7 +142,7 @@ fn namespaces_and_buckets_see_nothing_of_each_other() {
 
 #[test]
 fn each_bound_holds_to_the_last_byte_and_entry() {
-    let bounds = Bounds { bytes: 100, entries: 3, value_bytes: 60 };
+    let bounds = NamespaceBounds { bytes: 100, entries: 3, value_bytes: 60 };
     let long_key = "k".repeat(KEY_BYTES_MAX + 1);
     let fits = |key: &str, length: usize| (key.to_owned(), "v".repeat(length), None);
     let refused = |key: &str, length: usize, why: &'static str| (key.to_owned(), "v".repeat(length), Some(why));
@@ -166,13 +196,13 @@ fn a_key_of_the_longest_length_fits() {
 fn deleting_makes_room_and_a_lowered_quota_keeps_what_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
-    let bounds = Bounds { bytes: 100, entries: 10, value_bytes: 100 };
+    let bounds = NamespaceBounds { bytes: 100, entries: 10, value_bytes: 100 };
     set(&store, &shared(), &bounds, "a", &"v".repeat(90)).unwrap();
     set(&store, &shared(), &bounds, "b", &"v".repeat(20)).unwrap_err();
     store.delete_many(&shared(), &bounds, &["a".to_owned()]).unwrap();
     set(&store, &shared(), &bounds, "b", &"v".repeat(20)).unwrap();
     set(&store, &shared(), &bounds, "c", &"v".repeat(70)).unwrap();
-    let lowered = Bounds { bytes: 50, entries: 1, value_bytes: 100 };
+    let lowered = NamespaceBounds { bytes: 50, entries: 1, value_bytes: 100 };
     assert_eq!(get(&store, &shared(), "c"), Some("v".repeat(70)));
     set(&store, &shared(), &lowered, "c", &"v".repeat(71)).unwrap_err();
     set(&store, &shared(), &lowered, "c", &"v".repeat(69)).unwrap();
@@ -184,11 +214,11 @@ fn deleting_makes_room_and_a_lowered_quota_keeps_what_is_there() {
 fn a_batch_is_done_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
-    let bounds = Bounds { bytes: 1000, entries: 2, value_bytes: 100 };
+    let bounds = NamespaceBounds { bytes: 1000, entries: 2, value_bytes: 100 };
     let pairs = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), b"v".to_vec())).collect::<Vec<_>>();
     assert!(matches!(
         store.set_many(&shared(), &bounds, &pairs(&["a", "b", "c"])),
-        Err(Refusal::Entries { wanted: 3, max: 2 })
+        Err(StateRefusal::Entries { wanted: 3, max: 2 })
     ));
     assert!(all_keys(&store, &shared()).is_empty());
     store.set_many(&shared(), &bounds, &pairs(&["a", "b", "a"])).unwrap();
@@ -207,7 +237,7 @@ fn asking_for_one_large_value_many_times_is_refused_before_it_fills_the_host_s_m
     set(&store, &shared(), &ROOMY, "a", &"v".repeat(999)).unwrap();
     let keys = |count: usize| vec!["a".to_owned(); count];
     assert_eq!(store.get_many(&shared(), keys(3), 3000).unwrap().len(), 3);
-    assert!(matches!(store.get_many(&shared(), keys(4), 3000), Err(Refusal::Answer { max: 3000 })));
+    assert!(matches!(store.get_many(&shared(), keys(4), 3000), Err(StateRefusal::Answer { max: 3000 })));
     assert_eq!(store.get_many(&shared(), vec!["none".to_owned()], 0).unwrap(), [None]);
 }
 
@@ -220,16 +250,16 @@ fn increments_are_decimal_numbers_from_nothing_to_the_end() {
     assert_eq!(add("n", 0).unwrap(), 5);
     assert_eq!(get(&store, &shared(), "n").as_deref(), Some("5"));
     assert_eq!(add("n", u64::MAX - 5).unwrap(), u64::MAX);
-    assert!(matches!(add("n", 1), Err(Refusal::Overflow)));
+    assert!(matches!(add("n", 1), Err(StateRefusal::Overflow)));
     assert_eq!(get(&store, &shared(), "n"), Some(u64::MAX.to_string()));
     for text in ["", "+1", "-1", "1.0", " 1", "x", "18446744073709551616"] {
         set(&store, &shared(), &ROOMY, "t", text).unwrap();
-        assert!(matches!(add("t", 1), Err(Refusal::NoNumber)), "{text:?}");
+        assert!(matches!(add("t", 1), Err(StateRefusal::NoNumber)), "{text:?}");
         assert_eq!(get(&store, &shared(), "t").as_deref(), Some(text));
     }
-    let tight = Bounds { bytes: 100, entries: 10, value_bytes: 1 };
+    let tight = NamespaceBounds { bytes: 100, entries: 10, value_bytes: 1 };
     store.increment(&shared(), &tight, "d", 9).unwrap();
-    assert!(matches!(store.increment(&shared(), &tight, "d", 1), Err(Refusal::Value { bytes: 2, max: 1 })));
+    assert!(matches!(store.increment(&shared(), &tight, "d", 1), Err(StateRefusal::Value { bytes: 2, max: 1 })));
 }
 
 #[test]
@@ -276,7 +306,7 @@ fn callers_are_bounded_and_one_that_gives_up_its_state_makes_room() {
         set(&store, &place(&format!("caller:{number}"), "default"), &ROOMY, "k", "v").unwrap();
     }
     let late = place("caller:late", "default");
-    assert!(matches!(set(&store, &late, &ROOMY, "k", "v"), Err(Refusal::Callers { max: CALLERS_MAX })));
+    assert!(matches!(set(&store, &late, &ROOMY, "k", "v"), Err(StateRefusal::Callers { max: CALLERS_MAX })));
     set(&store, &place("caller:0", "default"), &ROOMY, "k2", "v").unwrap();
     store.delete_many(&place("caller:1", "default"), &ROOMY, &["k".to_owned()]).unwrap();
     set(&store, &late, &ROOMY, "k", "v").unwrap();
@@ -333,7 +363,7 @@ fn what_was_settled_is_there_after_the_host_is_killed_in_the_middle_of_writing()
             .iter()
             .map(|(key, value)| (key.len() + value.len()) as u64)
             .sum();
-        let full = Bounds { bytes: held, entries: 2, value_bytes: 100 };
+        let full = NamespaceBounds { bytes: held, entries: 2, value_bytes: 100 };
         set(&store, &shared(), &full, "n", &format!("{number}0")).unwrap_err();
         set(&store, &shared(), &full, "n", &number.to_string()).unwrap();
     }
@@ -394,11 +424,11 @@ fn writes_until_the_disk_is_full() {
             Ok(mark) => lost = Some(mark),
             Err(refusal) => return Some(refusal),
         }
-        store.settle(lost.unwrap()).err().map(Refusal::Fault)
+        store.settle(lost.unwrap()).err().map(StateRefusal::Fault)
     });
-    assert!(matches!(full, Some(Refusal::Fault(_))), "{full:?}");
+    assert!(matches!(full, Some(StateRefusal::Fault(_))), "{full:?}");
     let lost = lost.unwrap();
-    assert!(matches!(store.settle(lost), Err(super::error::Fault::Lost)));
+    assert!(matches!(store.settle(lost), Err(super::error::StateFault::Lost)));
     assert_eq!(get(&store, &shared(), "before").as_deref(), Some("kept"));
     let keys = all_keys(&store, &shared()).into_iter().filter(|key| key != "before").collect::<Vec<_>>();
     let mark = store.delete_many(&shared(), &ROOMY, &keys).unwrap();
@@ -439,7 +469,7 @@ fn closing_and_opening_again_keeps_everything_settled_or_not() {
 fn overwriting_one_value_over_and_over_does_not_grow_the_file_without_end() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
-    let bounds = Bounds { bytes: 1 << 20, entries: 10, value_bytes: 256 << 10 };
+    let bounds = NamespaceBounds { bytes: 1 << 20, entries: 10, value_bytes: 256 << 10 };
     for round in 0..400 {
         let value = vec![u8::try_from(round % 256).unwrap(); 256 << 10];
         store.set_many(&shared(), &bounds, &[("k".to_owned(), value)]).unwrap();
@@ -461,7 +491,7 @@ fn the_folder_and_the_file_are_their_owner_s_alone() {
     drop(self::store(&folder));
     assert_eq!(mode(&folder.join("notes.redb")), 0o600);
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(matches!(open(&folder, "notes"), Err(OpenError::Open { .. })));
+    assert!(matches!(open(&folder, "notes"), Err(StateOpenError::Open { .. })));
 }
 
 #[test]
@@ -469,7 +499,7 @@ fn a_file_that_another_process_has_open_is_said_to_be_so() {
     let folder = tempfile::tempdir().unwrap();
     let _first = store(folder.path());
     let error = open(folder.path(), "notes").unwrap_err();
-    assert!(matches!(error, OpenError::Taken { .. }), "{error}");
+    assert!(matches!(error, StateOpenError::Taken { .. }), "{error}");
     assert!(error.hint().starts_with("hosts take turns with a state folder"), "{}", error.hint());
     open(folder.path(), "other").unwrap();
 }
@@ -480,7 +510,7 @@ async fn two_hosts_with_one_folder_take_turns_and_see_what_the_other_wrote() {
     let patience = Duration::from_secs(20);
     let opened = |name: &'static str| {
         let folder = folder.path().to_owned();
-        tokio::task::spawn_blocking(move || Store::open(&folder, name, patience).unwrap())
+        tokio::task::spawn_blocking(move || ComponentStore::open(&folder, name, patience).unwrap())
     };
     let hosts = [Arc::new(opened("notes").await.unwrap()), Arc::new(opened("notes").await.unwrap())];
     let calls = (0..10).map(|number| {
@@ -505,7 +535,7 @@ async fn two_hosts_with_one_folder_take_turns_and_see_what_the_other_wrote() {
 }
 
 /// Adds to a number and settles it, as a call does.
-fn count(store: &Store, key: &str) -> u64 {
+fn count(store: &ComponentStore, key: &str) -> u64 {
     let visit = store.enter().unwrap();
     let (number, mark) = store.increment(&shared(), &ROOMY, key, 1).unwrap();
     drop(visit);
@@ -519,8 +549,8 @@ async fn a_host_that_writes_all_the_time_lets_others_have_their_turns() {
     let path = folder.path().to_owned();
     let take_turns = tokio::task::spawn_blocking(move || {
         let patience = Duration::from_secs(30);
-        let busy = Store::open(&path, "notes", patience).unwrap();
-        let other = Store::open(&path, "notes", patience).unwrap();
+        let busy = ComponentStore::open(&path, "notes", patience).unwrap();
+        let other = ComponentStore::open(&path, "notes", patience).unwrap();
         let done = AtomicU64::new(0);
         let stop = AtomicBool::new(false);
         let runtime = tokio::runtime::Handle::current();
@@ -559,7 +589,7 @@ async fn a_host_that_does_not_get_its_turn_tells_the_guest_to_try_again() {
     let turns = tokio::task::spawn_blocking(move || {
         let second = store(&path);
         // Waits until the second has closed it, as no call uses it there.
-        let first = Store::open(&path, "notes", Duration::from_secs(20)).unwrap();
+        let first = ComponentStore::open(&path, "notes", Duration::from_secs(20)).unwrap();
         let visit = first.enter().unwrap();
         let refusal = second.enter().unwrap_err();
         assert!(refusal.to_string().starts_with("busy: "), "{refusal}");
@@ -568,7 +598,7 @@ async fn a_host_that_does_not_get_its_turn_tells_the_guest_to_try_again() {
     });
     // The first closes it when it is dropped, or a moment later where that is under way already.
     let last = turns.await.unwrap();
-    assert!(matches!(last, Ok(()) | Err(Refusal::Busy)), "{last:?}");
+    assert!(matches!(last, Ok(()) | Err(StateRefusal::Busy)), "{last:?}");
 }
 
 #[test]
@@ -581,12 +611,12 @@ fn what_is_no_regular_file_is_refused_at_once() {
     assert!(Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
     for name in ["link", "folder", "fifo"] {
         let error = open(folder.path(), name).unwrap_err();
-        assert!(matches!(error, OpenError::File { .. }), "{name}: {error}");
+        assert!(matches!(error, StateOpenError::File { .. }), "{name}: {error}");
     }
     assert_eq!(std::fs::read(folder.path().join("target")).unwrap(), b"");
     std::fs::write(folder.path().join("plain"), "").unwrap();
     let error = open(&folder.path().join("plain"), "notes").unwrap_err();
-    assert!(matches!(error, OpenError::Folder { .. }), "{error}");
+    assert!(matches!(error, StateOpenError::Folder { .. }), "{error}");
 }
 
 #[test]
@@ -617,7 +647,7 @@ fn a_damaged_file_is_a_clear_error_and_stays_as_it_is() {
             Ok(_) => panic!("{name}: opened"),
             Err(error) => error,
         };
-        assert!(matches!(error, OpenError::Damaged { .. }), "{name}: {error}");
+        assert!(matches!(error, StateOpenError::Damaged { .. }), "{name}: {error}");
         assert!(path.exists(), "{name}");
     }
     std::fs::write(&path, &good).unwrap();
@@ -634,5 +664,5 @@ fn a_file_of_a_later_format_is_left_alone() {
     transaction.open_table(super::tables::ABOUT).unwrap().insert("format", 2).unwrap();
     transaction.commit().unwrap();
     drop(database);
-    assert!(matches!(open(folder.path(), "notes"), Err(OpenError::Format { format: 2 })));
+    assert!(matches!(open(folder.path(), "notes"), Err(StateOpenError::Format { format: 2 })));
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use toolcell_console::model::{
     CallLink, CallPage, CallRecord, CallSpan, CallUsage, ChainState, DenialGroup, Moment, Unit,
 };
-use toolcell_mcp::{Catalog as _, TaskPlan};
+use toolcell_mcp::{ServedCatalog as _, TaskPlan};
 use toolcell_policy::{Limit, Limits};
 
 use super::records::{Reading, Run, SEARCHED_BYTES_MAX, at, caller, chains_to_read, each_line, number, row, text};

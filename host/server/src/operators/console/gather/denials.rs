@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolcell_console::model::{AllowingRule, DenialGroup, Denials};
-use toolcell_mcp::Catalog as _;
+use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::{Ask, Askable, Grants, suggest};
 
 use super::{Sources, link};

@@ -2,7 +2,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolcell_console::model::{Content, Place, Reach, ReachKind, ToolPage, ToolRow, Tools};
-use toolcell_mcp::{CallResult, Catalog as _, ContentKind, ResourceBody, Revision};
+use toolcell_mcp::{CallResult, ContentKind, ResourceBody, Revision, ServedCatalog as _};
 use toolcell_policy::quantity::show_millis;
 use toolcell_policy::{Approval, Capability, Grants, ReachRow, Ungranted};
 
@@ -185,7 +185,7 @@ fn counted(reach: &[Reach]) -> String {
 
 /// The pieces of a result.
 pub fn as_content(result: &CallResult) -> Vec<Content> {
-    let piece = |content: &toolcell_mcp::Content| match &content.kind {
+    let piece = |content: &toolcell_mcp::ResultContent| match &content.kind {
         ContentKind::Text(text) => Content::Text(text.clone()),
         ContentKind::Image { data, mime_type } => {
             Content::Picture { media_type: mime_type.clone(), base64: STANDARD.encode(data) }

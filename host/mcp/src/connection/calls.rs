@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -508,7 +508,7 @@ impl<H: Host> SearchCall<H> {
         match target.input.refuse_state() {
             Ok(()) => {
                 let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
-                let search = async { tools.find_tools(&target.arguments, revision) };
+                let search = pin!(async { tools.find_tools(&target.arguments, revision) });
                 let found = caught(search).await.unwrap_or_else(|| CallResult::error("The search failed"));
                 permit.settle_result(&found, revision);
             }
@@ -533,18 +533,20 @@ impl<H: Host> BegunCall<H> {
     /// Runs the call, from its arguments to its reply.
     async fn run(mut self) {
         if let Some(task) = self.task.take() {
-            return self.run_as(task).await;
+            // Boxed: it is several times as large as all that other calls need.
+            return Box::pin(self.run_as(task)).await;
         }
         let Self { permit, catalog, tool, becomes, call, .. } = self;
         let shared = Arc::clone(&permit.shared);
         let revision = call.context.revision;
         let asking = call.context.asking.clone();
-        let work = async {
+        let answered = caught(pin!(async {
             let id = &permit.id;
             let identity = &shared.server.identity;
             let becomes = match becomes {
                 Becomes::Completions(completing) => {
-                    return shared.completed(id, catalog.complete(call, completing).await, revision);
+                    let completions = Box::pin(catalog.complete(call, completing)).await;
+                    return shared.completed(id, completions, revision);
                 }
                 other => other,
             };
@@ -564,9 +566,10 @@ impl<H: Host> BegunCall<H> {
                 (Some(Ok(required)), _) => Ok(result_frame(id, |out| required.push(out, identity))),
                 (Some(Err(error)), _) => Err(error),
             }
-        };
+        }))
+        .await;
         let internal = || Ok(error_frame(Some(&permit.id), &RpcError::new(ErrorCode::Internal, "Internal error")));
-        match caught(work).await.unwrap_or_else(internal) {
+        match answered.unwrap_or_else(internal) {
             Ok(frame) => _ = permit.settle(frame),
             Err(error) => permit.refuse(&error),
         }
@@ -595,8 +598,9 @@ pub(super) async fn perform<C: ServedCatalog>(catalog: Arc<C>, tool: Arc<McpTool
 }
 
 /// Polls to the end; `None` after a panic. The panic's message goes where the process's panics go.
-pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
+///
+/// What it polls stays where it is: as an argument by value it would lie in this future twice.
+pub(super) async fn caught<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),

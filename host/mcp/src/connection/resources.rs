@@ -2,6 +2,7 @@
 //! resource that a tool embedded in a result is kept for the client that got it.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 
 use super::ConnectionParts;
@@ -319,7 +320,7 @@ impl<H: Host> ConnectionParts<H> {
         let later = LaterRequest::begin(self);
         self.executor.run(Box::pin(async move {
             let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
-            owed.settle(caught(work).await.unwrap_or_else(internal));
+            owed.settle(caught(pin!(work)).await.unwrap_or_else(internal));
             drop(later);
         }));
     }

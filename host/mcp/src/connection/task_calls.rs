@@ -92,7 +92,7 @@ impl<H: Host> BegunCall<H> {
         let asking = call.context.asking.clone();
         let events = call.context.events.clone();
         let cancellation = call.context.cancellation.clone();
-        let work = async {
+        let work = pin!(async {
             let origin = call.tool;
             let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call).await;
             shared.keep_resources(catalog.origin(origin), &result).await;
@@ -104,7 +104,7 @@ impl<H: Host> BegunCall<H> {
                 Some(Err(error)) => return Err(error),
             }
             Ok((out, result.is_error))
-        };
+        });
         let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
         let mut work = pin!(async { caught(work).await.unwrap_or_else(internal) });
         if !start.after.is_zero() {

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -190,7 +191,7 @@ impl<H: Host> ConnectionParts<H> {
         self.executor.run(Box::pin(async move {
             let work = shared.ended(&store, &task, &outbox, &cancellation);
             let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
-            match caught(work).await.unwrap_or_else(internal) {
+            match caught(pin!(work)).await.unwrap_or_else(internal) {
                 Ok(ended) => match TaskBody::read(&ended.body) {
                     Some(TaskBody::Result(result)) => {
                         let frame = result_frame(&permit.id, |out| push_related(out, result, &task));

@@ -227,7 +227,7 @@ pub struct Call {
     /// A JSON object; `{}` if the caller sent none.
     pub arguments: Box<RawValue>,
     /// Everything else that came with the request.
-    pub context: CallContext,
+    pub context: Box<CallContext>,
 }
 
 /// Everything that came with the arguments.

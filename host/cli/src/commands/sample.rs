@@ -38,7 +38,7 @@ pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c M
 
 /// A call with these arguments, outside of any connection.
 pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -> Call {
-    let context = CallContext {
+    let context = Box::new(CallContext {
         request_id: "cli".to_owned(),
         revision: Revision::V2026_07_28,
         caller: Caller::local(),
@@ -50,7 +50,7 @@ pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -
         events: CallEvents::nowhere(),
         asking: CallAsking::nobody(),
         task: false,
-    };
+    });
     Call { tool, arguments, context }
 }
 

@@ -73,7 +73,7 @@ pub(super) struct QueuedCall<C> {
     catalog: RequestCatalog<C>,
     target: RequestedCall,
     peer: Peer,
-    context: CallContext,
+    context: Box<CallContext>,
     reply: ReplyTo,
     bytes: usize,
 }
@@ -179,7 +179,7 @@ impl<H: Host> ConnectionParts<H> {
         let RequestExchange { request, reply, peer, catalog } = exchange;
         let meta = RequestMeta::read(&request.params)?;
         let outbox = Arc::clone(reply.outbox());
-        let context = CallContext {
+        let context = Box::new(CallContext {
             request_id: request.id.to_string(),
             revision: peer.revision,
             caller: self.caller.clone(),
@@ -192,7 +192,7 @@ impl<H: Host> ConnectionParts<H> {
             // Known when the tool is.
             asking: CallAsking::nobody(),
             task: false,
-        };
+        });
         let read = target.arguments.get().len() + target.name.len() + target.input.bytes();
         let extensions = context.extensions.as_ref().map_or(0, |text| text.len());
         let bytes = QUEUED_BYTES + read + context.meta_json.len() + extensions;

@@ -60,7 +60,7 @@ pub(super) async fn give_back(state: &dyn SharedState, claim: Claim) {
 impl StartedCall<'_> {
     /// Has a person confirm the call, if the manifest wants it. `Err` is the end of a call that
     /// must not run.
-    pub(super) async fn approve(&self, call: &Call) -> Result<ClaimedApproval<'_>, EndedCall> {
+    pub(super) async fn approve(&self, call: &Call) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.state.as_ref();
         let free = ClaimedApproval { state, claim: None };
         let Some(approval) = self.target.approval else { return Ok(free) };
@@ -110,7 +110,7 @@ impl StartedCall<'_> {
         approval: Approval,
         what: &str,
         answer: Option<ClientAnswer>,
-    ) -> Result<ClaimedApproval<'_>, EndedCall> {
+    ) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.state.as_ref();
         let claim = self.claim(call, self.target.limits.ask_wait()).await?;
         let decided = answer.as_ref().map_or("dismissed", named);
@@ -137,7 +137,7 @@ impl StartedCall<'_> {
 
     /// Uses the answer of these rounds, whatever it was, where the call asks in rounds: a person
     /// decides once. `Err` if another call did.
-    async fn claim(&self, call: &Call, wait: Duration) -> Result<Option<Claim>, EndedCall> {
+    async fn claim(&self, call: &Call, wait: Duration) -> Result<Option<Claim>, Box<EndedCall>> {
         let Some(chain) = call.context.asking.chain() else { return Ok(None) };
         match self.catalog.state.claim(&chain, wait).await {
             Ok(Some(claim)) => Ok(Some(claim)),
@@ -151,10 +151,10 @@ impl StartedCall<'_> {
 
     /// End of a call whose approval cannot be looked up. The approval is not used: the same round
     /// can come again.
-    fn state_away(&self, away: &Away) -> EndedCall {
+    fn state_away(&self, away: &Away) -> Box<EndedCall> {
         let text = away.to_string();
         self.note_approval("failed", Some(&text));
-        EndedCall::refused(Outcome::StateAway, text)
+        Box::new(EndedCall::refused(Outcome::StateAway, text))
     }
 
     /// Asks; `None` if nobody answers in time, or the call is cancelled.
@@ -214,7 +214,7 @@ impl StartedCall<'_> {
         format!("the tool {:?} needs a person's approval", self.name())
     }
 
-    fn cannot_ask(&self, error: &ClientAskError) -> EndedCall {
+    fn cannot_ask(&self, error: &ClientAskError) -> Box<EndedCall> {
         let need = self.need();
         let (answer, text) = match error {
             ClientAskError::Unsupported { lacking, .. } => (
@@ -227,11 +227,12 @@ impl StartedCall<'_> {
         self.not_approved(answer, &text)
     }
 
-    fn asked_elsewhere(&self, refused: Option<String>) -> EndedCall {
+    fn asked_elsewhere(&self, refused: Option<String>) -> Box<EndedCall> {
         match refused {
             None => {
                 self.note_approval("pending", None);
-                EndedCall::refused(Outcome::InputRequired, "the call goes on once it is approved".to_owned())
+                let text = "the call goes on once it is approved".to_owned();
+                Box::new(EndedCall::refused(Outcome::InputRequired, text))
             }
             Some(text) => self.not_approved("failed", &text),
         }
@@ -242,9 +243,9 @@ impl StartedCall<'_> {
         format!("nobody approved {:?} within {wait}: it was not run (limit \"ask_wait\")", self.name())
     }
 
-    pub(super) fn not_approved(&self, answer: &str, text: &str) -> EndedCall {
+    pub(super) fn not_approved(&self, answer: &str, text: &str) -> Box<EndedCall> {
         self.note_approval(answer, Some(text));
-        EndedCall { detail: text.to_owned(), ..EndedCall::refused(Outcome::NotApproved, text.to_owned()) }
+        Box::new(EndedCall { detail: text.to_owned(), ..EndedCall::refused(Outcome::NotApproved, text.to_owned()) })
     }
 
     pub(super) fn note_approval(&self, answer: &str, detail: Option<&str>) {

@@ -23,7 +23,7 @@ use crate::observing::traces::CallTrace;
 
 /// The connection of one call to its caller.
 pub struct McpCaller {
-    context: CallContext,
+    context: Box<CallContext>,
     denials: DenialRecords,
     questions: Questions,
     /// Questions about what no rule allows, where the manifest wants them.
@@ -44,7 +44,7 @@ pub struct McpCaller {
 impl McpCaller {
     pub fn new(
         limits: &Limits,
-        context: CallContext,
+        context: Box<CallContext>,
         denials: DenialRecords,
         asks: AskRecords,
         interruptions: Interruptions,

@@ -312,7 +312,7 @@ impl StartedCall<'_> {
     async fn run_once(&self, call: Call) -> EndedCall {
         let once = match self.once(&call).await {
             Ok(once) => once,
-            Err(ended) => return ended,
+            Err(ended) => return *ended,
         };
         let ended = self.run_unless_stopped(call).await;
         if let Some(once) = once {
@@ -352,7 +352,7 @@ impl StartedCall<'_> {
                 approved.ended(ended.outcome).await;
                 ended
             }
-            Err(ended) => ended,
+            Err(ended) => *ended,
         }
     }
 

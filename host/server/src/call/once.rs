@@ -40,8 +40,9 @@ struct Keyed {
 
 impl StartedCall<'_> {
     /// Begins the request, where it has a key. `Err` is the end of one that must not run.
-    pub(super) async fn once(&self, call: &Call) -> Result<Option<Once<'_>>, EndedCall> {
-        let Some(key) = key(&call.context.meta_json).map_err(|text| EndedCall::refused(Outcome::InvalidInput, text))?
+    pub(super) async fn once(&self, call: &Call) -> Result<Option<Once<'_>>, Box<EndedCall>> {
+        let Some(key) =
+            key(&call.context.meta_json).map_err(|text| Box::new(EndedCall::refused(Outcome::InvalidInput, text)))?
         else {
             return Ok(None);
         };
@@ -52,7 +53,7 @@ impl StartedCall<'_> {
         let begun = state.begin(&request, self.runs_at_most()).await;
         let (outcome, text) = match begun {
             Ok(Begun::Now(request)) => return Ok(Some(Once { state, request })),
-            Ok(Begun::Ended(answer)) => return Err(again(&answer)),
+            Ok(Begun::Ended(answer)) => return Err(Box::new(again(&answer))),
             Ok(Begun::Runs) => (Outcome::Busy, "this request runs already; try again".to_owned()),
             Ok(Begun::NoRoom) => (
                 Outcome::Busy,
@@ -64,7 +65,7 @@ impl StartedCall<'_> {
             }
             Err(away) => (Outcome::StateAway, away.to_string()),
         };
-        Err(EndedCall::refused(outcome, text))
+        Err(Box::new(EndedCall::refused(outcome, text)))
     }
 
     fn runs_at_most(&self) -> Duration {

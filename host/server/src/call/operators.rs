@@ -135,7 +135,7 @@ impl StartedCall<'_> {
         answer: &OperatorAnswer,
         approval: Approval,
         what: &str,
-    ) -> Result<(), EndedCall> {
+    ) -> Result<(), Box<EndedCall>> {
         if !answer.allows {
             return Err(self.not_approved("declined", &format!("an operator declined: {:?} was not run", self.name())));
         }

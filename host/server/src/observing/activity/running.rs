@@ -1,10 +1,9 @@
-//! Calls that run or wait: a table of places, each taken and left without a lock. Must not hold:
+//! Calls that run or wait: a table of places, each with a lock of its own. Must not hold:
 //! how a call runs.
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use arc_swap::ArcSwapOption;
 use toolcell_audit::Outcome;
 use toolcell_mcp::{Cancellation, McpTool};
 
@@ -31,9 +30,12 @@ const STOPPED_BEFORE_APPROVAL: &str =
     "the operator ended the call while it waited for a person's approval: it did not run";
 const STOPPED_IN_QUEUE: &str = "the operator ended the call while it waited in a queue: it did not run";
 
+/// A place of the table. Its lock is held for as long as taking or leaving it takes.
+type LivePlace = Mutex<Option<Arc<LiveCall>>>;
+
 /// Calls that run or wait.
 pub struct RunningCalls {
-    places: Box<[ArcSwapOption<LiveCall>]>,
+    places: Box<[LivePlace]>,
     count: AtomicUsize,
     figures: Figures,
     recent: RecentCalls,
@@ -83,7 +85,7 @@ pub struct TrackedCall {
 
 impl Default for RunningCalls {
     fn default() -> Self {
-        let places = (0..PLACES).map(|_| ArcSwapOption::empty()).collect();
+        let places = (0..PLACES).map(|_| LivePlace::default()).collect();
         Self { places, count: AtomicUsize::new(0), figures: Figures::default(), recent: RecentCalls::new() }
     }
 }
@@ -131,24 +133,32 @@ impl RunningCalls {
 
     /// The calls of the table, oldest first, and the number of all.
     pub fn list(&self) -> (Vec<Arc<LiveCall>>, usize) {
-        let mut calls: Vec<_> = self.places.iter().filter_map(ArcSwapOption::load_full).collect();
+        let mut calls: Vec<_> = self.places.iter().filter_map(|place| held(place).clone()).collect();
         calls.sort_by_key(|call| call.began);
         (calls, self.count.load(Ordering::Relaxed))
     }
 
     /// The call of this number.
     pub fn find(&self, id: u64) -> Option<Arc<LiveCall>> {
-        tries(id).find_map(|place| self.places.get(place)?.load_full().filter(|call| call.id == id))
+        tries(id).find_map(|place| held(self.places.get(place)?).clone().filter(|call| call.id == id))
     }
 
     /// The place that the call took; `None` if all that it tried are taken.
     fn enter(&self, call: &Arc<LiveCall>) -> Option<usize> {
         tries(call.id).find(|place| {
             let Some(place) = self.places.get(*place) else { return false };
-            let none: Option<Arc<LiveCall>> = None;
-            place.load().is_none() && place.compare_and_swap(&none, Some(Arc::clone(call))).is_none()
+            let mut place = held(place);
+            let is_free = place.is_none();
+            if is_free {
+                *place = Some(Arc::clone(call));
+            }
+            is_free
         })
     }
+}
+
+fn held(place: &LivePlace) -> MutexGuard<'_, Option<Arc<LiveCall>>> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The places that a call tries.
@@ -306,7 +316,7 @@ impl Drop for TrackedCall {
         }
         self.calls.count.fetch_sub(1, Ordering::Relaxed);
         if let Some(place) = self.place.and_then(|place| self.calls.places.get(place)) {
-            place.store(None);
+            drop(held(place).take());
         }
     }
 }

@@ -96,7 +96,7 @@ impl Console {
         let waits = [limits.queue_wait(), limits.ask_wait(), limits.deadline(), BESIDE];
         time.extend(waits.into_iter().fold(Duration::ZERO, Duration::saturating_add));
         let arguments = RawValue::from_string(arguments).map_err(|_| "The arguments are not JSON.")?;
-        let context = CallContext {
+        let context = Box::new(CallContext {
             request_id: CALLER.to_owned(),
             revision: Revision::V2026_07_28,
             caller,
@@ -108,7 +108,7 @@ impl Console {
             events: CallEvents::nowhere(),
             asking: CallAsking::nobody(),
             task: false,
-        };
+        });
         let (tell, told) = oneshot::channel();
         let began = Instant::now();
         self.executor.run(Box::pin(async move {

@@ -15,7 +15,7 @@ pub enum AskKind {
     Page,
     /// The client's model writes a message.
     Sampling,
-    /// The client tells the folders that it works in.
+    /// The client lists the folders that it works in.
     Roots,
 }
 
@@ -28,7 +28,7 @@ pub struct QuestionForm {
     pub schema_json: String,
 }
 
-/// A page for the person, for what must not pass through the client.
+/// A page for the person, for data that must not pass through the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionPage {
     /// Why, for the person.
@@ -50,7 +50,7 @@ pub enum GuestQuestion {
     Roots,
 }
 
-/// A question, and the key that tells it from the others of its call.
+/// A question, with a key that is unique in its call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inquiry {
     /// 1 to 64 of `A-Z a-z 0-9 _ -`.
@@ -68,14 +68,14 @@ pub struct WorkRoot {
     pub name: Option<String>,
 }
 
-/// One answer. It fits its question.
+/// One answer of the kind that its question asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GuestAnswer {
-    /// The person agreed, and this is what was filled in: a JSON object.
+    /// The person agreed. This is what was filled in: a JSON object.
     Accepted(String),
-    /// The person said no.
+    /// The person refused.
     Declined,
-    /// The person chose nothing.
+    /// The person closed the question without a choice.
     Dismissed,
     /// The model's message, as a JSON object.
     Message(String),
@@ -88,13 +88,13 @@ pub enum GuestAnswer {
 pub enum AskRefusal {
     /// The client cannot be asked this.
     Unsupported(AskKind),
-    /// A question is not well formed: its problem.
+    /// A question is malformed: its problem.
     Invalid(String),
-    /// More was asked than the call may ask: which limit.
+    /// The call may not ask this much: which limit.
     OverLimit(String),
     /// Nobody answered in time.
     TimedOut,
-    /// The answer is an error or does not fit: its problem.
+    /// The answer is an error or invalid: its problem.
     Failed(String),
 }
 
@@ -103,20 +103,20 @@ pub enum AskRefusal {
 pub enum AskResult {
     /// The answers in the order of the questions, or the refusal.
     Answered(Result<Vec<GuestAnswer>, AskRefusal>),
-    /// The call ends here: its caller has the questions, and calls again with the answers; or is
-    /// refused, and this is why.
+    /// The call ends here. Its caller has the questions and calls again with the answers, or is
+    /// refused for this reason.
     Ended(Option<String>),
 }
 
-/// Ends a guest that has asked where its call ends.
+/// Ends a guest whose call ends with its questions.
 #[derive(Debug, thiserror::Error)]
 #[error("the call ended where the guest asked")]
 pub struct EndedByAsking {
-    /// Why its caller is refused; `None` where it may call again with the answers.
+    /// Why its caller is refused; `None` if it may call again with the answers.
     pub refused: Option<String>,
 }
 
-/// The remaining budget of questions of one call. Each end counts for itself.
+/// The remaining budget of questions of one call. Both sides of a wall keep one.
 #[derive(Debug)]
 pub struct AskBudget {
     asks: u64,
@@ -178,12 +178,12 @@ impl AskBudget {
         self.wait_left
     }
 
-    /// Takes time in which the call waited from the budget.
+    /// Takes the time that the call has waited from the budget.
     pub fn waited(&mut self, time: Duration) {
         self.wait_left = self.wait_left.saturating_sub(time);
     }
 
-    /// Takes one question of the host's own from the budget. False if none is left.
+    /// Takes one question that the host asks itself from the budget. False if none is left.
     pub fn charge_own(&mut self) -> bool {
         let left = self.asked < self.asks;
         self.asked += u64::from(left);

@@ -1,5 +1,5 @@
-//! The sender of a call, as a guest's process and the host see it. No protocol: the server puts MCP
-//! behind it.
+//! The sender of a call, as a guest's process and the host see it. It knows no protocol: the server
+//! implements it for MCP.
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,17 +15,17 @@ use crate::asking::{AskKind, AskRefusal, AskResult, Inquiry};
 /// The level of a log line: those of RFC 5424, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GuestLogLevel {
-    /// For whoever looks for a fault.
+    /// For debugging.
     Debug,
     /// For information.
     Info,
-    /// Normal, and worth a notice.
+    /// Normal, but significant.
     Notice,
     /// Something may go wrong.
     Warning,
     /// Something went wrong.
     Error,
-    /// A part failed.
+    /// A component has failed.
     Critical,
     /// Somebody must act at once.
     Alert,
@@ -38,20 +38,20 @@ pub enum GuestLogLevel {
 pub struct Trace {
     /// `traceparent`, such as `00-<trace id>-<span id>-01`.
     pub traceparent: String,
-    /// `tracestate`, where the caller sent one.
+    /// `tracestate`, if the caller sent one.
     pub tracestate: Option<String>,
-    /// `baggage`, where the caller sent one.
+    /// `baggage`, if the caller sent one.
     pub baggage: Option<String>,
 }
 
-/// An HTTP request of a guest that was permitted, up to the head of its response.
+/// A permitted HTTP request of a guest, up to the head of its response.
 #[derive(Debug)]
 pub struct Requested<'a> {
     /// The request, in its normal form.
     pub ask: &'a HttpAsk,
-    /// When it began, waiting for its turn and connecting included.
+    /// When it began, before it waited for its turn and connected.
     pub began: SystemTime,
-    /// The status of the response, or the name of the error that the guest has instead.
+    /// The status of the response, or the name of the error that the guest gets instead.
     pub came: Result<u16, &'a str>,
 }
 
@@ -60,43 +60,43 @@ pub struct Requested<'a> {
 pub enum ConsentAnswer {
     /// It is allowed.
     Given,
-    /// It is not, or nobody could be asked.
+    /// It is refused, or nobody could be asked.
     Refused,
     /// The call ends here: as [`AskResult::Ended`].
     Ended(Option<String>),
 }
 
-/// The sender of a call. It takes the guest's messages while the guest runs, and knows if an answer
-/// is still wanted.
+/// The sender of a call. It receives the guest's messages while the guest runs, and knows if an
+/// answer is still wanted.
 ///
-/// Every method is called from the guest's worker thread and must not block.
+/// Every method is called on the guest's worker thread and must not block.
 pub trait CallerLink: Send + Sync + 'static {
-    /// The guest reports its progress.
+    /// The guest reports progress.
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
-    /// The guest's instance is there, and begins to run: for measuring the parts of a call.
+    /// The guest's instance is made, and begins to run: for measuring the parts of a call.
     fn instantiated(&self) {}
-    /// True if it wants to be told at once what the instance takes before it runs.
+    /// True if it wants to know what the instance uses before it runs.
     fn notes_use(&self) -> bool {
         false
     }
-    /// The guest has computed for a while, and used so much so far. The fuel is that at the last
-    /// call of one of its functions: a loop without calls has used more.
+    /// What a computing guest has used so far. The fuel is that at its last call of one of its
+    /// functions: a loop without calls has used more.
     fn used(&self, fuel: u64, memory_bytes: u64) {
         let _ = (fuel, memory_bytes);
     }
-    /// True if it wants to be told of HTTP requests.
+    /// True if it wants to know about HTTP requests.
     fn notes_requests(&self) -> bool {
         false
     }
-    /// The guest made an HTTP request, whose response has begun or will not come.
+    /// The guest made an HTTP request. Its response has begun, or has failed.
     fn requested(&self, request: &Requested<'_>) {
         let _ = request;
     }
-    /// The guest says that what is read at this address has changed.
+    /// The guest reports that the content at this address has changed.
     fn updated(&self, uri: &str) {
         let _ = uri;
     }
-    /// True if it wants to be told of changed entries of state that the guest keeps.
+    /// True if it wants to know about changed entries of the guest's state.
     fn notes_state(&self) -> bool {
         false
     }
@@ -106,16 +106,15 @@ pub trait CallerLink: Send + Sync + 'static {
     }
     /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
     fn log(&self, level: GuestLogLevel, message: &str);
-    /// True if a line of this level would reach anybody.
+    /// True if a line of this level would reach anyone.
     fn log_enabled(&self, level: GuestLogLevel) -> bool;
     /// The guest asked for something that its tool is not granted.
     fn denied(&self, denial: &Denial);
-    /// The caller's name, such as `local`: it keeps apart what different callers' calls leave
-    /// behind.
+    /// The caller's name, such as `local`. It separates what different callers' calls leave behind.
     fn name(&self) -> &str;
     /// True if the caller has given up.
     fn is_cancelled(&self) -> bool;
-    /// Resolves once the caller has given up; never, where it cannot.
+    /// Resolves once the caller has given up; never, if it cannot.
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// True if it can be asked a question of this kind.
     fn supports(&self, kind: AskKind) -> bool;
@@ -123,16 +122,16 @@ pub trait CallerLink: Send + Sync + 'static {
     fn supports_sampling_tools(&self) -> bool {
         false
     }
-    /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the
-    /// future takes them back.
+    /// Asks it. The sandbox has already charged the questions to the call's limits. Dropping the
+    /// future withdraws them.
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>>;
-    /// True if a person has allowed this already, for more than one call.
+    /// True if a person has already allowed this for more than one call.
     fn has_consent(&self, offer: &Askable) -> bool {
         let _ = offer;
         false
     }
     /// Asks a person to allow it, for this call at least. The sandbox has already charged the
-    /// question to the call's limits; dropping the future takes it back.
+    /// question to the call's limits. Dropping the future withdraws it.
     fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = ConsentAnswer> + Send + 'a>> {
         let _ = offer;
         Box::pin(std::future::ready(ConsentAnswer::Refused))
@@ -145,34 +144,34 @@ pub trait CallerLink: Send + Sync + 'static {
     fn extensions_json(&self) -> String {
         "{}".to_owned()
     }
-    /// The call's way out of its sandbox process. `None` where nothing is granted: while a
-    /// component lists its tools.
+    /// The call's way out of its sandbox process. `None` if nothing is granted: while a component
+    /// lists its tools.
     fn outside(&self) -> Option<Arc<dyn Outside>> {
         None
     }
-    /// The call's sandbox process sent through a door what no honest one sends, and that door was
-    /// closed. Told once in a call; the text is for the operator.
+    /// The call's sandbox process sent something through a door that an honest one never sends, and
+    /// that door was closed. Called once in a call; the text is for the operator.
     fn misused(&self, what: &str) {
         let _ = what;
     }
-    /// The server that keeps state for all replicas was away, and the guest was told. The text is
-    /// for the operator.
+    /// The server that keeps state for all replicas could not be reached, and the guest got an
+    /// error. The text is for the operator.
     fn state_away(&self, why: &str) {
         let _ = why;
     }
 }
 
-/// The way out of a sandbox process. The process itself may open nothing. For each operation it
+/// The way out of a sandbox process. The process itself cannot open anything. For each operation it
 /// asks the host for a *door*: one end of a stream socket, whose other end the host serves.
 pub trait Outside: Send + Sync {
-    /// A new door, to nothing in particular: the first frame on it says what is wanted. Closing it
-    /// gives the operation up.
+    /// A new door. The first frame on it names the operation, and closing it abandons the
+    /// operation.
     ///
-    /// The future fails where the host gives no door, because the call has ended or has too many.
+    /// The future fails if the host opens no door, because the call has ended or has too many.
     fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>>;
 }
 
-/// A caller that wants nothing but the answer: used while loading and by one-shot commands.
+/// A caller that only wants the answer: used while loading and by one-shot commands.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCaller;
 

@@ -1,8 +1,8 @@
-//! The contract's plain types (`wit/types.wit`, `prompts.wit`, `resources.wit`), as a guest gave
-//! them.
+//! The contract's plain types (`wit/types.wit`, `prompts.wit`, `resources.wit`), as a guest
+//! returned them.
 use serde::{Deserialize, Serialize};
 
-/// For whom a piece of content is meant.
+/// Who a piece of content is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GuestRole {
     /// The person.
@@ -14,7 +14,7 @@ pub enum GuestRole {
 /// Hints about a piece of content, for the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContentHints {
-    /// For whom the content is meant; empty: not said.
+    /// Who the content is for; empty if unknown.
     pub audience: Vec<GuestRole>,
     /// From 0.0 (optional) to 1.0 (effectively required).
     pub priority: Option<f64>,
@@ -40,31 +40,31 @@ pub struct GuestIcon {
     pub mime_type: Option<String>,
     /// Such as `48x48`, or `any` for a scalable picture.
     pub sizes: Vec<String>,
-    /// The background it is drawn for; `None`: any.
+    /// The background it is drawn for; `None` for any.
     pub theme: Option<Theme>,
 }
 
-/// Hints of a tool about its own behaviour. The host never trusts it.
+/// Hints of a tool about its own behaviour. The host never trusts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestToolHints {
     /// Only reads; changes nothing.
     pub read_only: Option<bool>,
-    /// May destroy something (matters only where `read_only` is not true).
+    /// May destroy something. Only relevant if `read_only` is not true.
     pub destructive: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more.
+    /// Calling it again with the same arguments has no further effect.
     pub idempotent: Option<bool>,
     /// Deals with an open world, such as the web, rather than a closed one, such as its own store.
     pub open_world: Option<bool>,
 }
 
-/// One tool, as the client sees it.
+/// One tool, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestTool {
     /// Unique in the component.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// Says to the model when to use it, and for what.
+    /// Tells the model when to use it, and for what.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema_json: String,
@@ -192,7 +192,7 @@ pub struct GuestPromptArgument {
     pub values: Vec<String>,
 }
 
-/// One prompt, as the client sees it.
+/// One prompt, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestPrompt {
     /// Unique in the component.
@@ -218,7 +218,7 @@ pub struct TemplateVariable {
     pub values: Vec<String>,
 }
 
-/// One resource, or a template of addresses of many, as the client sees it.
+/// One resource, or a template of many addresses, as clients see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListedResource {
     /// The address, or the template. Unique in the component.

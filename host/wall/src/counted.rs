@@ -1,12 +1,12 @@
-//! Reading with a bound on the memory of lists. An empty text is one byte of a message and many
-//! times that in memory, so the length of a message alone is no bound.
+//! Decoding with a bound on the memory of lists. An empty text is one byte of a message and many
+//! times that in memory, so the length of a message is not enough.
 use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-/// A part of a deserializer that takes the memory of each item of a list from what is left. Fields
-/// of structures and tuples are part of the item that holds them.
+/// A part of a deserializer that charges the memory of each item of a list. Fields of structures
+/// and tuples are part of the item that contains them.
 pub(crate) struct CountedSeed<'c, T> {
     inner: T,
     left: &'c Cell<usize>,
@@ -15,7 +15,8 @@ pub(crate) struct CountedSeed<'c, T> {
 }
 
 impl<'c, T> CountedSeed<'c, T> {
-    /// A deserializer whose lists may take so many bytes of memory together, beside their texts.
+    /// A deserializer whose lists may take this many bytes of memory together, not counting their
+    /// texts.
     pub(crate) fn new(inner: T, left: &'c Cell<usize>) -> Self {
         Self { inner, left, is_list: false }
     }
@@ -25,7 +26,7 @@ impl<'c, T> CountedSeed<'c, T> {
     }
 }
 
-/// Takes the memory of an item, where it is one of a list.
+/// Charges the memory of an item, if it is in a list.
 fn take<T, E: serde::de::Error>(left: &Cell<usize>, is_list: bool) -> Result<(), E> {
     // An item without bytes still takes time.
     let bytes = if is_list { size_of::<T>().max(1) } else { 0 };

@@ -1,20 +1,19 @@
-//! The denials of one call. Its caller is told of each as it happens; the first ones are kept for
-//! the report. The call's HTTP requests are told in the same way.
+//! The denials of one call. Its caller gets each as it happens; the first ones are kept for the
+//! report. The call's HTTP requests are reported in the same way.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcell_policy::Denial;
 
 use crate::caller::{CallerLink, Requested};
 
-/// Denials of one call that its report holds: a model reads no more, and the audit has them all.
+/// Denials that a call's report keeps: a model reads no more, and the audit has them all.
 const KEPT_MAX: usize = 16;
 
-/// Denials of one call that its caller is told of. A guest can ask in a loop; past these, it is
-/// counted.
+/// Denials that a call's caller gets. A guest can ask in a loop; further denials are only counted.
 const TOLD_MAX: u64 = 64;
 
 /// The denials of one call. Cheap to clone: host functions that outlive a borrow of the store hold
-/// one.
+/// a clone.
 #[derive(Clone)]
 pub struct CallDenials(Arc<Mutex<DenialLog>>);
 
@@ -25,26 +24,25 @@ struct DenialLog {
 }
 
 impl CallDenials {
-    /// None yet. This caller is told.
+    /// No denials yet. This caller gets them.
     #[must_use]
     pub fn new(caller: Arc<dyn CallerLink>) -> Self {
         Self(Arc::new(Mutex::new(DenialLog { caller, kept: Vec::new(), count: 0 })))
     }
 
-    /// The call begins, or ends: from now on, this caller is told. Forgets the denials of an
-    /// earlier call.
+    /// A call begins or ends: from now on this caller gets the denials. Forgets those of an earlier
+    /// call.
     pub fn hand_to(&self, caller: Arc<dyn CallerLink>) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *log = DenialLog { caller, kept: Vec::new(), count: 0 };
     }
 
-    /// The guest asked for something and does not get it.
+    /// Adds a denial.
     pub fn add(&self, denial: Denial) {
         self.add_with(|| denial);
     }
 
-    /// The guest asked for something and does not get it. Nothing is worked out for a denial that
-    /// is only counted.
+    /// Adds a denial. It is not even made if it is only counted.
     pub fn add_with(&self, denial: impl FnOnce() -> Denial) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.count += 1;
@@ -58,7 +56,7 @@ impl CallDenials {
         }
     }
 
-    /// True if its caller wants to be told of HTTP requests.
+    /// True if its caller wants to know about HTTP requests.
     #[must_use]
     pub fn notes_requests(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).caller.notes_requests()

@@ -1,5 +1,4 @@
-//! The form of messages between processes, and of what is kept in files: postcard's, behind a
-//! version.
+//! The form of messages between processes, and of kept files: postcard's, after a version.
 use std::cell::Cell;
 
 use serde::de::DeserializeOwned;
@@ -7,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::counted::CountedSeed;
 
-/// The version of all messages and of all that is kept: the first byte of each. Bump it with every
-/// change of them, and with every change of what a component is found to list.
+/// The version of all messages and kept files: their first byte. Bump it with every change of their
+/// types, and with every change of what a component is found to list.
 const VERSION: u8 = 9;
 
 /// Bytes of memory that the items of a message's lists may take for each of its bytes. A name of
 /// four letters is 5 bytes of a message, and 24 in memory.
 const ITEM_BYTES_PER_BYTE: usize = 4;
 
-/// Bytes that they may take beside those: ten thousand empty texts of an answer, the most that a
+/// Bytes that they may take in addition: ten thousand empty texts of an answer, the most that a
 /// limit allows.
 const ITEM_BYTES: usize = 4 << 20;
 
-/// Bytes of a message whose items fit in any case. An item takes a byte of a message or more, and
-/// 512 bytes of memory or less.
+/// Bytes of a message whose items fit in any case. An item takes at least one byte of a message,
+/// and at most 512 bytes of memory.
 const FITTING_BYTES: usize = ITEM_BYTES / 512;
 
-/// Bytes that are no message of this version.
+/// Why bytes are not a message of this version.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodingError {
-    /// Of another version, or of none.
+    /// Another version, or none.
     #[error("a message of another version")]
     Version,
     /// Not a message.
     #[error("not a message: {0}")]
     Format(#[from] postcard::Error),
-    /// It goes on behind its end.
+    /// Bytes follow its end.
     #[error("a message with {0} bytes behind its end")]
     Rest(usize),
 }
@@ -45,11 +44,11 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, EncodingError> {
     Ok(postcard::to_extend(message, bytes)?)
 }
 
-/// The bytes of a message, which [`decode`] takes at the other end.
+/// The bytes of a message that [`decode`] accepts at the other end.
 ///
 /// # Errors
-/// It cannot be written, or its lists have more items than are taken. That is found out by reading
-/// it, as the other end does.
+/// It cannot be written, or its lists have too many items. Decoding it, as the other end does,
+/// checks that.
 pub fn encode_fitting<M: Serialize + DeserializeOwned>(message: &M) -> Result<Vec<u8>, EncodingError> {
     let bytes = encode(message)?;
     if bytes.len() > FITTING_BYTES {
@@ -58,14 +57,14 @@ pub fn encode_fitting<M: Serialize + DeserializeOwned>(message: &M) -> Result<Ve
     Ok(bytes)
 }
 
-/// The message of these bytes. Its lists take four bytes of memory for each of them and 4 MiB at
-/// the most, and all of it no more than twice that.
+/// The message with these bytes. Its lists may take four bytes of memory for each of them plus 4
+/// MiB, and the whole message twice that.
 pub fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingError> {
     let items = bytes.len().saturating_sub(1).saturating_mul(ITEM_BYTES_PER_BYTE).saturating_add(ITEM_BYTES);
     decode_within(bytes, items)
 }
 
-/// As [`decode`]; all items of its lists together take no more memory than this.
+/// Like [`decode`], but all items of its lists together take no more memory than this.
 ///
 /// # Errors
 /// They are not a message of this version, or its lists are longer.

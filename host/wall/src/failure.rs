@@ -1,4 +1,4 @@
-//! Why a call gave no result: one variant per cause, with a text for the model and one for the
+//! Why a call has no result: one variant per cause, with a text for the model and one for the
 //! operator.
 use serde::{Deserialize, Serialize};
 use toolcell_audit::Outcome;
@@ -8,20 +8,20 @@ use toolcell_policy::{Limit, Limits};
 use crate::message::TAKEN_BYTES;
 use crate::report::{clip, problems};
 
-/// Bytes of a reason or a backtrace that an honest process tells: both fit into a message of a call
-/// that may answer and print nothing.
+/// Bytes of a reason or a backtrace that an honest process sends. Both fit into a message even if a
+/// call may neither answer nor print anything.
 const TOLD_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes of a reason or a backtrace that the host takes from a sandbox process.
+/// Bytes of a reason or a backtrace that the host accepts from a sandbox process.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// Why a call gave no result.
+/// Why a call has no result.
 ///
 /// `Display` is the external text: one clear sentence for the model, without host paths, addresses
 /// or backtraces. [`CallFailure::detail`] is for the operator's log.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum CallFailure {
-    /// The tool says the arguments are wrong.
+    /// The tool reports that the arguments are wrong.
     #[error("{0}")]
     InvalidInput(String),
     /// The arguments do not fit the tool's input schema. Nothing of the call ran.
@@ -30,7 +30,7 @@ pub enum CallFailure {
         /// Each failing place with the rule it breaks, a line each.
         problems: String,
     },
-    /// The tool says its work failed.
+    /// The tool reports that its work failed.
     #[error("{0}")]
     Failed(String),
     /// A limit of the manifest ended the call.
@@ -39,10 +39,10 @@ pub enum CallFailure {
         /// The limit.
         #[serde(with = "by_key")]
         limit: Limit,
-        /// Its value, as a manifest writes it.
+        /// The value, as in a manifest.
         value: String,
     },
-    /// The WebAssembly stack ran over.
+    /// The WebAssembly stack overflowed.
     #[error("stack overflow: the tool recursed too deep")]
     StackOverflow,
     /// Too many core instances, memories or tables.
@@ -59,17 +59,17 @@ pub enum CallFailure {
     /// The guest ended itself.
     #[error("the tool exited with status {status} instead of answering")]
     Exited {
-        /// 0 for success, as the guest saw it.
+        /// 0 for success, as the guest passed it.
         status: i32,
     },
     /// The caller gave up.
     #[error("the call was cancelled")]
     Cancelled,
-    /// The guest asked, and the call goes on when its caller comes back with the answers. Where it
-    /// does not go on, the protocol tells the caller why.
+    /// The guest asked a question, and the call continues when its caller comes back with the
+    /// answers. If it cannot continue, the protocol has the reason for the caller.
     #[error("{}", .refused.as_deref().unwrap_or("the call goes on once there are answers"))]
     Asked {
-        /// Why it does not.
+        /// Why it cannot continue.
         refused: Option<String>,
     },
     /// No room in the instance pool in time.
@@ -81,8 +81,8 @@ pub enum CallFailure {
         /// Why, in one sentence without a full stop.
         reason: String,
     },
-    /// The sandbox process that was to run the call ended before it could, and so did others that
-    /// were started in its place. No component had run in them.
+    /// The sandbox process that was to run the call ended before it could, and so did its
+    /// replacements. No component had run in them.
     #[error("the sandbox was ended: its process ended while it started; try again")]
     SandboxNotStarted {
         /// The end of the last one, for the operator.
@@ -114,7 +114,7 @@ fn over(limit: Limit, value: &str) -> String {
 }
 
 impl CallFailure {
-    /// The text for the operator's log beside the external text; empty where there is no more.
+    /// The text for the operator's log, in addition to the external text. May be empty.
     #[must_use]
     pub fn detail(&self) -> &str {
         match self {
@@ -123,7 +123,7 @@ impl CallFailure {
         }
     }
 
-    /// The outcome as the audit names it.
+    /// The outcome, for the audit.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -143,8 +143,8 @@ impl CallFailure {
         }
     }
 
-    /// The failure, short enough for a message about a call that may say nothing. A guest chooses
-    /// the names in a backtrace.
+    /// The failure, short enough for a message about a call that may not print anything. A guest
+    /// controls the names in a backtrace.
     #[must_use]
     pub fn to_send(mut self) -> Self {
         match &mut self {
@@ -162,12 +162,12 @@ impl CallFailure {
         self
     }
 
-    /// The failure of a call with these limits, as the host takes it from a process. The value of a
-    /// limit is the host's to say, and so is the end of a process.
+    /// The failure of a call with these limits, as the host accepts it from a process. The host
+    /// itself fills in the value of a limit and the end of a process.
     #[must_use]
     pub fn taken(self, limits: &Limits) -> Self {
         match self {
-            // A frame may take less than the limit allows.
+            // A frame may be smaller than the limit allows.
             Self::OverLimit { limit: limit @ Limit::Output, .. } if limits.output_bytes() > TAKEN_BYTES => {
                 Self::OverLimit { limit, value: show_bytes(TAKEN_BYTES) }
             }
@@ -188,19 +188,19 @@ impl CallFailure {
         }
     }
 
-    /// This limit ended the call.
+    /// The failure of a call that reached this limit.
     #[must_use]
     pub fn over(limit: Limit, limits: &Limits) -> Self {
         Self::OverLimit { limit, value: limits.show(limit) }
     }
 }
 
-/// The error of a host function that ends its call at one of the call's limits.
+/// The error of a host function that ends its call at one of its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the call has reached its limit \"{}\"", .0.spec().key)]
 pub struct LimitReached(pub Limit);
 
-/// A text of a sandbox process, of a length that the host takes.
+/// A text of a sandbox process, cut to a length that the host accepts.
 #[must_use]
 pub fn clipped(mut text: String) -> String {
     clip(&mut text, TEXT_BYTES_MAX);

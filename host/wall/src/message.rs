@@ -17,48 +17,48 @@ use crate::load::message::{CompileSettings, LinkSettings};
 use crate::mounts::MountFacts;
 use crate::report::CallReport;
 
-/// Names one call on a link. Numbers are not used again.
+/// Names one call on a link. Numbers are not reused.
 pub type CallId = u64;
 
 /// Names a component that a process has loaded: its place in the order of loading.
 pub type ComponentId = u32;
 
-/// Names an instance that a process keeps for one caller. Numbers are not used again.
+/// Names an instance that a process keeps for one caller. Numbers are not reused.
 pub type InstanceId = u64;
 
-/// Bytes of a message beside its texts, and of one that is about no call.
+/// Bytes of a message without its texts, and of one that is not about a call.
 pub const BYTES_MIN: u64 = 64 << 10;
 
-/// Bytes of a message beside its texts, with the problems of a value.
+/// Bytes of a message without its texts, with the problems of a value.
 const MESSAGE_HEAD_BYTES: u64 = BYTES_MIN + PROBLEMS_BYTES_MAX as u64;
 
-/// Bytes of arguments, or of a result with all that was printed, that one frame always takes. What
-/// is larger ends its call, whatever its limits are.
+/// Bytes of arguments, or of a result with everything that was printed, that one frame can always
+/// hold. A larger one ends its call, whatever its limits are.
 pub const TAKEN_BYTES: u64 = 16 << 20;
 
-/// Bytes of one item of an answer beside its texts.
+/// Bytes of one item of an answer without its texts.
 const ITEM_BYTES: u64 = 64;
 
-/// The most bytes of a message about a call with these limits: its answer with all that it printed,
-/// or all of its questions at once.
+/// The most bytes of a message about a call with these limits: its answer with everything that it
+/// printed, or all of its questions at once.
 #[must_use]
 pub fn bytes_max(limits: &Limits) -> u64 {
     let items = u64::try_from(limits.output_items()).unwrap_or(u64::MAX).saturating_mul(ITEM_BYTES);
-    // Bytes that are no text become three times as many.
+    // Invalid UTF-8 becomes three times as long.
     let printed = limits.log_bytes().saturating_mul(3);
     let answer = limits.output_bytes().saturating_add(items).saturating_add(printed);
     let asked = limits.get(Limit::Asks).saturating_mul(limits.get(Limit::AskBytes));
     answer.max(asked).saturating_add(MESSAGE_HEAD_BYTES)
 }
 
-/// Bytes of the message of a progress report. Clients are shown a fifth of it, once secrets are
-/// taken out; a longer one is cut before it is sent.
+/// Bytes of the message of a progress report. Clients get a fifth of it, after secrets are removed;
+/// a longer one is cut before it is sent.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes of a message that count as another message: looking at them costs as much.
+/// Bytes of a message that count as another message: checking them costs as much.
 const COUNTED_BYTES: u64 = 256;
 
-/// The number of messages that one of so many bytes counts as.
+/// How many messages one of this size counts as.
 #[must_use]
 pub const fn counted(bytes: u64) -> u64 {
     1 + bytes / COUNTED_BYTES
@@ -73,12 +73,12 @@ pub enum ToSandbox {
     Load(Box<LoadComponent>),
     /// The schemas of a tool of the component that came last.
     Schemas(Box<ToolSchemas>),
-    /// A mount of the component before. The first descriptor is the folder or file; the second, of
-    /// one that is written to, is that of its counts.
+    /// A mount of the last component. The first descriptor is the folder or file; the second, if it
+    /// is writable, is that of its counts.
     Mount(Box<MountFacts>),
     /// A folder for the scratch space of all calls, in the descriptor.
     Scratch,
-    /// No component follows. The process puts its walls up, loads them, and answers.
+    /// No more components follow. The process builds its walls, loads them, and answers.
     Seal(Bound),
     /// A call.
     Call(Box<RunCall>),
@@ -86,8 +86,8 @@ pub enum ToSandbox {
     Cancel(CallId),
     /// The answer to its questions.
     Asked(CallId, AskResult),
-    /// The door that it asked for, by the number it gave. The descriptor is the door; none comes
-    /// with it where there is no door.
+    /// The door that it asked for, by the number it chose. The descriptor is the door; without one,
+    /// there is no door.
     Door(CallId, u32),
     /// The first message instead of [`Self::Begin`]: the process compiles one component.
     Compile(CompileSettings),
@@ -105,14 +105,15 @@ pub struct ProcessSettings {
     pub stack_bytes: u64,
     /// Calls at once.
     pub calls_max: u64,
-    /// Bytes of all instances made ahead in this process.
+    /// Bytes of all prewarmed instances in this process.
     pub prewarm_bytes: u64,
 }
 
 /// The bound of a process, which depends on its components.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Bound {
-    /// Bytes that become writable once the walls stand: memories of guests, and all beside them.
+    /// Bytes that may become writable after the walls stand: memories of guests, and everything
+    /// else.
     pub writable_bytes_max: u64,
     /// Bytes that a file may grow to.
     pub file_bytes_max: Option<u64>,
@@ -132,7 +133,7 @@ pub struct LoadComponent {
     pub dev_source: Option<String>,
     /// The secrets that its guests hold, and no others.
     pub secrets: Vec<HandedSecret>,
-    /// True while denied requests are let through and noted.
+    /// True if denied requests are observed.
     pub observing: bool,
 }
 
@@ -145,10 +146,10 @@ pub struct ToolSchemas {
     pub texts: SchemaTexts,
 }
 
-/// A secret whose value a component's guests hold. Shown by no formatter.
+/// A secret whose value a component's guests hold. No formatter shows it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct HandedSecret {
-    /// Its source, as the manifest has it.
+    /// Its source, as in the manifest.
     pub source: String,
     #[serde(with = "text")]
     value: Zeroizing<String>,
@@ -193,7 +194,7 @@ mod text {
 pub struct RunCall {
     /// Its number.
     pub id: CallId,
-    /// The component that has the tool.
+    /// The component with the tool.
     pub component: ComponentId,
     /// The tool, or the path of another export.
     pub tool: String,
@@ -203,7 +204,8 @@ pub struct RunCall {
     pub caller: CallerFacts,
     /// Its deadline, in milliseconds: that of its tool, or of a task.
     pub deadline_ms: u64,
-    /// The instance that runs it, kept from an earlier call or made now; none: one for this call.
+    /// The instance that runs it, kept from an earlier call or made now; `None` for one that is
+    /// made for this call.
     pub instance: Option<InstanceId>,
 }
 
@@ -212,7 +214,7 @@ pub struct RunCall {
 pub struct CallerFacts {
     /// Its name.
     pub name: String,
-    /// A bit for each level of the contract's, the first the lowest.
+    /// A bit for each level of the contract, the lowest first.
     pub log_levels: u8,
     /// True if the caller measures the parts of its call.
     pub times: bool,
@@ -233,9 +235,9 @@ pub struct CallerFacts {
 pub enum FromSandbox {
     /// The component in the order of loading cannot be used.
     NotLoaded(ComponentId, String),
-    /// The walls are up, and calls may come.
+    /// The walls stand, and calls may come.
     Sealed {
-        /// Those that do not stand, by name, each with the reason.
+        /// The missing ones, by name, each with the reason.
         missing: Vec<(String, String)>,
     },
     /// A call has ended.
@@ -248,7 +250,7 @@ pub enum FromSandbox {
         call: CallId,
         /// Grows with each report.
         progress: f64,
-        /// The end of it, where that is known.
+        /// The end value, if known.
         total: Option<f64>,
         /// For the person who waits.
         message: Option<String>,
@@ -264,7 +266,7 @@ pub enum FromSandbox {
     },
     /// The content at this address has changed.
     Updated(CallId, String),
-    /// The guest asked for what it is not granted.
+    /// The guest asked for something that it is not granted.
     Denied {
         /// Its call.
         call: CallId,
@@ -277,12 +279,11 @@ pub enum FromSandbox {
     Ask(CallId, Vec<Inquiry>),
     /// Nobody waits for the answers any more.
     TakeBack(CallId),
-    /// Nothing is made ahead of the calls of this component, since its start code calls this
-    /// function.
+    /// Instances of this component cannot be prewarmed, since its start code calls this function.
     NotAhead(ComponentId, String),
-    /// The call wants a door to the outside, and gives it this number.
+    /// The call asks for a door to the outside, under this number.
     OpenDoor(CallId, u32),
-    /// The call computes, and has used so much so far.
+    /// The call computes, and has used this much so far.
     Used {
         /// Its number.
         call: CallId,
@@ -451,7 +452,7 @@ mod tests {
         ]
     }
 
-    /// Bytes of a hostile process: those of honest messages, changed in every way.
+    /// Bytes of a hostile process: honest messages, changed in every way.
     #[test]
     fn changed_messages_are_decoded_or_refused_and_nothing_else() {
         for (_, seed) in said() {
@@ -473,7 +474,7 @@ mod tests {
         let limits = Limits::default();
         let bytes = encode(&answer(limits.output_items())).unwrap().len() as u64;
         assert!(bytes < bytes_max(&limits));
-        // A list of 2^60 items, of which none follows.
+        // A list that claims 2^60 items, none of which follow.
         let mut bytes = encode(&answer(0)).unwrap();
         let list = bytes.iter().rposition(|byte| *byte == 0).unwrap();
         bytes.splice(3..list, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);

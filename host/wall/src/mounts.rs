@@ -1,4 +1,4 @@
-//! A mount that the host hands to a process: its place, beside the descriptors.
+//! A mount that the host hands to a process: its place, in addition to the descriptors.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::Access;
 
@@ -9,29 +9,29 @@ pub const DEV_SOURCE: &str = "TOOLCELL_DEV_SOURCE";
 /// A mount that is handed over.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MountFacts {
-    /// Its place for the guest.
+    /// Its path for the guest.
     pub guest: String,
     /// True if the guest writes to it.
     pub writes: bool,
-    /// The form of its source.
+    /// What kind of source it has.
     pub kind: HandedKind,
     /// Paths in it that the guest does not see.
     pub hidden: Vec<Vec<String>>,
 }
 
-/// The form of a mount's source.
+/// The kind of a mount's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HandedKind {
     /// A folder.
     Folder,
     /// A file.
     File,
-    /// A file that is gone. Its descriptor is of nothing in particular.
+    /// A file that was removed. Its descriptor has no meaning.
     NoFile,
 }
 
 impl MountFacts {
-    /// The folder that may be opened, with what is in it. A single file is open already.
+    /// The folder that may be opened, with its content. A single file is already open.
     #[must_use]
     pub fn folder_rights(&self) -> Option<Access> {
         let access = if self.writes { Access::Write } else { Access::Read };

@@ -1,10 +1,10 @@
-//! Room in the pool of instances of a process, in numbers, and the address space that it reserves.
+//! Numbers for the room in a process's pool of instances, and the address space that it reserves.
 use toolcell_policy::{MEMORIES_MAX, TABLES_MAX};
 
 use crate::load::cost::TABLE_ELEMENTS;
 
-/// Bytes of stack that host functions have beside the guest's own: as much as wasmtime's defaults
-/// leave (2 MiB less 512 KiB).
+/// Bytes of stack for host functions, in addition to the guest's own: as much as wasmtime's
+/// defaults leave (2 MiB less 512 KiB).
 pub const HOST_STACK_BYTES: usize = 1536 * 1024;
 
 /// Linear memories that the pool has for each call, on the average. Most components have one,
@@ -18,21 +18,21 @@ const MEMORY_SPACE_BYTES: u64 = (4 << 30) + (32 << 20);
 const SPARE_SPACE_BYTES: u64 = 4 << 30;
 /// Tables that the pool has for each call, on the average.
 pub const TABLES_PER_CALL: u32 = 8;
-/// Bytes of a stack's guard, and of the part of it that host functions have.
+/// Bytes of a stack's guard, and of the part of it for host functions.
 const STACK_SPACE_BYTES: u64 = HOST_STACK_BYTES as u64 + (64 << 10);
 /// Pool room is counted in units: a call with one memory and one or two tables needs `UNITS_MIN`.
 pub const UNITS_PER_CALL: u32 = MEMORIES_PER_CALL * TABLES_PER_CALL;
 /// Units of the smallest call.
 pub const UNITS_MIN: u32 = UNITS_PER_CALL / MEMORIES_PER_CALL;
 
-/// Places for prewarmed instances that the pool has beside those of calls, as many as there are
-/// calls; four small instances share one. Memory bounds their number first.
+/// Places for prewarmed instances that the pool has in addition to those of calls: one for each
+/// call, and four small instances share one. Memory bounds their number first.
 const WARM_MAX: u32 = 64;
 
-/// The reset of the pool's slots, on every kernel: `toolcell status` and the log say it.
+/// How the pool's slots are reset, on every kernel: `toolcell status` and the log show it.
 ///
-/// The engine could ask the kernel which pages a call touched (`PAGEMAP_SCAN`), and reset those
-/// alone. Release 48 asks for pages that are present. A page that is swapped out, or being moved,
+/// The engine could ask the kernel which pages a call touched (`PAGEMAP_SCAN`), and reset only
+/// those. Release 48 asks for pages that are present. A page that is swapped out, or being moved,
 /// is not present, and the next call in its slot read it. So the engine does not ask.
 /// `host/docs/decisions/slot-resets.md` has the figures, and the question that an engine must ask
 /// before this changes.
@@ -41,11 +41,11 @@ pub const SLOT_RESETS: &str = "every byte: the first 256 KiB of a memory are wri
 /// The settings of a sandbox.
 #[derive(Clone, Copy, Debug)]
 pub struct SandboxOptions {
-    /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it
-    /// is a trap of its own.
+    /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Deeper recursion
+    /// has a trap of its own.
     pub stack_bytes: usize,
-    /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools.
-    /// Each has a stack and the address space of four memories reserved.
+    /// Calls that run at once, over all tools; 256 by default: sixteen of each of sixteen tools.
+    /// Each reserves a stack and the address space of four memories.
     pub calls_max: usize,
 }
 
@@ -62,7 +62,7 @@ pub struct PoolSizes {
     pub calls: u32,
     /// Places for prewarmed instances.
     pub warm: u32,
-    /// Memories at the least, however few calls there are.
+    /// Memories at least, even for few calls.
     pub memories_min: u32,
 }
 
@@ -82,12 +82,12 @@ pub struct AddressSpace {
 }
 
 impl PoolSizes {
-    /// Sizes for this number of calls, at least one: the largest that fit into the address space.
+    /// The largest sizes for this number of calls, at least one, that fit into the address space.
     /// Calls come first, then the memories of a single large call, then prewarmed instances. `fits`
-    /// says if a process can reserve so many bytes of address space.
+    /// tells whether a process can reserve that many bytes of address space.
     ///
     /// # Errors
-    /// Even the least of them does not fit.
+    /// Even the smallest sizes do not fit.
     pub fn fitting(calls_max: usize, stack_bytes: usize, fits: impl Fn(u64) -> bool) -> Result<Self, AddressSpace> {
         let most = u32::MAX / UNITS_PER_CALL / 2;
         let calls = u32::try_from(calls_max).unwrap_or(most).clamp(1, most);
@@ -102,7 +102,7 @@ impl PoolSizes {
         })
     }
 
-    /// The least that this number of calls needs.
+    /// The smallest sizes for this number of calls.
     fn least(calls: u32) -> Self {
         Self { calls, warm: 0, memories_min: 0 }
     }
@@ -125,7 +125,7 @@ impl PoolSizes {
 
     /// Tables of all instances.
     ///
-    /// A single call may be as large as a component may be, however few calls there are.
+    /// A single call may be as large as the largest component, even if there are few calls.
     #[must_use]
     pub fn tables(self) -> u32 {
         self.places().saturating_mul(TABLES_PER_CALL).max(per_component(TABLES_MAX))
@@ -133,8 +133,8 @@ impl PoolSizes {
 
     /// Instances.
     ///
-    /// There are as many instances as the units allow, the smallest having four in one place. Each
-    /// keeps a stack once it ran.
+    /// As many instances as the units allow, where four of the smallest share a place. Each keeps a
+    /// stack once it ran.
     #[must_use]
     pub fn instances(self) -> u32 {
         self.places().saturating_mul(UNITS_PER_CALL / UNITS_MIN)
@@ -150,7 +150,7 @@ impl PoolSizes {
     }
 }
 
-/// The largest number from 1 to below `end` that fits, where all smaller ones do.
+/// The largest number from 1 to below `end` that fits, if all smaller ones do.
 fn largest(end: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
     let mut known = 0;
     let mut end = end;
@@ -165,7 +165,7 @@ fn largest(end: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
     (known > 0).then_some(known)
 }
 
-/// A count of one component, as the pool takes it.
+/// A count of one component, in the pool's type.
 #[must_use]
 pub fn per_component(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)

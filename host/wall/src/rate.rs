@@ -1,8 +1,8 @@
-//! The rate at which messages of one call may come: so many at once, and then so many a second.
+//! A rate limit for messages of one call: a burst, and then a rate per second.
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A supply that messages are taken from, and that fills up again.
+/// A token bucket.
 #[derive(Debug)]
 pub struct MessageRate {
     most: u64,
@@ -17,16 +17,16 @@ struct Supply {
 }
 
 impl MessageRate {
-    /// A full supply of `most`, which `per_second` fills up.
+    /// A full bucket of `most` tokens, refilled by `per_second`.
     #[must_use]
     pub fn new(most: u64, per_second: u64) -> Self {
         Self { most, per_second, supply: Mutex::new(Supply { left: most, counted: Instant::now() }) }
     }
 
-    /// Takes so much out. False, and nothing is taken, where there is not so much.
+    /// Takes tokens. False, and nothing is taken, if there are too few.
     pub fn take(&self, cost: u64) -> bool {
         let mut supply = self.supply.lock().unwrap_or_else(PoisonError::into_inner);
-        // The clock is looked at only when the supply runs out: most calls never get there.
+        // The clock is read only when tokens run out: most calls never get there.
         if supply.left < cost {
             self.fill(&mut supply, Instant::now());
         }
@@ -39,7 +39,7 @@ impl MessageRate {
         let passed = now.saturating_duration_since(supply.counted);
         let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
         let more = micros.saturating_mul(self.per_second) / 1_000_000;
-        // Time that has made nothing yet still counts.
+        // Time that did not make a whole token yet still counts.
         if more > 0 {
             supply.counted = now;
             supply.left = supply.left.saturating_add(more).min(self.most);

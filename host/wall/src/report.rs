@@ -8,17 +8,17 @@ use crate::contract::{GuestPrompt, GuestResult, ListedResource};
 use crate::failure::CallFailure;
 use crate::weight::weigh;
 
-/// Bytes of texts that take tens of microseconds to look through.
+/// Texts of this size take tens of microseconds to search.
 const LONG_BYTES: u64 = 16 << 10;
 
-/// Bytes that a log line counts for beside its text. A line without text takes more than that in
+/// Bytes that a log line counts in addition to its text. Even an empty line takes more than that in
 /// the host's log and in a notification.
 pub const LINE_BYTES: u64 = 32;
 
 /// The guest's prints and log lines of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Captured {
-    /// Standard output and standard error in the order written, as far as the limit reached.
+    /// Standard output and standard error in the order written, up to the limit.
     pub text: String,
     /// Bytes printed or logged past the limit, and dropped.
     pub dropped_bytes: u64,
@@ -33,17 +33,17 @@ pub struct CallReport<T> {
     pub usage: Usage,
     /// The guest's prints.
     pub captured: Captured,
-    /// The first denials of the call. Each end has its own: none crosses the wall in a report.
+    /// The first denials of the call. Each side has its own: none crosses the wall in a report.
     #[serde(skip)]
     pub denials: Vec<Denial>,
-    /// The problems of its structured result by the tool's output schema, a line each. Found where
-    /// a sandbox process applies the schemas; `None` elsewhere.
+    /// The problems of its structured result against the tool's output schema, a line each. Only
+    /// set where a sandbox process applies the schemas.
     pub unfit: Option<String>,
     /// True if its instance was kept for its caller's next call.
     pub kept: bool,
 }
 
-/// The entries that a component lists beside its tools.
+/// The entries that a component lists in addition to its tools.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ListedBeside {
     /// Its prompts.
@@ -71,21 +71,21 @@ impl<T> CallReport<T> {
         Self::of(Ok(value))
     }
 
-    /// Nothing runs, and this is why.
+    /// Nothing ran, for this reason.
     #[must_use]
     pub fn not_run(failure: CallFailure) -> Self {
         Self::of(Err(failure))
     }
 
-    /// The report with another outcome, made of the answer.
+    /// The report with an outcome derived from the answer.
     #[must_use]
     pub fn and_then<U>(self, then: impl FnOnce(T) -> Result<U, CallFailure>) -> CallReport<U> {
         let Self { outcome, usage, captured, denials, unfit, kept } = self;
         CallReport { outcome: outcome.and_then(then), usage, captured, denials, unfit, kept }
     }
 
-    /// The report of a call with these limits, as the host takes it from a process. Amounts beyond
-    /// a limit are cut to it, or are the limit's failure. The host counts traffic itself.
+    /// The report of a call with these limits, as the host accepts it from a process. Amounts
+    /// beyond a limit are cut to it, or become the limit's failure. The host counts traffic itself.
     #[must_use]
     pub fn taken(mut self, limits: &Limits) -> Self {
         self.usage.fuel = self.usage.fuel.min(limits.fuel());
@@ -93,14 +93,14 @@ impl<T> CallReport<T> {
         self.usage.egress_bytes = 0;
         self.usage.ingress_bytes = 0;
         let room = usize::try_from(limits.log_bytes()).unwrap_or(usize::MAX);
-        // Bytes that were no text have become longer.
+        // Invalid UTF-8 has become longer.
         clip(&mut self.captured.text, room.saturating_mul(3));
         self.outcome = self.outcome.map_err(|failure| failure.taken(limits));
         self.unfit = self.unfit.map(problems);
         self
     }
 
-    /// The report, short enough for a message about a call that may say nothing.
+    /// The report, short enough for a message about a call that may not print anything.
     #[must_use]
     pub fn to_send(mut self) -> Self {
         self.outcome = self.outcome.map_err(CallFailure::to_send);
@@ -117,14 +117,14 @@ impl CallReport<GuestResult> {
     }
 }
 
-/// Problems of a value, as no honest process changes them: of bounded length, and without what
-/// misleads a reader.
+/// Problems of a value, which an honest process never changes: of bounded length, and without
+/// misleading characters.
 pub(crate) fn problems(mut text: String) -> String {
     clip(&mut text, PROBLEMS_BYTES_MAX);
     sanitize::text(&text).into_owned()
 }
 
-/// Cuts a text to so many bytes.
+/// Cuts a text to this many bytes.
 pub(crate) fn clip(text: &mut String, bytes_max: usize) {
     text.truncate(text.floor_char_boundary(bytes_max));
 }

@@ -1,4 +1,4 @@
-//! The inputs that fuzz targets begin with. `UPDATE_GOLDEN=1` writes them anew.
+//! The initial inputs of fuzz targets. `UPDATE_GOLDEN=1` rewrites them.
 #![allow(clippy::unwrap_used)]
 
 /// Checks that the target's seeds are these, and no others.

@@ -1,4 +1,4 @@
-//! The finding about a component's start code that both ends name.
+//! What is known about a component's start code at both ends of a wall.
 
 /// The host function that start code calls.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +14,7 @@ impl StartCall {
         Self { function: function.to_owned() }
     }
 
-    /// Start code that called the host, though not when it was tried: it does so now and then.
+    /// Start code that called the host, but not when it was tried: it does so only sometimes.
     #[must_use]
     pub fn of_the_host() -> Self {
         Self::of("the host")

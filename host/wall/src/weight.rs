@@ -1,5 +1,5 @@
-//! The size of an answer: every text and every byte of it, as it will go to the client, and the
-//! memory that lists within an item take.
+//! The size of an answer: every text and every byte of it, as sent to the client, and the memory of
+//! lists within an item.
 //!
 //! Promise: an answer ends only its own call.
 use toolcell_audit::Usage;
@@ -9,8 +9,8 @@ use crate::contract::{ContentHints, GuestContent, GuestIcon, GuestLink, GuestRes
 use crate::failure::CallFailure;
 
 /// Bytes and content items of an answer. Pictures, sounds and blobs count as base64, as they are
-/// sent. The braces and keys around them do not count. An icon, and a size of one, counts the
-/// memory that it takes beside its texts: it may have none.
+/// sent. The braces and keys around them do not count. An icon, and a size of one, counts its
+/// memory in addition to its texts, since it may have none.
 #[must_use]
 pub fn weigh(result: &GuestResult) -> (u64, usize) {
     let content: usize = result.content.iter().map(content).sum();
@@ -18,10 +18,11 @@ pub fn weigh(result: &GuestResult) -> (u64, usize) {
     (bytes as u64, result.content.len())
 }
 
-/// The outcome of a call, held to the limits on its output. Its bytes are noted in the usage.
+/// The outcome of a call, checked against the limits on its output. Its bytes are noted in the
+/// usage.
 ///
 /// # Errors
-/// The failure that it was, or the limit that it is past.
+/// The failure that it already was, or the exceeded limit.
 pub fn hold(
     outcome: Result<GuestResult, CallFailure>,
     limits: &Limits,

@@ -1,4 +1,4 @@
-//! A frame of 100 bytes to another process and back, beside a bare pipe, in one run.
+//! A frame of 100 bytes to another process and back, compared with a bare pipe, in one run.
 //!
 //! `cargo bench -p toolcell-walls` prints a table. The other process is this program again.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
@@ -25,9 +25,9 @@ use toolcell_walls::{
 const FRAME: [u8; 100] = [7; 100];
 /// Round trips of one row.
 const ROUNDS: usize = 20_000;
-/// A caller waits so long on its own thread.
+/// How long a caller waits on its own thread.
 const DRIVE_TIME: Duration = Duration::from_millis(1);
-/// Frames under way at once in the rows of throughput.
+/// Frames in flight at once in the rows of throughput.
 const UNDER_WAY: usize = 64;
 
 fn main() {

@@ -1,12 +1,12 @@
 //! Work that calls must not notice: compiling while tools are served.
 //!
-//! The compiler uses all cores. On Linux a thread can run at `SCHED_IDLE`, only where no other
-//! thread wants the core; any other thread that wakes has the core at once. The lowest ordinary
-//! priority (`nice 19`) does not give that: it keeps a core for some milliseconds. Elsewhere
-//! nothing is changed.
+//! The compiler uses all cores. On Linux a thread can run at `SCHED_IDLE`: only while no other
+//! thread wants the core, and any other thread that wakes gets it at once. The lowest ordinary
+//! priority (`nice 19`) does not do that: it keeps a core for some milliseconds. Elsewhere nothing
+//! is changed.
 
-/// Lets every other thread go first from now on. Best effort: a thread that cannot be told works as
-/// others do.
+/// Gives every other thread priority from now on. Best effort: if that fails, the thread runs as
+/// usual.
 #[cfg(target_os = "linux")]
 pub fn give_way() {
     use thread_priority::unix::{
@@ -20,14 +20,15 @@ pub fn give_way() {
 #[cfg(not(target_os = "linux"))]
 pub fn give_way() {}
 
-/// Lets this thread step back from now on, for work that takes long and that somebody waits for.
-/// Best effort, and never taken back.
+/// Lowers the priority of this thread from now on, for long work that somebody waits for. Best
+/// effort, and never undone.
 ///
-/// With 5, it gets about a quarter of a core beside a thread that always computes, with 10 a tenth:
-/// its work goes on on a machine that is never idle. No thread that wakes rarely waits for it.
+/// With 5, it gets about a quarter of a core next to a thread that always computes, with 10 a
+/// tenth, so its work continues on a machine that is never idle. A thread that wakes rarely never
+/// waits for it.
 #[cfg(target_os = "linux")]
 pub fn step_back(nicer: i32) {
-    // On Linux, the nice value is the thread's.
+    // On Linux, a nice value applies to a thread.
     let _ = rustix::process::nice(nicer);
 }
 
@@ -48,7 +49,7 @@ mod tests {
         let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
         let own = std::thread::spawn(move || {
             give_way();
-            // Threads that it starts do so as well.
+            // Threads that it starts inherit this.
             [policy(), std::thread::spawn(policy).join().unwrap()]
         });
         assert_eq!(own.join().unwrap(), [idle, idle]);

@@ -1,8 +1,8 @@
 //! A door: one end of a stream socket, over which the host does one operation for a sandbox
 //! process.
 //!
-//! Frames are those of a link (`link/frame.rs`), and hold a message or data as they are. They come
-//! without descriptors, and in no shared memory.
+//! Frames are those of a link (`link/frame.rs`), and contain a message or plain data. They carry no
+//! descriptors, and never go through shared memory.
 //!
 //! Promise: a process's messages harm nobody else.
 use std::future::Future as _;
@@ -22,16 +22,16 @@ use toolcell_wall::encoding::{EncodingError, encode};
 
 use crate::link::frame::{DoorHeader, HEADER_BYTES};
 
-/// Bytes of one frame of data: what a guest hands over at once.
+/// Bytes of one frame of data: what a guest passes on at once.
 pub const DATA_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of one frame that the host sends: it keeps the limits of the call, which are far below.
+/// Bytes of one frame that the host sends. The limits of the call are far below.
 pub const HOST_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes that are read at once, at the most.
+/// Bytes that are read at once, at most.
 const READ_BYTES: usize = 16 << 10;
 
-/// Room that a read has at least: most messages fit, and come with one system call.
+/// Room that a read has at least: most messages fit, and need one system call.
 const READ_BYTES_MIN: usize = 1 << 10;
 
 /// One frame.
@@ -43,13 +43,13 @@ pub enum DoorFrame {
     Data(Bytes),
 }
 
-/// Why a door is of no more use. For the operator.
+/// Why a door can no longer be used. For the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
-    /// The system's words.
+    /// An error of the socket.
     #[error("the socket failed: {0}")]
     Socket(#[from] io::Error),
-    /// Closed where more was to come. Whoever gives an operation up closes its door.
+    /// Closed where more was expected. Closing a door abandons its operation.
     #[error("the other side closed it")]
     Closed,
     /// Longer than a frame may be here.
@@ -57,22 +57,22 @@ pub enum DoorError {
     TooLong {
         /// Its length, in bytes.
         bytes: usize,
-        /// The most.
+        /// The maximum.
         max: usize,
     },
     /// Neither a message nor data.
     #[error("a frame of no known kind came")]
     Kind,
-    /// A message that cannot be read.
+    /// A message that cannot be decoded.
     #[error("a message cannot be read: {0}")]
     Malformed(#[from] EncodingError),
-    /// A message that is not allowed here, or says what cannot be.
+    /// A message that is not allowed here, or is impossible.
     #[error("{0}")]
     Wrong(&'static str),
 }
 
 impl DoorError {
-    /// True if no honest process causes it.
+    /// True if an honest process never causes it.
     pub const fn is_misuse(&self) -> bool {
         !matches!(self, Self::Socket(_) | Self::Closed)
     }
@@ -83,7 +83,7 @@ pub struct Door {
     stream: UnixStream,
 }
 
-/// Reads frames. Nothing is read ahead of the one that is asked for, but for what came with it.
+/// Reads frames. It reads no further than the requested frame, except for bytes that came with it.
 pub struct FrameReader {
     stream: OwnedReadHalf,
     buffer: BytesMut,
@@ -94,24 +94,24 @@ pub struct FrameWriter {
     stream: OwnedWriteHalf,
 }
 
-/// Sees the other side close the door, without reading from it.
+/// Notices that the other side closes the door, without reading from it.
 pub struct Hangup(UnixStream);
 
 impl Door {
     /// Takes the end of a door. Within a tokio runtime.
     ///
     /// # Errors
-    /// The system's.
+    /// An error of the system.
     pub fn of(socket: OwnedFd) -> io::Result<Self> {
         let stream = std::os::unix::net::UnixStream::from(socket);
         stream.set_nonblocking(true)?;
         Ok(Self { stream: UnixStream::from_std(stream)? })
     }
 
-    /// Lets the kernel keep little of what is sent and not read yet.
+    /// Limits what the kernel buffers of unread data.
     ///
     /// # Errors
-    /// The system's.
+    /// An error of the system.
     pub fn hold_back(&self) -> io::Result<()> {
         Ok(rustix::net::sockopt::set_socket_send_buffer_size(&self.stream, DATA_BYTES_MAX)?)
     }
@@ -123,12 +123,12 @@ impl Door {
         (FrameReader { stream: read, buffer: BytesMut::new() }, FrameWriter { stream: write })
     }
 
-    /// Sees the other side close it.
+    /// Notices that the other side closes it.
     ///
     /// # Errors
-    /// The system's.
+    /// An error of the system.
     pub fn hangup(&self) -> io::Result<Hangup> {
-        // Registered on its own: forgetting readiness here must not hide it from the reader.
+        // Registered separately: clearing readiness here must not hide it from the reader.
         let own = self.stream.as_fd().try_clone_to_owned()?;
         Ok(Hangup(UnixStream::from_std(own.into())?))
     }
@@ -141,16 +141,15 @@ impl Hangup {
             if ready.is_read_closed() {
                 return;
             }
-            // Only bytes, which somebody else reads: waits for more. Being closed is never
-            // forgotten.
+            // There are bytes, which the reader reads. Wait again; a close stays visible.
             let _ = self.0.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
         }
     }
 }
 
 impl FrameReader {
-    /// The next frame, of at most this many bytes of content; `None` where the other side has ended
-    /// it after a whole frame.
+    /// The next frame, of at most this many bytes of content; `None` if the other side ended it
+    /// after a whole frame.
     ///
     /// # Errors
     /// The socket failed, or a frame is malformed, too long, or cut off.
@@ -175,15 +174,15 @@ impl FrameReader {
     /// As [`FrameReader::poll_frame`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`FrameReader::poll_frame`].
     pub async fn frame(&mut self, bytes_max: usize) -> Result<Option<DoorFrame>, DoorError> {
         std::future::poll_fn(|context| self.poll_frame(context, bytes_max)).await
     }
 
-    /// The next frame, which must be there and be a message.
+    /// The next frame, which must exist and be a message.
     ///
     /// # Errors
-    /// As [`FrameReader::poll_frame`], or it is not this message.
+    /// As for [`FrameReader::poll_frame`], or it is another message.
     pub async fn message<M: DeserializeOwned>(&mut self, bytes_max: usize) -> Result<M, DoorError> {
         match self.frame(bytes_max).await? {
             Some(DoorFrame::Message(encoded)) => Ok(decode(&encoded)?),
@@ -192,7 +191,7 @@ impl FrameReader {
         }
     }
 
-    /// Bytes that are missing of the next frame.
+    /// Missing bytes of the next frame.
     fn missing(&self, bytes_max: usize) -> Result<usize, DoorError> {
         let Some(head) = self.buffer.first_chunk() else {
             return Ok(HEADER_BYTES.saturating_sub(self.buffer.len()));
@@ -204,7 +203,7 @@ impl FrameReader {
         }
     }
 
-    /// The next frame, which is there.
+    /// Takes the next frame, which is complete.
     fn take(&mut self) -> Result<DoorFrame, DoorError> {
         let header = self.buffer.first_chunk().and_then(DoorHeader::parse).ok_or(DoorError::Kind)?;
         self.buffer.advance(HEADER_BYTES);
@@ -218,7 +217,7 @@ impl FrameWriter {
     /// Sends a message.
     ///
     /// # Errors
-    /// The socket failed, or the message is longer than any frame.
+    /// The socket failed, or the message is longer than a frame may be.
     pub async fn message<M: Serialize>(&mut self, message: &M) -> Result<(), DoorError> {
         let encoded = encode(message)?;
         self.write(false, encoded.as_slice()).await
@@ -249,7 +248,7 @@ impl FrameWriter {
     }
 }
 
-/// The bytes of a frame with a message, for tests and drills of what no honest process sends.
+/// The bytes of a frame with a message, for tests and drills that act as a dishonest process.
 #[must_use]
 pub fn framed_message(content: &[u8]) -> Vec<u8> {
     framed(false, content)

@@ -1,8 +1,8 @@
 //! The power of native code, for drills: any system call, any address of memory. Only builds with
-//! the feature `drill` have it, which are for tests.
+//! the feature `drill` have it, and those are for tests.
 //!
-//! Nothing here is sound, and nothing is meant to be: it stands for an attacker who has broken out
-//! of WebAssembly. It runs in sandbox processes alone, which hold nothing that another trusts.
+//! Nothing here is sound, on purpose: it stands for an attacker who has broken out of WebAssembly.
+//! It only runs in sandbox processes, which hold nothing that another process trusts.
 #![allow(unsafe_code)]
 
 use std::ffi::c_long;
@@ -50,7 +50,7 @@ pub fn call(number: c_long, arguments: [usize; 6]) -> Result<usize, i32> {
     usize::try_from(result).map_err(|_| std::io::Error::last_os_error().raw_os_error().unwrap_or_default())
 }
 
-/// The bytes at an address. The process faults where there are none.
+/// The bytes at an address. The process faults if nothing is mapped there.
 #[must_use]
 pub fn peek(address: usize, bytes: usize) -> Vec<u8> {
     let byte = |at: usize| {
@@ -61,7 +61,7 @@ pub fn peek(address: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(byte).collect()
 }
 
-/// Writes bytes to an address. The process faults where nothing may be written.
+/// Writes bytes to an address. The process faults if it is not writable.
 pub fn poke(address: usize, bytes: &[u8]) {
     for (at, byte) in bytes.iter().enumerate() {
         let place = std::ptr::with_exposed_provenance_mut::<u8>(address.wrapping_add(at));
@@ -75,7 +75,7 @@ pub fn touch(address: usize, bytes: usize) {
     (0..bytes).step_by(4096).for_each(|page| poke(address.wrapping_add(page), &[1]));
 }
 
-/// Goes on at an address, as if code stood there.
+/// Jumps to an address, as if there were code.
 pub fn jump(address: usize) -> usize {
     let code = std::ptr::with_exposed_provenance::<()>(address);
     // SAFETY: none, as in `call`.

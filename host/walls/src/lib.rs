@@ -1,5 +1,5 @@
-//! Walls between the host and what nobody trusts: processes that can be killed, the rights that the
-//! kernel leaves them, and the link over which the host speaks with one.
+//! Walls between the host and untrusted code: processes that can be killed, the rights that the
+//! kernel leaves them, and the link between the host and such a process.
 //!
 //! Must not hold: what the frames on a link mean, components, policy, MCP.
 //!

@@ -1,5 +1,5 @@
-//! Files in memory that one process writes and others read. Once one is sealed, nobody changes it,
-//! whoever has it.
+//! Files in memory that one process writes and others read. Once a file is sealed, no process can
+//! change it.
 use std::fs::File;
 use std::io::{self, Write as _};
 
@@ -25,7 +25,7 @@ pub fn empty() -> io::Result<File> {
     Ok(File::from(memfd_create("toolcell-file", flags)?))
 }
 
-/// Elsewhere none can be sealed.
+/// Other systems cannot seal one.
 ///
 /// # Errors
 /// Always.
@@ -37,7 +37,7 @@ pub fn empty() -> io::Result<File> {
 /// From now on nobody writes to this file.
 ///
 /// # Errors
-/// Somebody has it mapped to write to it.
+/// It is mapped writable somewhere.
 #[cfg(target_os = "linux")]
 pub fn seal(file: &File) -> io::Result<()> {
     use rustix::fs::{SealFlags, fcntl_add_seals};
@@ -45,7 +45,7 @@ pub fn seal(file: &File) -> io::Result<()> {
     Ok(fcntl_add_seals(file, all)?)
 }
 
-/// Elsewhere none can be sealed.
+/// Other systems cannot seal one.
 ///
 /// # Errors
 /// Always.

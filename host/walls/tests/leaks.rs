@@ -1,5 +1,5 @@
-//! Nothing is left of processes that were started and ended. The only test of its program, since
-//! it counts descriptors.
+//! Processes that were started and have ended leave nothing behind. The only test of its program,
+//! since it counts descriptors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{fs, path::Path, time::Duration};

@@ -27,13 +27,14 @@ pub struct WishedRequest {
     pub target: String,
 }
 
-/// A message of the host about a wish.
+/// A message of the host about a permission request.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ConsentSaid {
     /// A person is asked now, and the call waits.
     Waits,
-    /// The operation can begin, and is decided on then. For a socket, with the address to go to.
+    /// The operation can begin; it is decided on then. For a socket, with the address to connect
+    /// to.
     Goes(Option<SocketAddr>),
-    /// The call ends here; or is refused, for this reason.
+    /// The call ends here, perhaps because it is refused for this reason.
     Ended(Option<String>),
 }

@@ -1,5 +1,5 @@
-//! One request and its response. Out of the sandbox process come a head, pieces of a body, and
-//! trailers or the end. Back comes the response in the same parts, or an error.
+//! One request and its response. The sandbox process sends a head, pieces of a body, and trailers
+//! or the end. The host sends the response in the same parts, or an error.
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -22,11 +22,11 @@ pub struct RequestHead {
     target: Option<String>,
     fields: HeaderFields,
     waits: RequestWaits,
-    /// The whole body's length, where that is known; 0: no frame of a body follows.
+    /// The whole body's length, if known. With 0, no frame of a body follows.
     pub body_bytes: Option<u64>,
 }
 
-/// The times that the guest wants to wait.
+/// The times that the guest is ready to wait.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct RequestWaits {
     /// For a connection.
@@ -40,11 +40,11 @@ pub struct RequestWaits {
 /// The end of a guest's body. Before it come frames of data.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum BodyEnd {
-    /// It is whole.
+    /// It is complete.
     Whole,
-    /// It is whole, with these trailers.
+    /// It is complete, with these trailers.
     Trailers(HeaderFields),
-    /// The guest gave it up.
+    /// The guest abandoned it.
     Aborted,
 }
 
@@ -53,9 +53,9 @@ pub enum BodyEnd {
 pub enum HttpSaid {
     /// The head of the response.
     Head(ResponseHead),
-    /// The response is whole.
+    /// The response is complete.
     Whole,
-    /// The response is whole, with these trailers.
+    /// The response is complete, with these trailers.
     Trailers(HeaderFields),
     /// The response failed, before its head or within its body.
     Failed(HttpFault),
@@ -92,8 +92,8 @@ impl RequestHead {
         }
     }
 
-    /// The request with this body. `None`: wasi:http never makes this head. Two lengths, or one
-    /// that is not a number, are left to no server.
+    /// The request with this body. `None` if wasi:http never makes this head: no server should have
+    /// to deal with two lengths, or one that is not a number.
     pub fn into_request<B>(self, body: B) -> Option<(Request<B>, RequestWaits)> {
         let mut uri = Uri::builder().scheme(self.scheme.as_str()).authority(self.authority.as_str());
         if let Some(target) = self.target {
@@ -123,7 +123,7 @@ impl From<&HeaderMap> for HeaderFields {
 }
 
 impl HeaderFields {
-    /// The fields; `None` where HTTP has no such field.
+    /// The fields; `None` if HTTP does not allow one.
     #[must_use]
     pub fn into_map(self) -> Option<HeaderMap> {
         let mut map = HeaderMap::new();
@@ -135,7 +135,7 @@ impl HeaderFields {
     }
 }
 
-/// True if a field belongs to the connection, the proxy or the host: a guest can neither set it nor
+/// True if a field belongs to the connection, the proxy or the host: a guest can neither set nor
 /// see it. These are the fields of RFC 9110, section 7.6.1, and those that could forge or smuggle a
 /// request.
 #[must_use]

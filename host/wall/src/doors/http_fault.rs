@@ -1,8 +1,8 @@
-//! Why a request has no response, or no more of it.
+//! Why a request has no response, or an incomplete one.
 use serde::{Deserialize, Serialize};
 
-/// An error of a request, in wasi:http's words: as many of them as the host causes. None names an
-/// address or a path of the host: the guest sees them.
+/// An error of a request, in wasi:http's terms, as far as the host causes it. None contains an
+/// address or a path of the host, since the guest sees them.
 #[allow(missing_docs, reason = "the words of wasi:http, which has them documented")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HttpFault {

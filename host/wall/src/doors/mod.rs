@@ -1,5 +1,5 @@
-//! Messages through a door: one end of a stream socket, over which a sandbox process has the host
-//! do one operation. The first message says which ([`Opening`]).
+//! Messages through a door: one end of a stream socket, through which a sandbox process makes the
+//! host do one operation. The first message names the operation ([`Opening`]).
 //!
 //! Must not hold: frames and sockets (`toolcell_walls::door`), or doing an operation.
 //!
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::{self, EncodingError};
 
-/// The first message on a door: the operation that it is for.
+/// The first message on a door: its operation.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Opening {
     /// One HTTP request.
@@ -38,18 +38,18 @@ pub enum Opening {
     Tcp(sockets::TcpWanted),
     /// A socket for packets.
     Udp(sockets::UdpWanted),
-    /// A question to a person, should no rule allow what the guest is about to do.
+    /// A permission request to a person, if no rule allows what the guest is about to do.
     Consent(consent::ConsentWish),
 }
 
-/// Bytes of memory that the items of a message's lists take at the most. The longest list is that
-/// of a message's header fields; one of the state's keys takes a quarter of this.
+/// Bytes of memory that the items of a message's lists may take. The longest list is a message's
+/// header fields; a list of the state's keys takes a quarter of this.
 const LIST_BYTES_MAX: usize = http::FIELDS_MAX * size_of::<(blob::Blob, blob::Blob)>();
 
-/// The message of these bytes, all of them.
+/// The message with exactly these bytes.
 ///
 /// # Errors
-/// They are not a message of this version, or its lists are longer than any honest one has.
+/// They are not a message of this version, or its lists are longer than an honest process's.
 pub fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingError> {
     encoding::decode_within(bytes, LIST_BYTES_MAX)
 }

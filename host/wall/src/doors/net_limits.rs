@@ -1,22 +1,24 @@
-//! The part of the network that one call may have. The host counts, and decides by its count. A
-//! sandbox process counts too, so that a guest at its limit does not reach the host for it.
+//! The part of the network that one call may use. The host counts, and decides by its count. A
+//! sandbox process counts, too, so that a guest at its limit does not reach the host.
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use toolcell_policy::Limits;
 
-/// Look-ups that a sandbox process has the host do at once: as many as requests that wait.
+/// Lookups that a sandbox process asks the host for at once: the same number as of waiting
+/// requests.
 pub const LOOKUPS_AT_ONCE: usize = 16;
 
 /// Requests of a call that have a door while they wait for their turn. More wait in the sandbox
-/// process: they keep no descriptor of the host.
+/// process, without a descriptor of the host.
 const WAITING_REQUESTS_MAX: usize = 16;
 
-/// Bytes of a request's method and URI, the longest that the `http` crate takes, with room for the
-/// rest of a head.
+/// Bytes of a request's method and URI: the longest that the `http` crate accepts, with room for
+/// the rest of a head.
 const LINE_BYTES_MAX: usize = 128 << 10;
 
-/// Bytes that wasi:http counts for a field beside its name and value: those of both in memory.
+/// Bytes that wasi:http counts for a field in addition to its name and value: the size of both
+/// types.
 const FIELD_HELD_BYTES: usize = size_of::<HeaderName>() + size_of::<HeaderValue>();
 
 /// The limits of one call's network use.
@@ -30,24 +32,24 @@ pub struct NetLimits {
     pub egress_bytes: u64,
     /// Bytes of responses, bodies and headers.
     pub ingress_bytes: u64,
-    /// Until a connection is made: turn, name look-up, TCP, proxy and TLS together.
+    /// Until a connection is made: turn, name lookup, TCP, proxy and TLS together.
     pub connect: Duration,
     /// From there to the response's headers.
     pub first_byte: Duration,
-    /// One request in all, to the last byte of its response.
+    /// One request in total, to the last byte of its response.
     pub total: Duration,
-    /// Header fields of one message; trailers are counted alike.
+    /// Header fields of one message; trailers count in the same way.
     pub headers: usize,
     /// Bytes of one message's header fields.
     pub header_bytes: usize,
     /// TCP and UDP sockets that a call opens.
     pub sockets: u64,
-    /// Names that a call looks up by itself.
+    /// Names that a call looks up itself.
     pub lookups: u64,
 }
 
 impl NetLimits {
-    /// Requests, look-ups and sockets together.
+    /// Requests, lookups and sockets together.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.requests.saturating_add(self.lookups).saturating_add(self.sockets)

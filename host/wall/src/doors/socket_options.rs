@@ -1,10 +1,10 @@
-//! The options of a socket that a guest may set. They are kept until the host makes the socket;
-//! what is set after that is only remembered, as a hint that came too late.
+//! The options of a socket that a guest may set. They are kept until the host makes the socket; an
+//! option that is set later is only remembered.
 use serde::{Deserialize, Serialize};
 
 use super::sockets::SocketCode;
 
-/// Values of options that a guest has not set: Linux's defaults.
+/// Options that a guest has not set have Linux's defaults.
 const KEEP_ALIVE_IDLE_NANOS: u64 = 7_200_000_000_000;
 const KEEP_ALIVE_INTERVAL_NANOS: u64 = 75_000_000_000;
 const KEEP_ALIVE_COUNT: u32 = 9;
@@ -14,23 +14,23 @@ const BUFFER_BYTES: u64 = 212_992;
 /// The options that a guest has set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOptions {
-    /// True if probes are sent while nothing else is.
+    /// True if probes are sent on an idle connection.
     pub keep_alive: Option<bool>,
-    /// Silence before the first probe.
+    /// Idle time before the first probe.
     pub keep_alive_idle_nanos: Option<u64>,
     /// Time between two probes.
     pub keep_alive_interval_nanos: Option<u64>,
-    /// Probes without an answer that end the connection.
+    /// Unanswered probes that end the connection.
     pub keep_alive_count: Option<u32>,
-    /// Hops of a packet.
+    /// The hop limit of a packet.
     pub hop_limit: Option<u8>,
-    /// Bytes of the buffer of what came.
+    /// Bytes of the receive buffer.
     pub receive_bytes: Option<u64>,
-    /// Bytes of the buffer of what goes.
+    /// Bytes of the send buffer.
     pub send_bytes: Option<u64>,
 }
 
-/// Each option: its type, how it is read and set, and its value before.
+/// Each option: its type, how it is read and set, and its initial value.
 macro_rules! options {
     ($($field:ident: $type:ty = $before:expr, $set:ident;)*) => {
         impl SocketOptions {
@@ -44,7 +44,7 @@ macro_rules! options {
                 #[doc = concat!("Sets `", stringify!($field), "`.")]
                 ///
                 /// # Errors
-                /// 0 is not a value that it can have.
+                /// 0 is not a valid value.
                 pub fn $set(&mut self, value: $type) -> Result<(), SocketCode> {
                     if value == <$type>::default() {
                         return Err(SocketCode::InvalidArgument);

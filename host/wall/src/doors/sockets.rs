@@ -1,4 +1,4 @@
-//! Sockets and look-ups.
+//! Sockets and lookups.
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 use super::blob::Blob;
 use super::socket_options::SocketOptions;
 
-/// Bytes of a packet: the most that UDP has.
+/// Bytes of a packet: the most that UDP allows.
 pub const PACKET_BYTES_MAX: usize = u16::MAX as usize;
 
-/// The connection that a guest wants.
+/// The connection that a guest asks for.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TcpWanted {
     /// The address to connect to.
     pub to: SocketAddr,
-    /// True for a socket of IPv6.
+    /// True for an IPv6 socket.
     pub six: bool,
     /// The options that the guest set.
     pub options: SocketOptions,
 }
 
-/// A message of the host about a connection. Between the first and the last come frames of data.
+/// A message of the host about a connection. Frames of data come between the first and the last.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum TcpSaid {
-    /// It is there, from this address.
+    /// It is connected, from this address.
     Connected(SocketAddr),
     /// It was not made.
     Refused(SocketCode),
     /// The server sends no more.
     Ended,
-    /// It broke.
+    /// It failed.
     Broken(SocketCode),
-    /// The call has used a limit, by its key.
+    /// The call has used up a limit, given by its key.
     Over(String),
 }
 
@@ -39,7 +39,7 @@ pub enum TcpSaid {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SendsNoMore;
 
-/// The socket that a guest wants for packets.
+/// The socket that a guest asks for.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct UdpWanted {
     /// True for IPv6.
@@ -51,7 +51,7 @@ pub struct UdpWanted {
 /// A message of a guest about packets.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum UdpWants {
-    /// Packets go to this address and come from it; or, without one, to and from any.
+    /// Restricts packets to this address; or, without one, lifts the restriction.
     Connect(Option<SocketAddr>),
     /// Sends a packet.
     Send(Option<SocketAddr>, Blob),
@@ -60,7 +60,8 @@ pub enum UdpWants {
 /// A message of the host about packets.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum UdpSaid {
-    /// The answer to a message of the guest; the first one says where the socket is bound.
+    /// The answer to a message of the guest. The first one has the address that the socket is bound
+    /// to.
     Done(Result<Option<SocketAddr>, SocketCode>),
     /// A packet came.
     Received(SocketAddr, Blob),
@@ -95,8 +96,8 @@ pub enum SocketCode {
     PermanentResolverFailure,
 }
 
-/// True for an address that a socket can be connected to, as wasmtime-wasi has it; `six`: a socket
-/// of IPv6.
+/// True for an address that a socket can be connected to, as in wasmtime-wasi. `six` is true for an
+/// IPv6 socket.
 #[must_use]
 pub fn is_remote(to: SocketAddr, six: bool) -> bool {
     let of_family = match to.ip() {

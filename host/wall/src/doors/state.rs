@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::blob::Blob;
 
-/// Bytes of a key. Twice the need of file names and most identifiers, and still far below a page of
+/// Bytes of a key: twice what file names and most identifiers need, and still far below a page of
 /// the file.
 pub const KEY_BYTES_MAX: usize = 512;
 
-/// Keys in one operation. Ten times as many as a component keeps by default; writing them takes a
+/// Keys in one operation: ten times as many as a component keeps by default. Writing them takes a
 /// tenth of a second.
 pub const BATCH_KEYS_MAX: usize = 10_000;
 
-/// Bytes of keys and values that one operation writes: twice the largest value there can be. Others
-/// who write wait as long.
+/// Bytes of keys and values that one operation writes: twice the largest possible value. Other
+/// writers wait as long.
 pub const BATCH_BYTES_MAX: u64 = 32 << 20;
 
-/// One operation, on the bucket of a name that the guest opened.
+/// One operation, on the bucket with the name that the guest opened.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StateWanted<'b> {
     /// The bucket's name.
@@ -34,11 +34,11 @@ pub enum StateOperation {
     Open,
     /// The value of a key.
     Get(String),
-    /// True if there is an entry of the key.
+    /// True if the key has an entry.
     Exists(String),
     /// A page of keys, from the cursor on.
     List(Option<u64>),
-    /// Adds to the number that a key holds.
+    /// Adds to the number under a key.
     Add(String, u64),
     /// The entries of keys.
     GetMany(Vec<String>),
@@ -51,7 +51,7 @@ pub enum StateOperation {
 /// The outcome of an operation.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StateOutcome {
-    /// Done; there is nothing to say.
+    /// Done, without a result.
     Done,
     /// The value of a key.
     Value(Option<Blob>),
@@ -59,7 +59,7 @@ pub enum StateOutcome {
     Exists(bool),
     /// Keys, and the cursor of the next page.
     Page(Vec<String>, Option<u64>),
-    /// The number that a key holds now.
+    /// The number that the key now has.
     Number(u64),
     /// The entries of keys, in their order.
     Values(Vec<Option<(String, Blob)>>),
@@ -68,17 +68,17 @@ pub enum StateOutcome {
 /// Why an operation was not done.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum StateNotDone {
-    /// No bucket has such a name.
+    /// No bucket can have this name.
     NoSuchStore,
     /// The tool is granted no state.
     AccessDenied,
     /// A sentence for the guest.
     Other(String),
-    /// The state failed. The host knows more.
+    /// The state failed. The host knows the reason.
     Fault,
 }
 
-/// Why no state takes an operation. `Display` is for the guest and the model behind it.
+/// Why no state accepts an operation. `Display` is for the guest and its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitOperation {
     /// A key that is empty, or too long.
@@ -86,7 +86,7 @@ pub enum UnfitOperation {
     Key {
         /// Its length, in bytes.
         bytes: usize,
-        /// The longest.
+        /// The maximum.
         max: usize,
     },
     /// More keys than one operation may have.
@@ -94,7 +94,7 @@ pub enum UnfitOperation {
     Keys {
         /// The number of keys that it has.
         keys: usize,
-        /// The most.
+        /// The maximum.
         max: usize,
     },
     /// More bytes than one operation may have.
@@ -102,17 +102,16 @@ pub enum UnfitOperation {
     Bytes {
         /// Their bytes together.
         bytes: u64,
-        /// The most.
+        /// The maximum.
         max: u64,
     },
 }
 
 impl StateOperation {
-    /// Refuses what no state takes, before anything is done for it: the longest that passes is
-    /// bounded.
+    /// Refuses what no state accepts, before anything is done: this bounds the longest operation.
     ///
     /// # Errors
-    /// The first bound that it is over.
+    /// The first exceeded bound.
     pub fn check(&self) -> Result<(), UnfitOperation> {
         match self {
             Self::Open | Self::List(_) => Ok(()),
@@ -137,7 +136,7 @@ impl StateOperation {
     }
 }
 
-/// Refuses a list of keys with one that no entry has.
+/// Refuses a list of keys if one is invalid.
 ///
 /// # Errors
 /// There are too many, or one is empty or too long.
@@ -146,7 +145,7 @@ pub fn check_keys<'k>(mut keys: impl ExactSizeIterator<Item = &'k String>) -> Re
     keys.try_for_each(|key| check_key(key))
 }
 
-/// Refuses more keys than one operation may have, before anything is done for any of them.
+/// Refuses more keys than one operation may have, before any is used.
 ///
 /// # Errors
 /// There are too many.
@@ -154,7 +153,7 @@ pub fn check_count(keys: usize) -> Result<(), UnfitOperation> {
     if keys > BATCH_KEYS_MAX { Err(UnfitOperation::Keys { keys, max: BATCH_KEYS_MAX }) } else { Ok(()) }
 }
 
-/// Refuses a key that no entry has.
+/// Refuses an invalid key.
 ///
 /// # Errors
 /// It is empty or too long.

@@ -1,30 +1,30 @@
-//! The host's cost of one instance of a component, counted before the component is compiled.
+//! What one instance of a component costs the host, counted before the component is compiled.
 use serde::{Deserialize, Serialize};
 
 /// Elements of one table of an instance in the pool. The largest of a language runtime measured is
 /// 7,688 (JavaScript); some need 30,000.
 pub const TABLE_ELEMENTS: usize = 32 * 1024;
 
-/// Bytes of the host's own records up to which an instance is made anywhere, also on a thread with
-/// other duties. Most components have less than a tenth of it.
+/// Bytes of the host's own records up to which any thread may make an instance, even one with other
+/// duties. Most components have less than a tenth of it.
 const LIGHT_HOST_BYTES: u64 = 64 << 10;
 /// Bytes that instantiation copies, up to which it is light: about 100 µs at most.
 const LIGHT_COPIED_BYTES: u64 = 1 << 20;
 /// Core instances up to which instantiation is light: each takes a few microseconds.
 const LIGHT_INSTANCES: u64 = 16;
 
-/// The host's cost of one instance.
+/// What one instance costs the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceCost {
     /// Core instances.
     pub instances: u64,
     /// Linear memories.
     pub memories: u64,
-    /// Elements that the largest table begins with.
+    /// Elements that the largest table starts with.
     pub table_elements_max: u64,
-    /// Bytes of the host's own records, besides memories and tables.
+    /// Bytes of the host's own records, without memories and tables.
     pub host_bytes: u64,
-    /// Bytes that are copied or written when an instance is made.
+    /// Bytes that making an instance copies or writes.
     pub copied_bytes: u64,
 }
 
@@ -35,7 +35,7 @@ impl InstanceCost {
         self.table_elements_max <= TABLE_ELEMENTS as u64
     }
 
-    /// True if making an instance takes so little that any thread may do it.
+    /// True if making an instance takes so little time that any thread may do it.
     #[must_use]
     pub fn is_light(&self) -> bool {
         self.host_bytes <= LIGHT_HOST_BYTES

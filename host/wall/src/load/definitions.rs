@@ -17,13 +17,13 @@ pub struct SchemaLimits {
 }
 
 impl SchemaLimits {
-    /// Those of loading, with this much time left.
+    /// The limits of loading, with this much time left.
     #[must_use]
     pub fn of(limits: &LoadLimits, time: Duration) -> Self {
         Self { tools: limits.tools(), definition_bytes: limits.definition_bytes(), time }
     }
 
-    /// The bounds that decide which tools are looked at.
+    /// The bounds that decide which tools are checked.
     #[must_use]
     pub fn bounds(&self) -> (u64, u64) {
         (self.tools as u64, self.definition_bytes as u64)
@@ -31,10 +31,10 @@ impl SchemaLimits {
 }
 
 /// Compiles the schemas of all these tools within the time and the memory of one component, and
-/// returns their problems. The author of a schema decides how much work it is, within its bounds:
-/// a process that does it can be killed.
+/// returns their problems. The author of a schema decides how much work it is, within bounds: a
+/// process that does it can be killed.
 ///
-/// Tools past the limits of loading are not looked at: they are refused anyway.
+/// Tools past the limits of loading are not checked, since they are refused anyway.
 #[must_use]
 pub fn check_definitions(tools: &[GuestTool], limits: &SchemaLimits) -> SchemaFindings {
     let texts = tools.iter().take(limits.tools).map(|tool| {

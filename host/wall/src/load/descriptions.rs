@@ -1,17 +1,17 @@
-//! Texts about a component from outside, as they were found: nobody has read them yet.
+//! Descriptions of a component from outside, as found: still unparsed.
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Texts and names that are not the component's own.
+/// Descriptions and names that do not come from the component.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenDescriptions {
-    /// The functions that are tools, as in WIT with interface, and the tools' names. Where there
-    /// are none, each function is a tool by the name that it has by itself.
+    /// The functions that are tools, as in WIT with interface, and the tools' names. If empty, each
+    /// function is a tool under its own name.
     pub exports: Vec<(String, String)>,
     /// By names as in WIT: `get-forecast`, `get-forecast.city`, `place`, `place.lat`. They win.
     pub given: BTreeMap<String, String>,
-    /// The `.wit` files of each package; none where no files are named.
+    /// The `.wit` files of each package; `None` if no files are named.
     pub wit: Option<Vec<Vec<WitFile>>>,
     /// The project's files, for a component that `toolcell dev` serves.
     pub dev_source: Option<String>,

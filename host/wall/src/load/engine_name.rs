@@ -1,7 +1,7 @@
-//! The name of an engine: everything of it that the code it compiles depends on.
+//! The name of an engine. It covers everything that compiled code depends on.
 use serde::{Deserialize, Serialize};
 
-/// The name of an engine, a digest. Code of one engine is code for every engine of the same name.
+/// The name of an engine, a digest. Code of one engine works in every engine with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineName([u8; 32]);
 

@@ -1,4 +1,4 @@
-//! Facts about a component that its loader tells.
+//! Facts about a component that its loader reports.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,27 @@ use super::cost::InstanceCost;
 use crate::digest::ComponentDigest;
 use crate::sections::wishes::CarriedWishes;
 
-/// The bytes that code is made of, by what is known of them.
+/// What is known of the bytes that code is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFacts {
     /// Their digest.
     pub digest: ComponentDigest,
     /// Their number.
     pub size_bytes: u64,
-    /// True of a program for WASI preview 1, which the official adapter makes a component of.
+    /// True for a program for WASI preview 1, which the official adapter turns into a component.
     pub adapted: bool,
 }
 
 /// Facts about a component that are not in its code.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CodeFacts {
-    /// The bytes that the code was made of.
+    /// The bytes that the code was made from.
     pub source: SourceFacts,
-    /// The host's cost of one instance.
+    /// What one instance costs the host.
     pub cost: InstanceCost,
 }
 
-/// Facts that come out of linking a component.
+/// Facts found by linking a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComponentFacts {
     /// The names of its exports.
@@ -41,11 +41,11 @@ pub struct ComponentFacts {
     /// Functions that are not tools.
     pub left_out: Vec<LeftOutFunction>,
     /// The functions of a typed component that are tools, as in WIT with interface and version, in
-    /// the order in which they are listed. `None` of any other.
+    /// the order in which they are listed. `None` for any other component.
     pub functions: Option<Vec<String>>,
-    /// Everything of a typed component that can be described; `None` of any other.
+    /// Everything of a typed component that can be described; `None` for any other component.
     pub describable: Option<Vec<String>>,
-    /// The wishes that it carries.
+    /// The permission requests that it carries.
     pub wishes: CarriedWishes,
 }
 
@@ -62,7 +62,7 @@ pub enum ShapeName {
 }
 
 impl ShapeName {
-    /// As texts and files name it.
+    /// Its name in texts and files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

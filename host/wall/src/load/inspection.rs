@@ -5,11 +5,11 @@ use crate::digest::ComponentDigest;
 
 /// The tool contract's interface, up to its version.
 pub const TOOLS: &str = "toolcell:mcp/tools@";
-/// Likewise, for prompts.
+/// The same for prompts.
 pub const PROMPTS: &str = "toolcell:mcp/prompts@";
-/// Likewise, for completion.
+/// The same for completion.
 pub const COMPLETION: &str = "toolcell:mcp/completion@";
-/// Likewise, for resources.
+/// The same for resources.
 pub const RESOURCES: &str = "toolcell:mcp/resources@";
 /// The contract's interface for asking, up to its version.
 const ASKING: &str = "toolcell:mcp/asking@";
@@ -24,7 +24,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Of these bytes, which have these exports and imports.
+    /// An inspection of a component with these bytes, exports and imports.
     #[must_use]
     pub fn new(source: SourceFacts, exports: Vec<String>, imports: Vec<String>) -> Self {
         let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
@@ -43,8 +43,8 @@ impl Inspection {
         self.source.size_bytes
     }
 
-    /// True if it is a program for WASI preview 1, which the official adapter made a component of.
-    /// Its exports and imports are then the component's.
+    /// True if it is a program for WASI preview 1, which the official adapter turned into a
+    /// component. Its exports and imports are then the component's.
     #[must_use]
     pub fn is_adapted(&self) -> bool {
         self.source.adapted
@@ -86,7 +86,7 @@ impl Inspection {
         self.exports.iter().any(|name| name.starts_with(RESOURCES))
     }
 
-    /// The version of the tool contract it exports; `None` where it exports none.
+    /// The version of the tool contract that it exports, if any.
     #[must_use]
     pub fn contract_version(&self) -> Option<&str> {
         self.exports.iter().find_map(|name| name.strip_prefix(TOOLS))

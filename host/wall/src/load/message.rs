@@ -12,21 +12,21 @@ use crate::contract::GuestTool;
 use crate::failure::CallFailure;
 use crate::report::{CallReport, ListedBeside};
 
-/// Bytes of a message with a list of tools, or with facts: as many as of one about a call.
+/// Bytes of a message with a list of tools, or with facts: the same as for one about a call.
 pub const MESSAGE_BYTES_MAX: usize = (16 << 20) + (64 << 10);
 
-/// Bytes of an answer that holds no list: a refusal, or the walls that are missing.
+/// Bytes of an answer without a list: a refusal, or the missing walls.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// Bytes of the facts about a component. Names of functions have at most 4 MiB,
-/// and are told up to three times.
+/// Bytes of the facts about a component. Names of functions have at most 4 MiB, and appear up to
+/// three times.
 pub const FACTS_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 
-/// Bytes of a list of tools, with all that the component printed.
+/// Bytes of a list of tools, with everything that the component printed.
 pub const LISTING_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 
-/// Bytes of each file that a loader fills, which may take this much memory: files in memory are
-/// memory as well.
+/// Bytes of each file that a loader fills, if it may take this much memory: files in memory count
+/// as memory.
 #[must_use]
 pub fn file_bytes_max(memory_bytes_max: u64) -> u64 {
     memory_bytes_max.min(CODE_BYTES_MAX)
@@ -39,7 +39,7 @@ pub struct CompileSettings {
     pub stack_bytes: u64,
     /// Threads that compile.
     pub threads: u32,
-    /// True if every other thread of the machine goes first.
+    /// True if everything else on the machine has priority.
     pub gives_way: bool,
     /// Bytes of memory that the process may take.
     pub memory_bytes_max: u64,
@@ -52,7 +52,7 @@ pub struct LinkSettings {
     pub stack_bytes: u64,
     /// Bytes of memory that the process may take.
     pub memory_bytes_max: u64,
-    /// True if every other thread of the machine goes first.
+    /// True if everything else on the machine has priority.
     pub gives_way: bool,
     /// The code that it maps.
     pub facts: CodeFacts,
@@ -62,18 +62,18 @@ pub struct LinkSettings {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToLoader {
     /// Compile. The descriptors are the component's bytes, the file for its code, the file for its
-    /// functions, and the functions of earlier loads where there are any.
+    /// functions, and the functions of earlier loads, if any.
     Compile {
         /// Bytes of the functions of earlier loads.
         functions_bytes: Option<u64>,
     },
     /// Link. The descriptor is the component's bytes.
     Link,
-    /// List the tools. The descriptor is what is written about them outside of the component.
+    /// List the tools. The descriptor has the descriptions from outside of the component.
     List {
         /// The limits, by their keys.
         limits: Vec<(String, u64)>,
-        /// Those on the schemas of the tools.
+        /// The limits on the schemas of the tools.
         schemas: SchemaLimits,
     },
 }
@@ -81,12 +81,12 @@ pub enum ToLoader {
 /// From a loader to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromLoader {
-    /// The walls are up.
+    /// The walls stand.
     Ready {
-        /// Those that do not stand, by name, each with the reason.
+        /// The missing ones, by name, each with the reason.
         missing: Vec<(String, String)>,
-        /// The engine of a process that compiles. It has read nothing of a component yet; of any
-        /// other process, which has, there is none.
+        /// The engine of a process that compiles. It has not read anything of a component yet.
+        /// `None` for any other process, which has.
         engine: Option<EngineName>,
     },
     /// The component is refused.
@@ -95,19 +95,19 @@ pub enum FromLoader {
         message: String,
         /// Advice.
         hint: String,
-        /// Its exports and imports, where it is a component that compiles.
+        /// Its exports and imports, if it is a component that compiles.
         shown: Option<Box<ExternNames>>,
     },
     /// It is compiled, and its code is written.
     Compiled {
-        /// The host's cost of an instance.
+        /// What an instance costs the host.
         cost: InstanceCost,
         /// True if functions are written.
         functions: bool,
     },
     /// It is linked.
     Linked(Box<ComponentFacts>),
-    /// A text about it does not parse as WIT.
+    /// A description of it does not parse as WIT.
     NotWit(String),
     /// Its tools are listed.
     Listed(Box<ListReport>),
@@ -118,9 +118,9 @@ pub enum FromLoader {
 /// The report on listing tools.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ListReport {
-    /// The tools, or why there are none.
+    /// The tools, or why they could not be listed.
     pub report: CallReport<Vec<GuestTool>>,
-    /// The entries beside them.
+    /// The other entries that it lists.
     pub beside: ListedBeside,
     /// Problems of their schemas.
     pub schemas: SchemaFindings,
@@ -143,13 +143,13 @@ impl ListReport {
         Self { report: CallReport { captured, ..report }.to_send(), beside, schemas }
     }
 
-    /// True if tools were listed, and all of them looked at: another load would find no more.
+    /// True if tools were listed and all of them checked, so another load would find no more.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.report.outcome.is_ok() && !self.schemas.too_late
     }
 
-    /// As the host takes it under these limits from a process, or from a file.
+    /// The report as the host accepts it under these limits, from a process or a file.
     #[must_use]
     pub fn taken(self, limits: &Limits) -> Self {
         Self { report: self.report.taken(limits), ..self }
@@ -171,7 +171,7 @@ pub fn told(limits: &Limits) -> Vec<(String, u64)> {
     limits.entries().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Limits of a message of the host's.
+/// The limits in a message of the host's.
 #[must_use]
 pub fn limits(told: &[(String, u64)]) -> Limits {
     told.iter().fold(Limits::default(), |limits, (key, value)| {
@@ -191,8 +191,8 @@ pub(crate) mod tests {
     use crate::sections::wishes::CarriedWishes;
     use crate::seeds::are_seeds;
 
-    /// Calls `look` with these bytes, changed at random in up to four places, `times` times. The
-    /// same bytes each run.
+    /// Calls `look` `times` times with these bytes, changed at random in up to four places. The
+    /// same bytes in each run.
     pub(crate) fn each_changed(seed: &[u8], times: usize, look: impl Fn(&[u8])) {
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
         let mut roll = move || {

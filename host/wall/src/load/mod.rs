@@ -1,5 +1,5 @@
-//! Loading a component: what is known of it, what is found out, and the messages to a loader. Must
-//! not hold: reading a component.
+//! Loading a component: facts, findings, and the messages to a loader. Must not hold: reading a
+//! component.
 //!
 //! | file | holds |
 //! |---|---|
@@ -22,8 +22,8 @@ pub mod offers;
 /// memory and time in proportion.
 pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
 
-/// Bytes of the code of a component, in a file. The largest component that may be loaded has 128
-/// MiB; its code is up to eight times as large.
+/// Bytes of a component's code, in a file. The largest component that may be loaded has 128 MiB;
+/// its code is up to eight times as large.
 pub const CODE_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of all functions that a loader hands back. An interpreter has 35 to 48 MB.

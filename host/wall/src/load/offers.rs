@@ -1,7 +1,7 @@
 //! The interfaces that guests can import, by their names and versions.
 
-/// Every interface that this host offers. wasmtime links a component that names another patch of
-/// the same 0.2: older and newer ones fit alike.
+/// Every interface that this host offers. wasmtime links a component that names another patch
+/// release of the same 0.2, older or newer.
 const OFFERED: [(&str, Versions); 42] = [
     ("wasi:cli/environment", Versions::Wasi),
     ("wasi:cli/exit", Versions::Wasi),
@@ -52,7 +52,7 @@ const OFFERED: [(&str, Versions); 42] = [
 enum Versions {
     /// Each release of WASI 0.2.
     Wasi,
-    /// These drafts alone: a draft may differ from every other. Empty: without a version.
+    /// Only these drafts, since a draft may differ from every other. Empty: without a version.
     Drafts(&'static [&'static str]),
     /// Each version of the tool contract up to this host's own.
     Contract,
@@ -82,7 +82,7 @@ impl Versions {
 const WASI_RELEASES: &str = "0.2.";
 const CONTRACT_RELEASES: &str = "1.";
 
-/// True of `0.2.12` for `0.2.`, and not of `0.2.0-draft`.
+/// True for `0.2.12` with `0.2.`, but not for `0.2.0-draft`.
 fn is_release(version: &str, series: &str) -> bool {
     let rest = version.strip_prefix(series);
     rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))

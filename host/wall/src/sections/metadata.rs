@@ -1,4 +1,4 @@
-//! The section in which a component carries its author's metadata: found and put in.
+//! The section in which a component carries its author's metadata: reading and writing it.
 //!
 //! It is a custom section named `toolcell-metadata` at the top level of the component or module,
 //! with one byte, the version 1, before a text.
@@ -12,11 +12,10 @@ const NAME: &str = "toolcell-metadata";
 /// The version that is written and read.
 const VERSION: u8 = 1;
 
-/// Finds the metadata of a component or module: a text that nobody has read. Looks at nothing else
-/// of it.
+/// Finds the metadata of a component or module: unparsed text. Reads nothing else of it.
 ///
 /// # Errors
-/// [`SectionDamage`]: the section is there and cannot be read.
+/// [`SectionDamage`]: the section exists but cannot be read.
 pub fn carried_metadata(binary: &[u8]) -> Result<Option<&str>, SectionDamage> {
     carried_text(binary, NAME, VERSION, METADATA_BYTES_MAX)
 }
@@ -58,7 +57,7 @@ mod tests {
         let too_long = with_metadata(EMPTY, &"#".repeat(METADATA_BYTES_MAX + 1));
         let damage = SectionDamage::TooLong { bytes_max: 65_536 };
         assert_eq!(carried_metadata(&too_long), Err(damage));
-        // A length of 1 GiB with nothing behind it: the section is not whole, and not there.
+        // A length of 1 GiB with nothing after it: the section is incomplete, so it does not count.
         let claimed = [EMPTY, &[0, 0x80, 0x80, 0x80, 0x80, 4], &section[2..]].concat();
         assert_eq!(carried_metadata(&claimed), Ok(None));
         assert!((0..once.len()).all(|cut| carried_metadata(&once[..cut]) == Ok(None)));

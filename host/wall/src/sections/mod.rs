@@ -1,5 +1,5 @@
-//! The custom sections of a binary, found and put in without parsing anything else of it. Must not
-//! hold: what their texts say.
+//! The custom sections of a binary, read and written without parsing anything else of it. Must not
+//! hold: the meaning of their texts.
 //!
 //! | file | holds |
 //! |---|---|
@@ -17,11 +17,10 @@ const MODULE_PREAMBLE: [u8; 8] = *b"\0asm\x01\0\0\0";
 /// Magic, version and layer stand before the first section.
 const PREAMBLE_BYTES: usize = 8;
 
-/// The number of custom sections among all kinds.
+/// The id of custom sections.
 const CUSTOM: u8 = 0;
 
-/// Sections that are looked through: a component of many parts has hundreds. Each costs
-/// nanoseconds.
+/// Sections that are searched. A component of many parts has hundreds, and each costs nanoseconds.
 const SECTIONS_MAX: usize = 100_000;
 
 /// True if these bytes are a core module: a program for WASI preview 1, or nothing that runs.
@@ -48,12 +47,12 @@ pub enum SectionDamage {
     /// Another version, or none.
     #[error("have a version that this program does not know")]
     Version,
-    /// The binary has more sections than are looked through.
+    /// The binary has too many sections to search.
     #[error("lie among too many sections")]
     Sections,
 }
 
-/// The text in the custom section of this name, behind a byte with this version. Looks at nothing
+/// The text in the custom section with this name, after a byte with this version. Reads nothing
 /// else of the binary.
 fn carried_text<'b>(
     binary: &'b [u8],
@@ -137,7 +136,7 @@ impl<'b> Iterator for Sections<'b> {
 }
 
 impl<'b> CustomSection<'b> {
-    /// Its content, where it is a custom section of this name.
+    /// Its content, if it is a custom section with this name.
     #[must_use]
     pub fn custom(&self, name: &str) -> Option<&'b [u8]> {
         let (length, rest) = length(self.content).filter(|_| self.kind == CUSTOM)?;

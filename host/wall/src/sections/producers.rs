@@ -1,4 +1,4 @@
-//! The engine that a component brings along, by what its compiler wrote into it.
+//! The engine that a component contains, according to its compiler.
 //!
 //! Compilers write a custom section `producers` at the top level, with names of languages and
 //! tools, each behind its length.
@@ -10,8 +10,8 @@ const NAME: &str = "producers";
 /// The language's name behind its length.
 const JAVASCRIPT: &[u8] = b"\x0aJavaScript";
 
-/// True if its compiler says that it is JavaScript: it then carries an engine, whose imports stand
-/// for what any script could do.
+/// True if its compiler declares JavaScript: it then contains an engine, whose imports stand for
+/// what any script could do.
 #[must_use]
 pub fn carries_javascript(binary: &[u8]) -> bool {
     let mut producers = Sections::of(binary).take(SECTIONS_MAX).filter_map(|section| section.custom(NAME));

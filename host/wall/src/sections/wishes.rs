@@ -1,8 +1,8 @@
-//! The section in which a component carries its wishes: found and put in.
+//! The section in which a component carries its permission requests: reading and writing it.
 //!
 //! It is a custom section named `toolcell-wishes` at the top level of the component or module. Its
-//! content is one byte, the version 1, and a text. Two of them, a longer one or one of another
-//! version are as good as damaged: two programs must not see two ceilings.
+//! content is one byte, the version 1, and a text. Two of them, a longer one or another version
+//! count as damaged: two programs must not see two different ceilings.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::WISHES_BYTES_MAX;
 
@@ -14,19 +14,19 @@ const NAME: &str = "toolcell-wishes";
 /// The version that is written and read.
 const VERSION: u8 = 1;
 
-/// The wishes that a component carries, as it carries them.
+/// The permission requests that a component carries, as found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CarriedWishes {
-    /// It has none.
+    /// It carries none.
     #[default]
     None,
-    /// Their text, which nobody has read. At most [`WISHES_BYTES_MAX`] long.
+    /// Their text, unparsed. At most [`WISHES_BYTES_MAX`] long.
     Text(String),
     /// Their section cannot be read.
     Damaged(SectionDamage),
 }
 
-/// Finds the wishes of a component or module. Looks at nothing else of it.
+/// Finds the permission requests of a component or module. Reads nothing else of it.
 #[must_use]
 pub fn carried_wishes(binary: &[u8]) -> CarriedWishes {
     match carried_text(binary, NAME, VERSION, WISHES_BYTES_MAX) {
@@ -36,7 +36,7 @@ pub fn carried_wishes(binary: &[u8]) -> CarriedWishes {
     }
 }
 
-/// The component or module with these wishes in place of its own.
+/// The component or module with these permission requests in place of its own.
 #[must_use]
 pub fn with_wishes(binary: &[u8], text: &str) -> Vec<u8> {
     replaced(binary, NAME, VERSION, text.as_bytes())

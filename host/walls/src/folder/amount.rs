@@ -1,20 +1,19 @@
-//! The amount that a folder holds towards its quota: a bounded walk over names and sizes that
-//! follows no link.
+//! What a folder holds towards its quota: a bounded walk over names and sizes that follows no link.
 use std::ffi::OsStr;
 
 use cap_std::fs::{Dir, ReadDir};
 
 use super::Facts;
 
-/// Folders inside one another. Each is open while the walk is in it; the deepest trees of package
+/// Nesting depth of folders. Each is open while the walk is in it; the deepest trees of package
 /// managers stay below.
 const DEPTH_MAX: usize = 64;
 
 /// The amounts that quotas count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Bytes of regular files, as long as they are, and of the texts of links. A file of several
-    /// names counts with each.
+    /// Lengths of regular files and of the texts of links. A file with several names counts for
+    /// each.
     pub bytes: u64,
     /// Names: of files, folders and links.
     pub files: u64,
@@ -25,17 +24,17 @@ pub struct Amount {
 pub enum Counted {
     /// All of it.
     All(Amount),
-    /// There are more names than should be counted.
+    /// More names than `files_max`.
     TooMany,
-    /// Folders lie in one another too deep.
+    /// Folders nested too deeply.
     TooDeep,
 }
 
-/// Counts the content of `root`; nothing, where there are more than `files_max` names or they lie
-/// too deep.
+/// Counts the content of `root`; `None` if there are more than `files_max` names or they are nested
+/// too deeply.
 ///
 /// # Errors
-/// As the system says.
+/// An error of the system.
 pub fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amount>> {
     Ok(match count(root, files_max)? {
         Counted::All(amount) => Some(amount),
@@ -46,7 +45,7 @@ pub fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amount>> {
 /// Counts the content of `root`, up to `files_max` names.
 ///
 /// # Errors
-/// As the system says.
+/// An error of the system.
 pub fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
     let mut amount = Amount::default();
     let mut open: Vec<ReadDir> = vec![root.entries()?];
@@ -58,7 +57,7 @@ pub fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
         let entry = entry?;
         let facts = match entry.metadata() {
             Ok(data) => Facts::from(&data),
-            // Gone since it was listed.
+            // Removed since it was listed.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -74,7 +73,7 @@ pub fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
             match entry.open_dir().and_then(|folder| folder.entries()) {
                 Ok(inner) => open.push(inner),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                // A folder that the host cannot look into, a guest cannot write to.
+                // If the host may not read a folder, guests cannot write to it.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(error),
             }
@@ -86,7 +85,7 @@ pub fn count(root: &Dir, files_max: u64) -> std::io::Result<Counted> {
 /// Counts one file, which may be missing.
 ///
 /// # Errors
-/// As the system says.
+/// An error of the system.
 pub fn file(folder: &Dir, name: &OsStr) -> std::io::Result<Option<Amount>> {
     match folder.symlink_metadata(name) {
         Ok(data) => Ok(Some(Amount { bytes: Facts::from(&data).charged_bytes(), files: 1 })),

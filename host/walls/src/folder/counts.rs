@@ -1,4 +1,4 @@
-//! The amount that a folder holds, in memory that all processes which write there share.
+//! The amount that a folder holds, in memory shared by all processes that write there.
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Amount;
 use crate::link::Numbers;
 
-/// A folder that holds more than was counted: nothing is added until it has been.
+/// Marks a folder that holds more than was counted. Nothing is added until it has been counted.
 const UNCOUNTED: u64 = u64::MAX;
 
 /// Numbers in shared memory: bytes, then files.
 const SHARED: usize = 2;
 
-/// The counts of a folder: bytes, and names. Whoever has them may change them at any time.
+/// The counts of a folder: bytes, and names. Every process that has them may change them at any
+/// time.
 #[derive(Debug, Default)]
 pub struct Counts {
     own_bytes: AtomicU64,
@@ -21,7 +22,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts that can be handed over. Without shared memory they are this process's alone.
+    /// Counts that can be handed to other processes. Without shared memory they stay in this
+    /// process.
     #[must_use]
     pub fn shared() -> Self {
         Self { shared: Numbers::new(SHARED).ok(), ..Self::default() }
@@ -30,7 +32,7 @@ impl Counts {
     /// The counts of another process, by the descriptor that it handed over.
     ///
     /// # Errors
-    /// It is of something else.
+    /// It belongs to something else.
     pub fn handed(counts: OwnedFd) -> io::Result<Self> {
         Ok(Self { shared: Some(Numbers::of(counts, SHARED)?), ..Self::default() })
     }
@@ -38,7 +40,7 @@ impl Counts {
     /// A descriptor of them, for another process.
     ///
     /// # Errors
-    /// They are this process's alone, or all descriptors are taken.
+    /// They stay in this process, or no descriptor is left.
     pub fn hand_over(&self) -> io::Result<OwnedFd> {
         let shared = self.shared.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         shared.as_fd().try_clone_to_owned()
@@ -52,7 +54,7 @@ impl Counts {
         self.shared.as_ref().and_then(|shared| shared.get(1)).unwrap_or(&self.own_files)
     }
 
-    /// The amount, where it could be counted.
+    /// The amount, if it could be counted.
     #[must_use]
     pub fn amount(&self) -> Option<Amount> {
         let bytes = self.bytes().load(Ordering::Acquire);
@@ -60,7 +62,7 @@ impl Counts {
         (files != UNCOUNTED).then_some(Amount { bytes, files })
     }
 
-    /// Sets the amount that was counted, and `beside` bytes that no count finds; `None`: there was
+    /// Sets the counted amount, plus `beside` bytes that a count does not find; `None` if there was
     /// too much to count.
     pub fn set(&self, amount: Option<Amount>, beside: u64) {
         let Amount { bytes, files } = amount.unwrap_or(Amount { bytes: UNCOUNTED, files: UNCOUNTED });
@@ -68,39 +70,39 @@ impl Counts {
         self.files().store(files, Ordering::Release);
     }
 
-    /// Takes so many bytes, up to `max` in all; false: they do not fit.
+    /// Takes this many bytes, up to `max` in total; false if they do not fit.
     #[must_use]
     pub fn take_bytes(&self, amount: u64, max: u64) -> bool {
         take(self.bytes(), amount, max)
     }
 
-    /// Takes so many names, up to `max` in all; false: they do not fit.
+    /// Takes this many names, up to `max` in total; false if they do not fit.
     #[must_use]
     pub fn take_files(&self, amount: u64, max: u64) -> bool {
         take(self.files(), amount, max)
     }
 
-    /// Gives bytes back.
+    /// Returns bytes.
     pub fn give_back_bytes(&self, amount: u64) {
         give_back(self.bytes(), amount);
     }
 
-    /// Gives names back.
+    /// Returns names.
     pub fn give_back_files(&self, amount: u64) {
         give_back(self.files(), amount);
     }
 }
 
-/// Taking nothing is always possible.
+/// Taking nothing always succeeds.
 fn take(counter: &AtomicU64, amount: u64, max: u64) -> bool {
     let more = |used: u64| used.checked_add(amount).filter(|sum| *sum <= max);
     amount == 0 || counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
 }
 
-/// Never below nothing: another program may have made a file larger than was counted.
+/// Never goes below zero: another program may have made a file larger than was counted.
 fn give_back(counter: &AtomicU64, amount: u64) {
     let less = |used: u64| Some(if used == UNCOUNTED { used } else { used.saturating_sub(amount) });
-    // The closure always gives a value, so this cannot fail.
+    // The closure always returns a value, so this cannot fail.
     let _ = counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
 }
 

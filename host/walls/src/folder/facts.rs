@@ -3,7 +3,7 @@
 use cap_std::fs::{Metadata, MetadataExt};
 use rustix::fs::{FileType, RawMode};
 
-/// A device and a number on it: two names are of one file where these are equal.
+/// A device and an inode: two names with equal identities are one file.
 pub type Identity = (u64, u64);
 
 /// The operating system's facts about a file or folder.
@@ -11,11 +11,11 @@ pub type Identity = (u64, u64);
 pub struct Facts {
     /// Its kind.
     pub kind: FileType,
-    /// Bytes: for a sparse file its whole length, for a link the length of its text.
+    /// In bytes: the whole length of a sparse file, the length of a link's text.
     pub size: u64,
-    /// Its names.
+    /// The number of its names.
     pub links: u64,
-    /// Its device, and its number there.
+    /// Its device and inode.
     pub identity: Identity,
     /// The time of the last access: seconds since 1970, and nanoseconds.
     pub accessed: (i64, i64),
@@ -43,7 +43,7 @@ impl Facts {
     /// Of an open file.
     ///
     /// # Errors
-    /// As the system says.
+    /// An error of the system.
     pub fn of(file: &std::fs::File) -> std::io::Result<Self> {
         Metadata::from_file(file).map(|data| Self::from(&data))
     }

@@ -1,5 +1,5 @@
-//! Folders that one side of a wall hands to the other: what they hold, counted by both alike. Must
-//! not hold: rules, or the opening of files for a guest.
+//! Folders that one side of a wall hands to the other: their content, counted by both in the same
+//! way. Must not hold: rules, or the opening of files for a guest.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,17 +1,17 @@
-//! Removing a folder with all that is in it.
+//! Removing a folder with all its content.
 use std::ffi::OsString;
 use std::io;
 
 use cap_std::fs::Dir;
 
-/// Names that are held at once while a folder is removed.
+/// Names that are read at once while a folder is removed.
 const REMOVED_AT_ONCE: usize = 1024;
 
-/// Removes the folder of this name with all that is in it. Folders inside it are first moved out
-/// beside it, so that their depth, which guests choose, costs neither stack nor open files.
+/// Removes the folder with this name and all its content. Inner folders are first moved out of it,
+/// so that their depth, which guests choose, costs neither stack nor open files.
 ///
 /// # Errors
-/// As the system says. The rest of it is left.
+/// An error of the system. The rest of it is left.
 pub fn remove(home: &Dir, name: &str) -> io::Result<()> {
     let mut moved = 0_u64;
     let mut left = vec![name.to_owned()];

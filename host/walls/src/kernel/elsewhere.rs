@@ -1,4 +1,4 @@
-//! Systems that are not Linux: they give no wall.
+//! Systems other than Linux: no wall stands.
 
 use super::report::Report;
 use super::rights::Rights;
@@ -9,19 +9,19 @@ pub struct Entered {
     report: Report,
 }
 
-/// Builds nothing, and says so.
+/// Builds nothing, and reports that.
 pub fn enter(_: &Rights<'_>) -> Entered {
     let reason = format!("the walls need Linux, this is {}", std::env::consts::OS);
     Entered { report: Report::of_none(&reason) }
 }
 
 impl Entered {
-    /// The report: nothing stands.
+    /// The report: every wall is missing.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Builds nothing, and says so.
+    /// Builds nothing, and reports that.
     pub fn seal(self) -> Report {
         self.report
     }
@@ -40,7 +40,7 @@ pub fn end_on_abort() -> std::io::Result<()> {
 /// Changes nothing: the system's allocator decides.
 pub fn free_large_blocks() {}
 
-/// Nothing: the system's allocator does not say.
+/// `None`: the system's allocator does not report it.
 pub fn heap_bytes() -> Option<u32> {
     None
 }
@@ -48,7 +48,7 @@ pub fn heap_bytes() -> Option<u32> {
 /// Changes nothing: the system's allocator decides.
 pub fn trim_heap() {}
 
-/// True: what the system has is found by reserving it.
+/// True: reserving it shows what the system has.
 pub fn has_address_space(_: u64) -> bool {
     true
 }

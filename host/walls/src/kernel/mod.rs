@@ -1,7 +1,7 @@
 //! The walls that the kernel puts around a process. Must not hold: links, or how processes start.
 //!
-//! A process calls [`enter`] before it starts a thread, makes ready what it will run, and then
-//! calls [`Entered::seal`]. Between the two it may map compiled code; after the second it may not.
+//! A process calls [`enter`] before it starts a thread, prepares what it will run, and then calls
+//! [`Entered::seal`]. Between the two it may map compiled code; after the second it may not.
 //!
 //! | file | holds |
 //! |---|---|
@@ -36,13 +36,13 @@ pub use report::{Report, ReportError, State};
 pub use rights::{Access, Folder, Rights};
 pub use wall::Wall;
 
-/// The variable that tells a process why it has no namespace of process ids of its own.
+/// The variable with the reason why a process has no namespace of process ids of its own.
 pub(crate) const IDS_REFUSED: &str = "TOOLCELL_PROCESS_IDS_REFUSED";
 
-/// The exit code of a process that aborted where the kernel lets no signal of its own end it: 128
-/// and the number of the signal, as in a shell.
+/// The exit code of a process that aborted but could not end by a signal: 128 and the number of the
+/// signal, as in a shell.
 pub(crate) const ABORTED: i32 = 128 + 6;
 
-/// The score by which the kernel picks the processes that it ends where memory runs out: the
-/// greatest there is. A process may always raise its own, and only root may lower it again.
+/// The score by which the kernel chooses processes to end when memory runs out: the highest. A
+/// process may always raise its own, and only root may lower it again.
 pub(crate) const ENDS_FIRST: &str = "1000";

@@ -1,4 +1,4 @@
-//! Trying the walls of a machine.
+//! Trying which walls a machine provides.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ const MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Descriptors of the probing process.
 const FILES_MAX: u64 = 64;
 
-/// A machine cannot be asked for its walls.
+/// Why a machine cannot be probed for its walls.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The probing process does not start.
@@ -36,12 +36,12 @@ pub enum ProbeError {
     /// It ended without an answer.
     #[error("the process that tries the walls gives no answer and ended with {0}")]
     Ended(std::process::ExitStatus),
-    /// Its answer is no report.
+    /// Its answer is not a report.
     #[error("the process that tries the walls answers with something else")]
     Report(#[from] ReportError),
 }
 
-/// Tries every wall in a process of its own, and says which of them stand.
+/// Tries every wall in a process of its own, and reports which of them stand.
 ///
 /// `command` starts this binary again, in a way that makes it call [`answer_probe`] before it
 /// starts a thread.
@@ -49,7 +49,7 @@ pub fn probe(command: Command) -> Result<Report, ProbeError> {
     let (ours, theirs) = link::pair().map_err(ProbeError::Start)?;
     let mut child = command.spawn(theirs).map_err(ProbeError::Start)?;
     let answer = read(ours.into(), Instant::now() + PROBE_TIME_MAX);
-    // A process that closed its end has ended, or hangs and must not live on. What it ended with
+    // A process that closed its end has either ended, or hangs and must be killed. Its exit status
     // is settled by then.
     child.kill();
     let status = child.wait().map_err(ProbeError::Read)?;
@@ -77,7 +77,7 @@ pub fn answer_probe() -> io::Result<()> {
     File::from(link).write_all(report.to_lines().as_bytes())
 }
 
-/// The text up to its end, which is when the process closes its end.
+/// The text up to its end, when the process closes the link.
 fn read(mut link: File, deadline: Instant) -> Result<String, ProbeError> {
     let mut bytes = Vec::new();
     let mut piece = [0_u8; 4096];

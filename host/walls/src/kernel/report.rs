@@ -1,4 +1,4 @@
-//! The walls that stand.
+//! Which walls stand.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ const DETAIL_BYTES_MAX: usize = 400;
 /// A wall's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It stands. The text says how, or is empty.
+    /// It stands. The text explains how, or is empty.
     Stands(String),
-    /// It does not, for this reason.
+    /// It is missing, for this reason.
     Missing(String),
 }
 
@@ -23,7 +23,7 @@ pub struct Report {
     walls: Vec<(Wall, State)>,
 }
 
-/// A text is no report.
+/// Why a text is not a report.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReportError {
     /// A line is not of the form `NAME<tab>STATE<tab>DETAIL`.
@@ -100,7 +100,7 @@ impl Report {
         self.iter().any(|(known, state)| known == wall && state.stands())
     }
 
-    /// One line for a log: which walls are missing, or that none is.
+    /// One line for a log: the missing walls, or that none is missing.
     pub fn summary(&self) -> String {
         let missing: Vec<String> = self.missing().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
         if missing.is_empty() {
@@ -114,7 +114,7 @@ impl Report {
         self.iter().map(|(wall, state)| format!("{wall}\t{}\t{}\n", state.word(), clean(state.detail()))).collect()
     }
 
-    /// Reads [`Self::to_lines`] back. The text may be of a process that is not trusted.
+    /// Reads [`Self::to_lines`] back. The text may come from a process that is not trusted.
     pub fn from_lines(text: &str) -> Result<Self, ReportError> {
         let mut found = Vec::new();
         for (at, line) in text.lines().enumerate().take(Wall::ALL.len()) {

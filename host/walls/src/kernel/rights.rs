@@ -15,14 +15,15 @@ pub struct Rights<'a> {
     pub memory_bytes_max: u64,
     /// Threads that the process may have. `None`: no thread starts after the seal.
     ///
-    /// The kernel counts no threads of root's, nor before Linux 5.14 those of one process alone.
-    /// Only `None` bounds them there.
+    /// The kernel does not count root's threads, nor before Linux 5.14 those of one process
+    /// separately. There only `None` bounds them.
     pub threads_max: Option<u64>,
     /// Descriptors that may be open.
     pub files_max: u64,
-    /// Bytes that a file may grow to by a write of this process. `None`: no bound of the kernel's.
+    /// Bytes that a file may grow to by a write of this process; `None` if the kernel should not
+    /// bound it.
     pub file_bytes_max: Option<u64>,
-    /// Walls that are left away, so that a test can see what the others hold without them.
+    /// Walls to leave out, so that a test can see what the others enforce alone.
     pub without: &'a [Wall],
 }
 

@@ -25,17 +25,17 @@ pub enum Wall {
     Landlock,
     /// Neither traced nor dumped nor read by other processes of the user.
     NotDumpable,
-    /// No memory becomes executable any more.
+    /// No more memory becomes executable.
     FixedCode,
     /// A short list of system calls; any other ends the process.
     SystemCalls,
-    /// A bound of the memory that the process may write to.
+    /// A bound on the memory that the process may write to.
     Memory,
-    /// A bound of the descriptors that are open, and of how long a file may grow.
+    /// A bound on open descriptors, and on the length of files.
     Files,
     /// No further process.
     Processes,
-    /// A bound of the threads.
+    /// A bound on threads.
     Threads,
     /// No core dump.
     Core,

@@ -1,4 +1,4 @@
-//! Frames handed out as they come, by a background task or by the thread that waits for one.
+//! Frames dispatched as they arrive, by a background task or by the thread that waits for one.
 
 use std::{
     fmt,
@@ -16,24 +16,24 @@ use super::{
     turn::{Taken, Turn},
 };
 
-/// Frames handed out before others get a turn: a flood on one link does not hold up the tasks of
-/// others, and the clock is looked at in between.
+/// Frames dispatched before others get a turn: a flood on one link must not hold up the tasks of
+/// others, and the clock is checked in between.
 const FRAMES_AT_ONCE: usize = 64;
 
-/// Receives on a link and hands each frame to a function, one at a time and in order.
+/// Receives on a link and passes each frame to a function, one at a time and in order.
 ///
-/// [`run`](Self::run) does so in the background. A thread that has sent a request may do it too,
-/// for a short time, with [`drive`](Self::drive): then nobody has to be woken for the reply.
+/// [`run`](Self::run) does that in the background. A thread that has sent a request may do it for a
+/// short time with [`drive`](Self::drive), so that no other thread is woken for the reply.
 pub struct Dispatcher<F> {
     sender: Sender,
     receiver: Mutex<Receiver>,
     reading: Turn,
-    /// Wakes the background task for what the watch will not tell again.
+    /// Wakes the background task for what the watch will not report again.
     handed_over: Notify,
     dispatch: F,
 }
 
-/// The end of a turn of reading.
+/// How a turn of reading ended.
 enum Read {
     /// Nothing more is there.
     All,
@@ -42,7 +42,7 @@ enum Read {
 }
 
 impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
-    /// Takes the receiving half. The function must not wait; it may send.
+    /// Takes the receiving half. The function must not block; it may send.
     pub fn new(receiver: Receiver, dispatch: F) -> Self {
         Self {
             sender: receiver.sender().clone(),
@@ -58,7 +58,7 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         &self.sender
     }
 
-    /// Receives until the link ends, and says why it did. One task does this.
+    /// Receives until the link ends, and returns why it did. One task does this.
     pub async fn run(&self) -> LinkError {
         loop {
             self.sender.0.flush();
@@ -70,12 +70,12 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         }
     }
 
-    /// Receives on this thread until `until` is true, for at most `limit`; what is there by then,
-    /// and what comes later, goes to the background task. Returns what `until` says.
+    /// Receives on this thread until `until` is true, for at most `limit`. The rest, and what comes
+    /// later, goes to the background task. Returns the last value of `until`.
     ///
-    /// It looks again and again for up to [`LOOK_TIME_MAX`](super::LOOK_TIME_MAX) where that paid
-    /// lately, and sleeps for the rest. While another thread receives it does nothing: that one
-    /// hands out the frames of all.
+    /// It polls for up to [`LOOK_TIME_MAX`](super::LOOK_TIME_MAX) if that paid lately, and sleeps
+    /// for the rest. While another thread receives it does nothing: that thread dispatches the
+    /// frames for all.
     pub fn drive(&self, limit: Duration, until: impl Fn() -> bool) -> bool {
         if let Some(turn) = self.reading.try_enter() {
             let mut driving = Driving { dispatcher: self, turn: Some(turn), unwatched: false };
@@ -85,7 +85,7 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         until()
     }
 
-    /// Hands out what is there. While another thread receives, that one looks again instead.
+    /// Dispatches what is there. While another thread receives, that one polls again instead.
     fn read(&self) -> Result<Read, LinkError> {
         let mut turn = self.reading.enter();
         while let Some(taken) = turn {
@@ -97,19 +97,20 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         Ok(Read::All)
     }
 
-    /// Hands out some frames. Where no more is there, the background task is told of the next.
+    /// Dispatches some frames. If no more are there, the background task is notified of the next
+    /// one.
     fn read_within(&self, frames: usize) -> Result<Read, LinkError> {
         self.hand_out(frames, Receiver::try_receive)
     }
 
-    /// Looks for one frame, as one who will look again or who sleeps next.
+    /// Polls for one frame. `again` is true if the caller will poll again, false if it sleeps next.
     fn look(&self, again: bool) -> Result<bool, LinkError> {
         let look = if again { Receiver::look_again } else { Receiver::try_receive_before_poll };
         Ok(matches!(self.hand_out(1, look)?, Read::More))
     }
 
-    /// The last looks of one who goes. What comes over the socket is told to the background task,
-    /// if it was told all the time.
+    /// The last polls before the thread leaves. The background task handles what comes over the
+    /// socket, if its watch was on all the time.
     fn last_looks(&self, at_socket: bool) -> Result<Read, LinkError> {
         let look = if at_socket { Receiver::try_receive } else { Receiver::look_in_memory_last };
         self.hand_out(FRAMES_AT_ONCE, look)
@@ -146,14 +147,14 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         }
     }
 
-    /// Only who has the turn comes here.
+    /// Only called by the holder of the turn.
     fn receiver(&self) -> MutexGuard<'_, Receiver> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A thread that receives. Nobody is woken for what comes through the shared memory; what comes
-/// over the socket wakes the background task until the watch is switched off.
+/// A thread that receives. It is not notified of frames in the shared memory, which it polls; those
+/// on the socket wake the background task until the watch is switched off.
 struct Driving<'a, F: Fn(Frame) + Send + Sync> {
     dispatcher: &'a Dispatcher<F>,
     turn: Option<Taken<'a>>,
@@ -161,7 +162,7 @@ struct Driving<'a, F: Fn(Frame) + Send + Sync> {
 }
 
 impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
-    /// A failure is found again, and told, by the background task.
+    /// Errors are ignored here: the background task meets the same one and reports it.
     fn drive(&mut self, limit: Duration, until: &impl Fn() -> bool) {
         let begun = Instant::now();
         let dispatcher = self.dispatcher;
@@ -201,8 +202,8 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
         }
     }
 
-    /// Whatever came before the background task would be told is handed out here, or the task is
-    /// told now.
+    /// Dispatches whatever came before the background task gets notified again, or notifies the
+    /// task now.
     fn end(mut self) {
         let dispatcher = self.dispatcher;
         if self.unwatched {
@@ -217,7 +218,7 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
 }
 
 impl<F: Fn(Frame) + Send + Sync> Drop for Driving<'_, F> {
-    /// Where the function that is handed frames panicked, the background task goes on.
+    /// If the function that gets frames panicked, the background task continues.
     fn drop(&mut self) {
         if self.turn.take().is_some() {
             self.dispatcher.watch(true);
@@ -226,15 +227,15 @@ impl<F: Fn(Frame) + Send + Sync> Drop for Driving<'_, F> {
     }
 }
 
-/// A thread that receives on a link beside its other work, for as long as this lives. Nobody else
-/// is woken meanwhile.
+/// A thread that receives on a link along with its other work, for as long as this lives. No other
+/// thread is woken meanwhile.
 ///
-/// It has to [`look`](Self::look) again and again. Before it sleeps it has to [`arm`](Self::arm),
-/// and to watch the [`socket`](Self::socket). Once that can be read it has to [`read`](Self::read).
+/// It must call [`look`](Self::look) repeatedly. Before it sleeps it must [`arm`](Self::arm), and
+/// poll the [`socket`](Self::socket). Once that is readable it must [`read`](Self::read).
 pub struct Attending<F: Fn(Frame) + Send + Sync>(Arc<Dispatcher<F>>);
 
 impl<F: Fn(Frame) + Send + Sync> Attending<F> {
-    /// None while another thread receives.
+    /// `None` while another thread receives.
     pub fn begin(dispatcher: &Arc<Dispatcher<F>>) -> Option<Self> {
         dispatcher.reading.try_take().then(|| {
             dispatcher.watch(false);
@@ -252,27 +253,27 @@ impl<F: Fn(Frame) + Send + Sync> Attending<F> {
         self.0.sender.0.watch.socket().as_fd()
     }
 
-    /// Hands out what came through the shared memory. True if something did.
+    /// Dispatches what came through the shared memory. True if something did.
     ///
     /// # Errors
-    /// The link ended. The background task says so too, once this is dropped.
+    /// The link ended. The background task returns the error, too, once this is dropped.
     pub fn look(&self) -> Result<bool, LinkError> {
         self.hand_out(Receiver::look_in_memory)
     }
 
-    /// Looks in the shared memory once more, and asks to be woken for what comes next. True if
-    /// something came: then it was not asked.
+    /// Polls the shared memory once more, and asks to be woken for the next frame. True if
+    /// something came; then it did not ask.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
+    /// As for [`look`](Self::look).
     pub fn arm(&self) -> Result<bool, LinkError> {
         self.hand_out(Receiver::look_in_memory_last)
     }
 
-    /// Hands out all that came, also over the socket. True if something did.
+    /// Dispatches all that came, including over the socket. True if something did.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
+    /// As for [`look`](Self::look).
     pub fn read(&self) -> Result<bool, LinkError> {
         self.0.sender.0.flush();
         self.hand_out(Receiver::try_receive_before_poll)
@@ -291,7 +292,7 @@ impl<F: Fn(Frame) + Send + Sync> Attending<F> {
 }
 
 impl<F: Fn(Frame) + Send + Sync> Drop for Attending<F> {
-    /// The background task looks for what was there before it was watched again.
+    /// The background task polls for what came before the watch was on again.
     fn drop(&mut self) {
         self.0.watch(true);
         self.0.reading.give_back();

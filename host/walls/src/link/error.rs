@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{FRAME_BYTES_MAX, FRAME_FDS_MAX, QUEUE_BYTES_MAX};
 
-/// The reason for which a link ended. It stays the same for everyone who asks.
+/// Why a link ended. It stays the same for every caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LinkError {
     /// The other end was closed between two frames.
@@ -17,7 +17,7 @@ pub enum LinkError {
     /// This end was closed by its own process.
     #[error("the link was closed here")]
     ClosedHere,
-    /// The bytes where a frame begins are no header.
+    /// The bytes at the beginning of a frame are not a header.
     #[error("the other process sent bytes that begin no frame")]
     NotAFrame,
     /// A header announces more bytes than a frame may have.
@@ -26,15 +26,15 @@ pub enum LinkError {
     /// A header announces, or a message carries, too many descriptors.
     #[error("the other process sent more than {FRAME_FDS_MAX} descriptors with one frame")]
     TooManyFds,
-    /// A header announces descriptors that did not come.
+    /// Announced descriptors did not come.
     #[error("the other process announced {announced} descriptors with a frame and sent {came}")]
     FdsMissing {
-        /// As many as the header says.
+        /// The number in the header.
         announced: usize,
-        /// As many as came with its first byte.
+        /// The number that came with its first byte.
         came: usize,
     },
-    /// Descriptors came that no header announces.
+    /// Descriptors came that no header announced.
     #[error("the other process sent descriptors that belong to no frame")]
     FdsUnasked,
     /// Numbers in the shared memory contradict each other.
@@ -45,10 +45,10 @@ pub enum LinkError {
     Io(Errno),
 }
 
-/// A frame was not sent, and nothing of it was.
+/// Why a frame was not sent. No part of it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// The other process does not read: too much waits for it already. The link goes on.
+    /// The other process does not read, and too much already waits. The link goes on.
     #[error("the other process does not read: more than {QUEUE_BYTES_MAX} bytes wait for it")]
     Full,
     /// The frame has too many bytes. The link goes on.
@@ -57,16 +57,16 @@ pub enum SendError {
     /// The frame has too many descriptors. The link goes on.
     #[error("a frame with {0} descriptors was not sent, at most {FRAME_FDS_MAX} are taken")]
     TooManyFds(usize),
-    /// The kernel gave no copy of the descriptors, which had to wait. The link goes on.
+    /// The kernel could not duplicate the descriptors, which had to wait. The link goes on.
     #[error("a frame was not sent, since its descriptors could not be copied: {0}")]
     Fds(Errno),
-    /// The link ended before.
+    /// The link had already ended.
     #[error(transparent)]
     Ended(#[from] LinkError),
 }
 
 impl LinkError {
-    /// The reason behind what the kernel said of a read or a write.
+    /// The reason for this error of a read or a write.
     pub(super) fn of(errno: Errno) -> Self {
         match errno {
             Errno::PIPE | Errno::CONNRESET => Self::Closed,

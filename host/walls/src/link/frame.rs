@@ -7,8 +7,8 @@
 //! | 4–7 | the number of bytes that follow, little-endian |
 //! | 8–15 | where in the shared memory the frame has its place, little-endian; 0 on a door |
 //!
-//! Descriptors come with the first byte of their frame. Data come on doors alone (`door.rs`), and
-//! what wakes on links alone.
+//! Descriptors come with the first byte of their frame. Data only come on doors (`door.rs`), and
+//! wake-ups only on links.
 
 use std::{collections::VecDeque, os::fd::OwnedFd};
 
@@ -23,7 +23,7 @@ const DATA: [u8; 3] = *b"tw=";
 /// Bytes 8–15.
 const PLACE: std::ops::Range<usize> = 8..16;
 
-/// Bytes, and the descriptors that belong to them.
+/// Bytes, with the descriptors that belong to them.
 #[derive(Debug, Default)]
 pub struct Frame {
     /// At most [`FRAME_BYTES_MAX`].
@@ -35,13 +35,13 @@ pub struct Frame {
 /// Something that came over the socket.
 #[derive(Debug)]
 pub(super) enum Came {
-    /// A frame, which comes after all in the shared memory up to `place`.
+    /// A frame, to be received after everything in the shared memory up to `place`.
     Frame { frame: Frame, place: u64 },
     /// Something was put into the shared memory while this side slept.
     Wake,
 }
 
-/// A header on a link, its numbers within their limits.
+/// A header on a link, checked against the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     bytes: usize,
@@ -59,7 +59,8 @@ pub(crate) struct DoorHeader {
     pub(crate) is_data: bool,
 }
 
-/// Makes frames of bytes, however they are cut. Holds one unfinished frame at the most.
+/// Assembles frames from bytes that arrive in arbitrary pieces. It holds at most one unfinished
+/// frame.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     head: [u8; HEADER_BYTES],
@@ -69,7 +70,7 @@ pub(super) struct Assembler {
     body: Vec<u8>,
 }
 
-/// The header of a frame that has these many bytes and descriptors, both within their limits.
+/// The header of a frame with this many bytes and descriptors, both within their limits.
 pub(super) fn header(bytes: usize, fds: usize, place: u64) -> [u8; HEADER_BYTES] {
     let fds = u8::try_from(fds).unwrap_or(u8::MAX);
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -126,8 +127,8 @@ impl Header {
 }
 
 impl Assembler {
-    /// Takes bytes off the front of `input` up to the end of one frame. The descriptors of a frame
-    /// are the oldest of `fds`.
+    /// Takes bytes from `input` up to the end of one frame. The descriptors of a frame are the
+    /// oldest of `fds`.
     pub(super) fn feed(&mut self, input: &mut &[u8], fds: &mut VecDeque<OwnedFd>) -> Result<Option<Came>, LinkError> {
         let Some(header) = self.feed_header(input, fds.len())? else {
             return Ok(None);
@@ -147,7 +148,7 @@ impl Assembler {
         Ok(Some(Came::Frame { frame, place: header.place }))
     }
 
-    /// The header of the unfinished frame, as soon as its bytes are there.
+    /// The header of the unfinished frame, once its bytes are there.
     fn feed_header(&mut self, input: &mut &[u8], fds_here: usize) -> Result<Option<Header>, LinkError> {
         if self.header.is_some() {
             return Ok(self.header);
@@ -168,12 +169,13 @@ impl Assembler {
         Ok(self.header)
     }
 
-    /// Between two frames?
+    /// True between two frames.
     pub(super) fn is_empty(&self) -> bool {
         self.header.is_none() && self.head_bytes == 0
     }
 
-    /// Checks that the descriptors left over once all bytes are fed belong to the unfinished frame.
+    /// Checks that the descriptors that remain after all bytes are fed belong to the unfinished
+    /// frame.
     pub(super) fn check_fds(&self, fds_here: usize) -> Result<(), LinkError> {
         let allowed = match self.header {
             Some(header) => header.fds,
@@ -184,15 +186,15 @@ impl Assembler {
     }
 }
 
-/// Takes up to `count` bytes off the front of `input`.
+/// Takes up to `count` bytes from `input`.
 fn take<'a>(input: &mut &'a [u8], count: usize) -> &'a [u8] {
     let (piece, rest) = input.split_at(count.min(input.len()));
     *input = rest;
     piece
 }
 
-/// Room for `more` bytes: it doubles as bytes come, and never exceeds the whole frame. A header
-/// alone, whatever it announces, makes no room.
+/// Reserves room for `more` bytes. It doubles as bytes arrive, and never exceeds the whole frame. A
+/// header alone reserves nothing, whatever it announces.
 fn reserve(body: &mut Vec<u8>, more: usize, whole: usize) {
     let needed = body.len() + more;
     if needed > body.capacity() {

@@ -34,7 +34,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// New memory of so many numbers, all 0, and the descriptor for the other process.
+    /// New memory with this many numbers, all 0, and the descriptor for the other process.
     #[cfg(target_os = "linux")]
     pub(super) fn new(words: usize) -> io::Result<(Self, OwnedFd)> {
         use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -45,13 +45,13 @@ impl Memory {
         Ok((Self::map(&file, words)?, file))
     }
 
-    /// Elsewhere the size of shared memory cannot be sealed.
+    /// Other systems cannot seal the size of shared memory.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn new(_: usize) -> io::Result<(Self, OwnedFd)> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Memory that the other process made, if it is of this size and stays so.
+    /// Memory that the other process made, if its size is right and sealed.
     #[cfg(target_os = "linux")]
     pub(super) fn of(file: &OwnedFd, words: usize) -> io::Result<Self> {
         use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
@@ -63,7 +63,7 @@ impl Memory {
         Self::map(file, words)
     }
 
-    /// Elsewhere none is made.
+    /// Other systems make none.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn of(_: &OwnedFd, _: usize) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
@@ -87,8 +87,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: nobody borrows from a value that is dropped. Unmapping what was mapped as a whole
-        // does not fail.
+        // SAFETY: nothing borrows from a value that is dropped. Unmapping a whole mapping does not
+        // fail.
         let _ = unsafe { munmap(self.begin.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
     }
 }

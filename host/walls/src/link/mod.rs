@@ -1,7 +1,7 @@
 //! Frames and descriptors between two processes. Must not hold: what the frames mean.
 //!
-//! A link is a Unix stream socket. The other end may be hostile: a frame that is malformed or too
-//! large, descriptors nobody announced, a peer that never reads, each ends the link or is refused
+//! A link is a Unix stream socket. The other end may be hostile: a malformed or too large frame,
+//! descriptors that were not announced, a peer that never reads: each ends the link or is refused
 //! with a reason, and none makes this process hold more than the limits below.
 //!
 //! | file | holds |
@@ -50,29 +50,29 @@ use std::{
 use memory::Memory;
 use ring::MEMORY_WORDS;
 
-/// Bytes of one frame: 16 MiB of arguments, or of a result with all that was printed, and 64 KiB
-/// for the rest of a message. Limits may allow more where there is no link.
+/// Bytes of one frame: 16 MiB of arguments, or of a result with everything that was printed, and 64
+/// KiB for the rest of a message. Limits may allow more if there is no link.
 pub const FRAME_BYTES_MAX: usize = (16 << 20) + (64 << 10);
 
 /// Descriptors with one frame: the mounts of one group. The kernel takes up to 253.
 pub const FRAME_FDS_MAX: usize = 16;
 
 /// Bytes that wait until the other process reads: two of the largest frames, so that one can be
-/// sent behind another.
+/// queued behind another.
 pub const QUEUE_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 
-/// Descriptors that wait until the other process reads: those of four full frames. Each is a
-/// descriptor of this process too.
+/// Descriptors that wait until the other process reads: those of four full frames. Each is also a
+/// descriptor of this process.
 pub const QUEUE_FDS_MAX: usize = 4 * FRAME_FDS_MAX;
 
 /// Bytes read with one system call: about a third of what the socket holds.
 const READ_BYTES: usize = 64 << 10;
 
 /// Opens this end of a link, within a tokio runtime: the half that sends, which may be cloned, and
-/// the one that receives. The other process has to [`join`].
+/// the one that receives. The other process must [`join`].
 ///
-/// Small frames go through memory that both share, where the system has it, and the rest over the
-/// socket. Frames arrive in order either way.
+/// Small frames go through shared memory, if the system has it, and the rest over the socket.
+/// Frames arrive in order either way.
 pub fn open(socket: OwnedFd) -> io::Result<(Sender, Receiver)> {
     let (sender, mut receiver) = halves(socket)?;
     let Ok((memory, file)) = Memory::new(MEMORY_WORDS) else {

@@ -1,7 +1,7 @@
 //! Numbers that several processes share, such as counts of what each of them uses.
 //!
-//! Every process that has them may change them at any time, to anything: who is given some says
-//! what others may be given the same.
+//! Every process that has them may change them at any time, to anything. Whoever gets some must
+//! trust all others that have the same.
 
 use std::{
     io,
@@ -11,8 +11,7 @@ use std::{
 
 use super::memory::Memory;
 
-/// Numbers in memory that other processes may have as well. They go away with the last process that
-/// has them.
+/// Numbers in memory that other processes may share. They exist until the last process drops them.
 #[derive(Debug)]
 pub struct Numbers {
     memory: Memory,
@@ -20,10 +19,10 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// So many new numbers, all 0.
+    /// This many new numbers, all 0.
     ///
     /// # Errors
-    /// The system gives no memory of this kind.
+    /// The system has no memory of this kind.
     pub fn new(count: usize) -> io::Result<Self> {
         let (memory, file) = Memory::new(count)?;
         Ok(Self { memory, file })
@@ -32,7 +31,7 @@ impl Numbers {
     /// The numbers of another process, by the descriptor that it handed over.
     ///
     /// # Errors
-    /// It is of something else, or of another count of numbers.
+    /// It belongs to something else, or has another count of numbers.
     pub fn of(file: OwnedFd, count: usize) -> io::Result<Self> {
         Ok(Self { memory: Memory::of(&file, count)?, file })
     }

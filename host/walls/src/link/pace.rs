@@ -1,8 +1,8 @@
-//! Looking again before sleeping, where that pays.
+//! Polling before sleeping, when that pays.
 //!
-//! Waking a sleeping process on an idle core costs 30 to 50 µs, a look about 1 µs. So who waits for
-//! something that comes at once is better off looking. Who waits longer, or looks on the core that
-//! the sender needs, only burns time: then looking stops, and is tried again ever more rarely.
+//! Waking a sleeping process on an idle core costs 30 to 50 µs, a poll about 1 µs. So polling is
+//! better for a wait that ends soon. For a longer wait, or on the core that the sender needs, it
+//! only wastes time. Then polling stops, and is retried ever more rarely.
 
 use std::{
     num::NonZero,
@@ -11,64 +11,64 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Looking ends after this long. A client that calls again as soon as it has its answer takes 60 to
-/// 110 µs until its next call is here: it and the host are woken once each. Twice that is enough.
+/// Polling ends after this long. A client that calls again as soon as it has its answer takes 60 to
+/// 110 µs until its next call arrives: it and the host are woken once each. Twice that is enough.
 pub const LOOK_TIME_MAX: Duration = Duration::from_micros(200);
 
-/// Two looks are never so far apart, unless another process was given this core between them. Then
-/// the core is needed, perhaps by the very process that is to send.
+/// Two polls are never this far apart, unless another thread ran on this core in between. Then the
+/// core is needed, perhaps by the very process that is to send.
 const INTERRUPTED: Duration = Duration::from_micros(25);
 
-/// Who was without its core for so long shares it with somebody who computes. Who gives a core up
-/// gets it back at the kernel's next tick, in one to four milliseconds, even from a thread of the
-/// lowest priority, as those are that compile. Any moment of a tick may be the first. Who sleeps
-/// and is woken gets the core from such a thread at once.
+/// A thread that lost its core for this long shares it with one that computes. After yielding, a
+/// thread gets the core back at the kernel's next tick, in one to four milliseconds, even from a
+/// thread of the lowest priority, such as one that compiles. A poll may coincide with any moment of
+/// a tick. A thread that sleeps and is woken gets the core from such a thread at once.
 const SHARED: Duration = Duration::from_micros(250);
 
-/// Looking is tried again after so many times as long: so much of the time is lost to others at
-/// most, one part in so many. A tenth of a second at least.
+/// Polling is retried after the lost time multiplied by this, so at most this fraction of the time
+/// is lost to others. It is at least a tenth of a second.
 const SHARED_SHARE: u32 = 400;
 
-/// The longest such time.
+/// The longest such pause.
 const SHARED_FOR_MAX: Duration = Duration::from_secs(2);
 
-/// So long nobody else is given the core: most waits end within it where the sender has another
-/// core, and a process that computes would keep the core for some milliseconds.
+/// For this long, polling does not yield the core. Most waits end within it if the sender has
+/// another core, and a process that computes would keep the core for some milliseconds.
 const ALONE: Duration = Duration::from_micros(10);
 
-/// A wait that lasted at most so long while asleep might have been ended by looking: waking is part
-/// of it, also that of others who sleep because this side does.
+/// A sleep of at most this long might have been avoided by polling. It includes the wake-up, and
+/// those of others that sleep because this side does.
 const SHORT: Duration = Duration::from_micros(400);
 
-/// Share of a core, one in so many parts, that looks take that find nothing.
+/// Unsuccessful polls may take one part in this many of a core.
 const IN_VAIN_SHARE: u32 = 20;
 
-/// Looks that find nothing take no more than this at once, after a time without any.
+/// Unsuccessful polls take at most this long at once, after a time without any.
 const IN_VAIN_MAX: Duration = Duration::from_millis(1);
 
-/// Short waits that are slept through at the most before looking is tried again.
+/// Short waits that are slept through at most before polling is retried.
 const REST_MAX: u16 = 16;
 
-/// On one core whoever looks keeps the one that would send from running.
+/// On a single core, polling keeps the sender from running.
 static OTHERS_RUN: LazyLock<bool> =
     LazyLock::new(|| thread::available_parallelism().is_ok_and(|cores| cores > NonZero::<usize>::MIN));
 
-/// Waits ended by looking, in a row, that make up for a failure: it costs at most 200 µs, and each
-/// saves some 70 µs, since both sides sleep where one does.
+/// Successful polling waits in a row that make up for a failure. A failure costs at most 200 µs,
+/// and each success saves some 70 µs, since both sides sleep when one does.
 const PAID: u8 = 4;
 
-/// Remembers whether looking paid lately.
+/// Remembers whether polling paid lately.
 #[derive(Debug)]
 pub struct Pace {
     /// Short waits to sleep through before the next try.
     rest: u16,
-    /// As many as that after the next failure.
+    /// That number after the next failure.
     rest_next: u16,
-    /// Waits ended by looking since the last failure.
+    /// Successful polling waits since the last failure.
     paid: u8,
-    /// Until then, looks that found nothing have used up their share.
+    /// Until then, unsuccessful polls have used up their share.
     spent_until: Option<Instant>,
-    /// Until then, somebody else computes on this core.
+    /// Until then, another thread computes on this core.
     shared_until: Option<Instant>,
 }
 
@@ -77,17 +77,17 @@ pub struct Pace {
 pub struct Wait {
     begun: Instant,
     looked: Instant,
-    /// It is still worth looking.
+    /// True while polling is still worthwhile.
     looks: bool,
 }
 
 impl Wait {
-    /// Is it worth looking again before sleeping?
+    /// True if it is worth polling again before sleeping.
     pub fn looks(&self) -> bool {
         self.looks
     }
 
-    /// The thread did something of its own since the last look.
+    /// Call this after the thread did other work since the last poll.
     pub fn goes_on(&mut self, now: Instant) {
         self.begun += now - self.looked;
         self.looked = now;
@@ -95,14 +95,14 @@ impl Wait {
 }
 
 impl Default for Pace {
-    /// A link begins asleep.
+    /// A link starts asleep.
     fn default() -> Self {
         Self { rest: 1, rest_next: 1, paid: 0, spent_until: None, shared_until: None }
     }
 }
 
 impl Pace {
-    /// Is a wait that begins now worth looking?
+    /// True if polling is worthwhile for a wait that begins now.
     fn looks(&self) -> bool {
         self.rest == 0 && *OTHERS_RUN
     }
@@ -114,8 +114,8 @@ impl Pace {
         Wait { begun: now, looked: now, looks: self.looks() && !has_spent && !is_shared }
     }
 
-    /// After a look that found nothing: is another one worth it? It leaves the core to who may need
-    /// it, if the wait is not very short.
+    /// After an unsuccessful poll: true if another one is worthwhile. Yields the core to others,
+    /// unless the wait is very short so far.
     pub fn stays(&mut self, wait: &mut Wait) -> bool {
         if self.looks_again(wait, Instant::now()) && wait.looked - wait.begun >= ALONE {
             thread::yield_now();
@@ -124,7 +124,7 @@ impl Pace {
         wait.looks
     }
 
-    /// After a look that found nothing: is another one worth it?
+    /// After an unsuccessful poll: true if another one is worthwhile.
     fn looks_again(&mut self, wait: &mut Wait, now: Instant) -> bool {
         let interrupted = self.was_interrupted(wait, now);
         wait.looked = now;
@@ -152,7 +152,7 @@ impl Pace {
         }
     }
 
-    /// Did somebody else have the core since the last look?
+    /// True if another thread had the core since the last poll.
     fn was_interrupted(&mut self, wait: &Wait, now: Instant) -> bool {
         let away = now - wait.looked;
         if wait.looks && away >= SHARED {
@@ -161,7 +161,7 @@ impl Pace {
         away >= INTERRUPTED
     }
 
-    /// One whose looks that found nothing have used up their share until then.
+    /// A pace whose unsuccessful polls have used up their share until then.
     #[cfg(test)]
     pub(super) fn spent(until: Instant) -> Self {
         Self { rest: 0, spent_until: Some(until), ..Self::default() }
@@ -178,7 +178,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Waits, and looks every microsecond until the frame comes. True if a look found it.
+    /// Waits, polling every microsecond until the frame comes. True if a poll found it.
     fn waits(pace: &mut Pace, time: Duration) -> bool {
         let begun = Instant::now();
         let mut wait = Wait { looks: pace.rest == 0, ..pace.wait(begun) };
@@ -244,7 +244,7 @@ mod tests {
         let begun = Instant::now();
         let mut now = begun;
         let mut looked = Duration::ZERO;
-        // As if each wait before had been a short one, and each is a long one.
+        // As if each wait before had been short, and each one is long.
         while now < begun + Duration::from_secs(2) {
             pace.rest = 0;
             let mut wait = pace.wait(now);
@@ -274,7 +274,7 @@ mod tests {
         let mut wait = Wait { begun: now, looked: now, looks: true };
         assert!(!pace.looks_again(&mut wait, now + INTERRUPTED));
         assert_eq!(pace.rest, 1);
-        // Also where the frame came meanwhile.
+        // The same if the frame came meanwhile.
         pace.rest = 0;
         let wait = Wait { begun: now, looked: now, looks: true };
         pace.ended(&wait, now + INTERRUPTED);
@@ -294,7 +294,7 @@ mod tests {
             let now = Instant::now();
             let mut wait = Wait { begun: now, looked: now, looks: true };
             assert!(!pace.looks_again(&mut wait, now + away));
-            // As if short waits had come since, and looking might pay.
+            // As if short waits had come since, so polling might pay.
             pace.rest = 0;
             pace.spent_until = None;
             assert!(!pace.wait(now + away + shared_for - Duration::from_nanos(1)).looks, "{away:?}");

@@ -22,36 +22,36 @@ pub struct Receiver {
     assembler: Assembler,
     fds: VecDeque<OwnedFd>,
     takes_fds: bool,
-    /// Bytes that were read; those from `begin` to `end` are not yet part of a frame.
+    /// Bytes that were read. Those from `begin` to `end` are not part of a frame yet.
     read: Box<[u8]>,
     begin: usize,
     end: usize,
     /// The shared memory, if there is one.
     inlet: Option<Inlet>,
-    /// A frame from the socket, with its place behind those of the shared memory.
+    /// A frame from the socket, with its place relative to the shared memory.
     held: Option<(Frame, u64)>,
     pub(super) pace: Pace,
-    /// The wait for the next frame, once nothing was there.
+    /// The wait for the next frame, after a poll found nothing.
     wait: Option<Wait>,
 }
 
-/// Looks in the shared memory between two looks at the socket, each of which is a system call.
+/// Polls of the shared memory between two polls of the socket, which are system calls.
 const LOOKS_IN_MEMORY: usize = 64;
 
-/// Where a look looks, and whether it is the last before somebody sleeps.
+/// What a poll reads, and whether the caller sleeps next.
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    /// Reads of the socket that take all there is.
+    /// Reads of the socket that drain it.
     reads: u8,
     last: bool,
 }
 
 impl Look {
-    /// Who waits for news of the socket is told of what comes after a read that took all there was.
-    /// The other side may have closed the link before that read, and the news of its last bytes and
-    /// of its end may have been one: nothing more would come. The second read finds the end.
+    /// With edge-triggered readiness, only what comes after a complete read is reported. The other
+    /// side may have closed the link before that read, with one event for its last bytes and its
+    /// end: then no more events would come. The second read finds the end.
     const LAST: Self = Self { reads: 2, last: true };
-    /// Who asks the kernel if the socket can be read, before it sleeps, is told of the end too.
+    /// Asking the kernel for readability before sleeping also reports the end.
     const ASKS: Self = Self { reads: 1, last: true };
     const SOCKET: Self = Self { reads: 1, last: false };
     const MEMORY: Self = Self { reads: 0, last: false };
@@ -81,24 +81,23 @@ impl Receiver {
     }
 
     /// Ends the link as soon as a descriptor comes: for a side that expects none, from a process
-    /// that may send one whose mere closing takes long.
+    /// that may send one that takes long to close.
     pub fn refuse_fds(&mut self) {
         self.takes_fds = false;
     }
 
-    /// From now on frames come through shared memory too.
+    /// From now on frames also come through shared memory.
     pub(super) fn attach(&mut self, inlet: Inlet) {
         self.inlet = Some(inlet);
     }
 
-    /// Waits for the next frame, and writes meanwhile what waits to be sent. May be dropped and
-    /// called again: nothing is lost.
+    /// Waits for the next frame, and writes queued frames meanwhile. Cancel safe.
     ///
-    /// Where frames came at short distance lately, it looks again for a short time, letting other
-    /// tasks run between, before it sleeps.
+    /// If frames came in quick succession lately, it polls for a short time before it sleeps,
+    /// letting other tasks run in between.
     pub async fn receive(&mut self) -> Result<Frame, LinkError> {
         loop {
-            // Who sleeps next has asked to be woken before its last look.
+            // Before sleeping it asks to be woken, then polls a last time.
             let frame = match &self.wait {
                 None => self.look_in_memory()?,
                 Some(wait) if wait.looks() => self.look_again()?,
@@ -126,7 +125,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until a look may find something, and writes what waits to be sent.
+    /// Waits until polling may find something, and writes queued frames.
     async fn ready(&self) -> Result<(), LinkError> {
         let end = &self.sender.0;
         let ready = end.watch.ready().await;
@@ -135,12 +134,12 @@ impl Receiver {
         Ok(())
     }
 
-    /// The next frame if it is there. Where none is, the other side wakes whoever waits for it.
+    /// The next frame if it is there. Otherwise the other side will wake the caller for it.
     pub fn try_receive(&mut self) -> Result<Option<Frame>, LinkError> {
         self.look(Look::LAST)
     }
 
-    /// Is a frame there that came through shared memory?
+    /// True if a frame is in the shared memory.
     ///
     /// # Errors
     /// The memory is broken.
@@ -148,22 +147,23 @@ impl Receiver {
         self.inlet.as_mut().map(Inlet::has_more).transpose().map(Option::unwrap_or_default)
     }
 
-    /// As [`try_receive`](Self::try_receive), by one who sleeps until the socket can be read.
+    /// Like [`try_receive`](Self::try_receive), for a caller that sleeps until the socket is
+    /// readable.
     pub(super) fn try_receive_before_poll(&mut self) -> Result<Option<Frame>, LinkError> {
         self.look(Look::ASKS)
     }
 
-    /// A look in the shared memory alone, by one who will look again.
+    /// Polls only the shared memory, for a caller that will poll again.
     pub(super) fn look_in_memory(&mut self) -> Result<Option<Frame>, LinkError> {
         self.look(Look::MEMORY)
     }
 
-    /// Do small frames come through shared memory?
+    /// True if small frames come through shared memory.
     pub(super) fn has_memory(&self) -> bool {
         self.inlet.is_some()
     }
 
-    /// Some looks in a row, by one who will look again. Nobody is woken for what comes.
+    /// Polls several times, for a caller that will poll again. It does not ask to be woken.
     pub(super) fn look_again(&mut self) -> Result<Option<Frame>, LinkError> {
         if self.inlet.is_some() {
             for _ in 0..LOOKS_IN_MEMORY {
@@ -176,7 +176,7 @@ impl Receiver {
         self.look(Look::SOCKET)
     }
 
-    /// The last look in the shared memory by one who looked there, but left the socket to others.
+    /// The last poll of the shared memory by a caller that leaves the socket to others.
     pub(super) fn look_in_memory_last(&mut self) -> Result<Option<Frame>, LinkError> {
         self.look(Look::MEMORY_LAST)
     }
@@ -210,13 +210,13 @@ impl Receiver {
             if reads == 0 || !self.read_socket()? {
                 return Ok(None);
             }
-            // A read ends at descriptors as well.
+            // A read also ends at descriptors.
             let took_all = self.end < self.read.len() && self.end > 0 && self.fds.is_empty();
             reads -= u8::from(took_all);
         }
     }
 
-    /// The next frame of those that are in the shared memory, or were read from the socket.
+    /// The next frame from the shared memory, or from what was read from the socket.
     fn next_there(&mut self) -> Result<Option<Frame>, LinkError> {
         loop {
             if let Some(frame) = self.pop()? {
@@ -240,7 +240,7 @@ impl Receiver {
         Ok(bytes.map(|bytes| Frame { bytes, fds: Vec::new() }))
     }
 
-    /// A frame from the socket, once all before it was taken out of the shared memory.
+    /// A frame from the socket, once all earlier ones were taken from the shared memory.
     fn in_place(&mut self, frame: Frame, place: u64) -> Result<Frame, LinkError> {
         if place != self.inlet.as_ref().map_or(0, Inlet::position) {
             return Err(LinkError::Memory);
@@ -262,7 +262,7 @@ impl Receiver {
         self.assembler.check_fds(self.fds.len())?;
         let socket = self.sender.0.watch.socket().as_fd();
         let count = match socket::read(socket, &mut self.read, &mut self.fds) {
-            // It was closed with something unread on the other side.
+            // The other side closed it with unread data.
             Err(LinkError::Closed) => 0,
             Err(reason) => return Err(reason),
             Ok(None) => return Ok(false),
@@ -296,7 +296,7 @@ mod tests {
     use super::super::{join, open, pair};
     use super::*;
 
-    /// The wake for the last frame and the end come at once.
+    /// The wake-up for the last frame and the end come at once.
     #[tokio::test]
     async fn who_is_woken_by_the_last_frame_is_told_of_the_end() {
         let (ours, theirs) = pair().unwrap();
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(end.unwrap().err(), Some(LinkError::Closed));
     }
 
-    /// Whatever looking was worth before, who sleeps is woken.
+    /// Whatever polling was worth before, a sleeping receiver is woken.
     #[tokio::test]
     async fn a_receiver_that_may_look_no_more_is_woken() {
         let (ours, theirs) = pair().unwrap();

@@ -1,4 +1,4 @@
-//! Small frames handed over in shared memory, without a system call.
+//! Small frames passed through shared memory, without a system call.
 //!
 //! Each direction has a ring. Its numbers are written by one side and read by the other:
 //!
@@ -11,8 +11,8 @@
 //!
 //! A frame is one word with its length in bytes, and its bytes in whole words. The other side may
 //! write anything anywhere at any time. So each side keeps its own position to itself, reads a
-//! number of the other once, checks it against the size of the ring, and copies bytes out before
-//! anyone looks at them.
+//! number of the other only once, checks it against the size of the ring, and copies bytes out
+//! before anything uses them.
 
 use std::sync::{
     Arc,
@@ -64,7 +64,7 @@ pub(super) struct Inlet {
     taken: u64,
     /// Frames that were taken out of the ring.
     popped: u64,
-    /// Times that the other side woke this one.
+    /// Number of wake-ups by the other side.
     woken: u64,
     armed: bool,
 }
@@ -82,7 +82,7 @@ impl Direction {
         self.memory.words().get(self.first + at).ok_or(LinkError::Memory)
     }
 
-    /// The words of the ring from a position on, first up to its end, then from its beginning.
+    /// The words of the ring from a position on, wrapping around at its end.
     fn words(&self, at: u64) -> Result<impl Iterator<Item = &AtomicU64>, LinkError> {
         let begin = self.first + BEGIN;
         let ring = self.memory.words().get(begin..begin + RING_WORDS);
@@ -98,12 +98,13 @@ impl Outlet {
         self.tail
     }
 
-    /// Did the receiver take so many frames from the socket? Then a frame may overtake none there.
+    /// True if the receiver took this many frames from the socket. Then no frame on the socket can
+    /// be overtaken.
     pub(super) fn socket_is_taken(&self, sent: u64) -> bool {
         self.direction.number(TAKEN).is_ok_and(|taken| taken.load(Ordering::Acquire) == sent)
     }
 
-    /// Puts a frame in. False if there is no room for it now.
+    /// Puts a frame in. False if there is no room now.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<bool, LinkError> {
         let head = self.direction.number(HEAD)?.load(Ordering::Acquire);
         let used = self.tail.checked_sub(head).and_then(|used| usize::try_from(used).ok());
@@ -123,7 +124,8 @@ impl Outlet {
         Ok(true)
     }
 
-    /// After a push: must the receiver be woken? Says so once for each time that it goes to sleep.
+    /// After a push: true if the receiver must be woken. It is true once for each time that the
+    /// receiver goes to sleep.
     pub(super) fn must_wake(&self) -> Result<bool, LinkError> {
         // Either this side sees that the receiver goes to sleep, or the receiver sees the frame.
         fence(Ordering::SeqCst);
@@ -168,13 +170,13 @@ impl Inlet {
         Ok(Some(bytes))
     }
 
-    /// Is there something to take out?
+    /// True if there is something to take out.
     pub(super) fn has_more(&mut self) -> Result<bool, LinkError> {
         Ok(self.direction.number(TAIL)?.load(Ordering::Acquire) != self.head)
     }
 
-    /// Asks to be woken for the next frame. Whoever sleeps has to [`pop`](Self::pop) again after
-    /// this, and before.
+    /// Asks to be woken for the next frame. The caller must [`pop`](Self::pop) again after this
+    /// before it sleeps.
     pub(super) fn arm(&mut self) -> Result<(), LinkError> {
         self.armed = true;
         self.direction.number(ASLEEP)?.store(1, Ordering::Relaxed);
@@ -182,7 +184,7 @@ impl Inlet {
         Ok(())
     }
 
-    /// Asks not to be woken: somebody looks.
+    /// Asks not to be woken, while polling.
     pub(super) fn disarm(&mut self) -> Result<(), LinkError> {
         if std::mem::replace(&mut self.armed, false) {
             self.direction.number(ASLEEP)?.store(0, Ordering::Relaxed);
@@ -190,7 +192,7 @@ impl Inlet {
         Ok(())
     }
 
-    /// After a wake over the socket. There are at most as many as frames were put in.
+    /// After a wake-up over the socket. There are at most as many as frames.
     pub(super) fn was_woken(&mut self) -> Result<(), LinkError> {
         self.woken += 1;
         let put_in = self.popped + RING_WORDS as u64;

@@ -1,4 +1,4 @@
-//! Sending without waiting, and the bounded queue behind it.
+//! Sending without blocking, and the bounded queue behind it.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,8 @@ use super::{
     watch::Watch,
 };
 
-/// Memory of a waiting frame besides its bytes, counted so that many empty ones are bounded too.
+/// Memory of a queued frame in addition to its bytes, counted so that many empty ones are bounded,
+/// too.
 const WAITING_BYTES: usize = 128;
 
 /// Frames written with one system call. The kernel takes up to 1,024 pieces.
@@ -37,16 +38,17 @@ pub(super) struct End {
     pub(super) watch: Watch,
     queue: Mutex<Queue>,
     writing: Turn,
-    /// Small frames go this way while none waits. Only who has the turn of writing comes here.
+    /// Small frames go this way while the queue is empty. Only the holder of the writing turn uses
+    /// it.
     outlet: OnceLock<Mutex<Outlet>>,
     room: Notify,
     ended: OnceLock<LinkError>,
-    /// True while what is sent wakes nobody.
+    /// True while sending does not wake the receiver.
     wakes_later: AtomicBool,
     owes_wake: AtomicBool,
 }
 
-/// Frames that wait until the socket takes them.
+/// Frames that wait until the socket accepts them.
 #[derive(Debug, Default)]
 struct Queue {
     frames: VecDeque<Waiting>,
@@ -54,22 +56,22 @@ struct Queue {
     fds: usize,
     /// Frames that went over the socket, or wait for it.
     by_socket: u64,
-    /// The watch tells when the socket takes bytes.
+    /// True if the watch reports when the socket is writable.
     watched: bool,
     closed: Option<LinkError>,
 }
 
 #[derive(Debug)]
 struct Waiting {
-    /// Header and body, without what was sent.
+    /// Header and body, without what was already sent.
     bytes: Vec<u8>,
     sent: usize,
     fds: Vec<OwnedFd>,
 }
 
 impl Sender {
-    /// Sends a frame, without ever waiting: the socket takes what it has room for, the rest waits
-    /// in a bounded queue. Whoever polls the [`Receiver`](super::Receiver) or the
+    /// Sends a frame without ever blocking: the socket takes what it has room for, the rest waits
+    /// in a bounded queue. The task that polls the [`Receiver`](super::Receiver) or the
     /// [`Dispatcher`](super::Dispatcher) writes it later.
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         if bytes.len() > FRAME_BYTES_MAX {
@@ -81,7 +83,7 @@ impl Sender {
         self.0.send(bytes, fds)
     }
 
-    /// Waits until at most half of the queue is taken.
+    /// Waits until at most half of the queue is used.
     pub async fn room(&self) -> Result<(), LinkError> {
         loop {
             let told = self.0.room.notified();
@@ -99,8 +101,8 @@ impl Sender {
         }
     }
 
-    /// From now on, frames that go through shared memory wake nobody until
-    /// [`wake`](Self::wake): for one who sends several in a row, and must not forget that.
+    /// From now on, frames that go through shared memory do not wake the receiver until
+    /// [`wake`](Self::wake) is called: for sending several in a row.
     pub fn wake_later(&self) {
         self.0.wakes_later.store(true, Ordering::Relaxed);
     }
@@ -113,12 +115,12 @@ impl Sender {
         }
     }
 
-    /// Bytes that wait until the other process reads, each frame with what it costs besides.
+    /// Bytes that wait until the other process reads, including the overhead of each frame.
     pub fn waiting_bytes(&self) -> usize {
         self.0.queue().bytes
     }
 
-    /// Ends the link: the other process reads the end, and both halves say so here.
+    /// Ends the link: the other process reads the end, and both halves here return it.
     pub fn close(&self) {
         self.0.end(LinkError::ClosedHere);
     }
@@ -147,7 +149,7 @@ impl End {
         self.ended.get().copied()
     }
 
-    /// Ends the link for a reason; the first one stays. Whoever waits for it is woken.
+    /// Ends the link for a reason; the first one stays. Wakes all that wait for it.
     pub(super) fn end(&self, reason: LinkError) -> LinkError {
         let reason = *self.ended.get_or_init(|| reason);
         self.close_queue(reason);
@@ -155,15 +157,15 @@ impl End {
         reason
     }
 
-    /// Writes what waits, as far as the socket takes it.
+    /// Writes queued frames, as far as the socket accepts them.
     pub(super) fn flush(&self) {
         if let Some(turn) = self.writing.enter() {
             self.flush_within(turn);
         }
     }
 
-    /// From now on small frames go through shared memory. The other side has it before it takes the
-    /// first frame from the socket.
+    /// From now on small frames go through shared memory. The other side has it before it receives
+    /// the first frame from the socket.
     pub(super) fn attach(&self, outlet: Outlet) {
         // It is attached once, when the link is opened.
         let _ = self.outlet.set(Mutex::new(outlet));
@@ -171,7 +173,8 @@ impl End {
 
     fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         let Some(turn) = self.writing.try_enter() else {
-            // Somebody writes: a note, once the frame is in the queue, makes them look again.
+            // Another thread is writing: a note, left after the frame is queued, makes it check
+            // again.
             self.queue().push(bytes, fds)?;
             self.flush();
             return Ok(());
@@ -181,7 +184,7 @@ impl End {
         sent
     }
 
-    /// Hands a frame over past the empty queue, or puts it behind those that wait.
+    /// Sends a frame directly if the queue is empty, or queues it.
     fn send_within(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         let by_socket = {
             let mut queue = self.queue();
@@ -200,8 +203,8 @@ impl End {
         Ok(())
     }
 
-    /// False if the frame has to go over the socket: no memory is shared, it is full, or the
-    /// receiver has not taken all that was sent over the socket before.
+    /// False if the frame must go over the socket: no memory is shared, it is full, or the receiver
+    /// has not taken everything that was sent over the socket before.
     fn send_by_memory(&self, bytes: &[u8], by_socket: u64) -> Result<bool, LinkError> {
         let Some(mut outlet) = self.outlet() else {
             return Ok(false);
@@ -216,8 +219,8 @@ impl End {
         Ok(pushed)
     }
 
-    /// Wakes the receiver for what went through shared memory before. What waits for the socket
-    /// wakes it anyway, and a link that ended says so to whoever receives.
+    /// Wakes the receiver for earlier frames in the shared memory. Frames queued for the socket
+    /// wake it anyway, and a receiver notices when the link ends.
     fn wake_owed(&self) {
         if self.queue().frames.is_empty() {
             let _ = self.wake_sleeper();
@@ -233,7 +236,7 @@ impl End {
         Ok(())
     }
 
-    /// Wakes the receiver. A socket that takes nothing more wakes it anyway.
+    /// Wakes the receiver. A full socket wakes it anyway.
     fn wake(&self) -> Result<(), LinkError> {
         let head = frame::wake();
         match socket::write(self.watch.socket().as_fd(), &[IoSlice::new(&head)], &[]) {
@@ -261,7 +264,7 @@ impl End {
         }
     }
 
-    /// Where a frame that goes over the socket now has its place in the shared memory.
+    /// The place in the shared memory of a frame that now goes over the socket.
     fn place(&self) -> u64 {
         self.outlet().map_or(0, |outlet| outlet.position())
     }
@@ -281,7 +284,7 @@ impl End {
         }
     }
 
-    /// Writes frames until none waits or the socket takes no more.
+    /// Writes frames until the queue is empty or the socket is full.
     fn write_queue(&self) {
         loop {
             let mut batch = self.queue().batch();
@@ -310,8 +313,8 @@ impl End {
         }
     }
 
-    /// After a write that the socket refused. True if it was not watched before: then it may take
-    /// bytes by now without telling, and must be tried again.
+    /// After a write that the socket refused. True if it was not watched before: it may have become
+    /// writable unnoticed, so the write must be retried.
     fn start_watching(&self) -> bool {
         let mut queue = self.queue();
         let before = std::mem::replace(&mut queue.watched, true);
@@ -337,12 +340,12 @@ impl End {
         }
     }
 
-    /// Forgets `count` bytes of a batch, and puts back what is left of it.
+    /// Removes `count` bytes from a batch, and puts back the rest.
     fn written(&self, batch: Vec<Waiting>, mut count: usize) {
         let mut left = Vec::with_capacity(batch.len());
         let mut queue = self.queue();
         for mut frame in batch {
-            // Descriptors went along with the first byte.
+            // Descriptors were sent with the first byte.
             queue.fds = queue.fds.saturating_sub(frame.fds.len());
             frame.fds.clear();
             let rest = frame.rest().len();
@@ -361,7 +364,7 @@ impl End {
         }
     }
 
-    /// Ends sending. What the other process sent before it was closed can still be received.
+    /// Ends sending. What the other process sent before it closed can still be received.
     fn fail(&self, reason: LinkError) -> LinkError {
         if reason == LinkError::Closed {
             self.close_queue(reason);
@@ -386,7 +389,7 @@ impl End {
 }
 
 impl Queue {
-    /// Puts a frame behind the others, if they leave room.
+    /// Queues a frame, if there is room.
     fn push(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         if let Some(reason) = self.closed {
             return Err(reason.into());
@@ -404,8 +407,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts what the socket did not take of a frame before the others, in any case: it is the only
-    /// one that comes past the bound, and only one is sent at a time.
+    /// Puts the unsent rest of a frame first, in any case: only this one may exceed the bound, and
+    /// only one is sent at a time.
     fn push_rest(&mut self, waiting: Waiting) -> Result<(), SendError> {
         if let Some(reason) = self.closed {
             return Err(reason.into());
@@ -420,7 +423,7 @@ impl Queue {
         self.fds += waiting.fds.len();
     }
 
-    /// Takes out the frames of one write: descriptors go only with the first byte of a write.
+    /// Takes the frames of one write. Descriptors can only go with the first byte of a write.
     fn batch(&mut self) -> Vec<Waiting> {
         let later = self.frames.iter().skip(1).take(BATCH_FRAMES - 1);
         let plain = later.take_while(|frame| frame.fds.is_empty()).count();
@@ -451,13 +454,13 @@ impl Waiting {
         self.bytes.get(self.sent..).unwrap_or_default()
     }
 
-    /// Bytes of memory while it waits, also of the part that was sent.
+    /// Bytes of memory while it is queued, including the part that was sent.
     fn cost(&self) -> usize {
         WAITING_BYTES + self.bytes.len()
     }
 }
 
-/// Descriptors of the link's own, for the caller closes theirs.
+/// Copies of the descriptors, since the caller closes its own.
 fn owned(fds: &[BorrowedFd<'_>]) -> Result<Vec<OwnedFd>, SendError> {
     let clones = fds.iter().map(BorrowedFd::try_clone_to_owned);
     clones.collect::<io::Result<_>>().map_err(|error| SendError::Fds(errno(&error)))

@@ -21,13 +21,13 @@ use rustix::{
 
 use super::{FRAME_FDS_MAX, LinkError};
 
-/// Both ends of a link. Neither survives an `exec`, unless it is handed over as standard input.
+/// Both ends of a link. Neither survives an `exec`, unless it is passed as standard input.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     Ok((ours.into(), theirs.into()))
 }
 
-/// Makes reads and writes return at once instead of waiting.
+/// Makes reads and writes non-blocking.
 pub(super) fn never_wait(socket: &OwnedFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(socket, true)?)
 }
@@ -60,9 +60,10 @@ pub(super) fn read(
     Ok(Some(received.bytes))
 }
 
-/// Writes bytes, and descriptors with the first of them. `None` if the socket takes nothing now.
+/// Writes bytes, with descriptors on the first of them. `None` if the socket is full.
 ///
-/// Only a frame with descriptors needs `sendmsg`: a process that never sends any can be denied it.
+/// Only a frame with descriptors needs `sendmsg`, so a process that never sends any can be denied
+/// it.
 pub(super) fn write(
     socket: BorrowedFd<'_>,
     bytes: &[IoSlice<'_>],
@@ -88,7 +89,7 @@ fn send(socket: BorrowedFd<'_>, bytes: &[IoSlice<'_>], fds: &[BorrowedFd<'_>]) -
     rustix::net::sendmsg(socket, bytes, &mut control, SendFlags::empty())
 }
 
-/// Waits on this thread until there is something to read, for at most `time`.
+/// Blocks this thread until there is something to read, for at most `time`.
 pub(super) fn sleep(socket: &OwnedFd, time: Duration) -> rustix::io::Result<()> {
     let time = Timespec::try_from(time).map_err(|_| Errno::INVAL)?;
     match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&time)) {
@@ -97,9 +98,9 @@ pub(super) fn sleep(socket: &OwnedFd, time: Duration) -> rustix::io::Result<()> 
     }
 }
 
-/// Ends both directions: the other process reads the end, and whoever waits here is woken.
+/// Ends both directions: the other process reads the end, and all that wait here are woken.
 pub(super) fn shut(socket: &OwnedFd) {
-    // An error says that the other end is gone already.
+    // An error means that the other end is already gone.
     let _ = rustix::net::shutdown(socket.as_fd(), rustix::net::Shutdown::Both);
 }
 
@@ -108,7 +109,7 @@ const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 #[cfg(not(target_os = "linux"))]
 const RECEIVE: RecvFlags = RecvFlags::empty();
 
-/// Elsewhere than on Linux descriptors cannot be received closed on `exec`.
+/// Other systems cannot receive descriptors closed on `exec`.
 fn close_on_exec(fds: &VecDeque<OwnedFd>) -> Result<(), LinkError> {
     if cfg!(not(target_os = "linux")) {
         for fd in fds {

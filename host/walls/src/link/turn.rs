@@ -1,22 +1,22 @@
-//! One at a time, without waiting: who comes second leaves a note.
+//! A turn for one thread at a time, without blocking: the second one leaves a note.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const FREE: u8 = 0;
 const TAKEN: u8 = 1;
-/// Taken, and somebody came meanwhile.
+/// Taken, and another thread came meanwhile.
 const ASKED: u8 = 2;
 
-/// A turn that one thread has. Since the note is part of the same number as the turn, whoever
-/// came meanwhile is either let in or seen by the one who leaves: no wake-up is lost between.
+/// A turn that one thread holds. Since the note is part of the same number as the turn, a thread
+/// that comes meanwhile either gets the turn or is seen by the one that leaves: no wake-up is lost.
 #[derive(Debug, Default)]
 pub(super) struct Turn(AtomicU8);
 
-/// A turn that was taken. Dropping it leaves, and forgets who came meanwhile.
+/// The turn, while it is held. Dropping it releases it, and ignores notes.
 pub(super) struct Taken<'a>(&'a Turn);
 
 impl Turn {
-    /// Takes the turn, or leaves a note for the one who has it.
+    /// Takes the turn, or leaves a note for its holder.
     pub(super) fn enter(&self) -> Option<Taken<'_>> {
         let before = self
             .0
@@ -24,24 +24,26 @@ impl Turn {
         (before == Ok(FREE)).then(|| Taken(self))
     }
 
-    /// Takes the turn if nobody has it.
+    /// Takes the turn if it is free.
     pub(super) fn try_enter(&self) -> Option<Taken<'_>> {
         self.try_take().then(|| Taken(self))
     }
 
-    /// Takes the turn if nobody has it, for one who gives it back by name.
+    /// Takes the turn if it is free, for a caller that releases it explicitly.
     pub(super) fn try_take(&self) -> bool {
         self.0.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Ends a turn in any case. True if somebody came meanwhile, for whom someone must look again.
+    /// Releases the turn in any case. True if another thread came meanwhile and its work must be
+    /// checked.
     pub(super) fn give_back(&self) -> bool {
         self.0.swap(FREE, Ordering::AcqRel) == ASKED
     }
 }
 
 impl<'a> Taken<'a> {
-    /// Leaves, unless somebody came meanwhile: then the turn goes on, and the note is gone.
+    /// Releases the turn, unless another thread came meanwhile: then the turn continues, and the
+    /// note is cleared.
     pub(super) fn leave(self) -> Option<Taken<'a>> {
         let turn = self.0;
         let left = turn.0.compare_exchange(TAKEN, FREE, Ordering::AcqRel, Ordering::Acquire);
@@ -53,7 +55,8 @@ impl<'a> Taken<'a> {
         None
     }
 
-    /// Leaves in any case. True if somebody came meanwhile, for whom someone must look again.
+    /// Releases the turn in any case. True if another thread came meanwhile and its work must be
+    /// checked.
     pub(super) fn leave_anyway(self) -> bool {
         let turn = self.0;
         std::mem::forget(self);

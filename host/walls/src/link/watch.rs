@@ -1,11 +1,11 @@
 //! Waiting until a socket can be read or written.
 //!
-//! On Linux the runtime watches an epoll set that holds the socket, and the set says what is
-//! wanted of it. So a thread that reads by itself can switch the watching off, with one system
-//! call and on any thread, and no other thread is woken for what it reads. Elsewhere the runtime
-//! watches the socket itself.
+//! On Linux the runtime watches an epoll set that contains the socket, and the set has the wanted
+//! events. So a thread that reads by itself can switch the watch off with one system call, on any
+//! thread, and no other thread is woken for what it reads. Elsewhere the runtime watches the socket
+//! itself.
 //!
-//! After each switching on the caller looks again: what came before may not be told.
+//! After each switching on, the caller polls again: earlier events may not be reported.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use super::socket;
 
-/// Events that somebody waits for.
+/// Events that are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     read: bool,
@@ -45,12 +45,12 @@ impl Watch {
         &self.socket
     }
 
-    /// Switches on or off that [`ready`](Self::ready) tells when there is something to read.
+    /// Sets whether [`ready`](Self::ready) reports that there is something to read.
     pub(super) fn want_read(&self, read: bool) -> io::Result<()> {
         self.want(|wanted| wanted.read = read)
     }
 
-    /// Switches on or off that [`ready`](Self::ready) tells when the socket takes bytes.
+    /// Sets whether [`ready`](Self::ready) reports that the socket is writable.
     pub(super) fn want_write(&self, write: bool) -> io::Result<()> {
         self.want(|wanted| wanted.write = write)
     }
@@ -65,7 +65,8 @@ impl Watch {
         self.watched.change(&self.socket, *now)
     }
 
-    /// Waits until what is wanted may be possible. Between this and the next wait the caller looks.
+    /// Waits until a wanted event may have occurred. The caller polls between this and the next
+    /// wait.
     pub(super) async fn ready(&self) -> io::Result<()> {
         self.watched.ready().await
     }
@@ -100,7 +101,7 @@ mod imp {
         }
     }
 
-    /// The end of the link is always told.
+    /// The end of the link is always reported.
     fn flags(wanted: Wanted) -> EventFlags {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN | EventFlags::RDHUP, wanted.read);

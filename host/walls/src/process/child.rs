@@ -1,4 +1,4 @@
-//! One child of this process: its number, its pipe, waiting for it.
+//! One child of this process: its id, its pipe, waiting for it.
 
 use std::{
     io::{self, PipeReader},
@@ -13,11 +13,11 @@ use rustix::{
 
 use crate::kernel::ABORTED;
 
-/// A child. Nobody reaps it but this value's owner, so until then its number is no other's.
+/// A child. Only this value's owner reaps it, so until then its id is not reused.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
-    /// The first process of a namespace of process ids.
+    /// True if it is the first process of a namespace of process ids.
     is_first: bool,
     stderr: Option<PipeReader>,
     end: Option<ExitStatus>,
@@ -40,7 +40,7 @@ impl Child {
     /// Ends it, unless it was reaped.
     pub(crate) fn kill(&self) {
         if self.end.is_none() {
-            // An error says that it has ended already.
+            // An error means that it has already ended.
             let _ = kill_process(self.pid, Signal::KILL);
         }
     }
@@ -50,7 +50,7 @@ impl Child {
         self.reap(WaitOptions::NOHANG)
     }
 
-    /// Waits on this thread until it has ended.
+    /// Blocks this thread until it has ended.
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(end) = self.reap(WaitOptions::empty())? {
@@ -70,8 +70,8 @@ impl Child {
         Ok(self.end)
     }
 
-    /// A process that is the first of its namespace cannot end itself by a signal. It tells by an
-    /// exit code that it aborted.
+    /// The first process of a namespace cannot end itself by a signal. Its exit code shows that it
+    /// aborted.
     fn told(&self, status: WaitStatus) -> ExitStatus {
         let aborted = self.is_first && status.exit_status() == Some(ABORTED);
         ExitStatus::from_raw(if aborted { Signal::ABORT.as_raw() } else { status.as_raw() })

@@ -22,7 +22,7 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Its standard input is one end of a link, its standard output leads nowhere, its standard error
 /// is read for its last words, its folder is `/`, and the keys of a terminal do not reach it.
 ///
-/// Where the kernel gives one, it is the first process of a namespace of process ids of its own.
+/// If the kernel allows it, it is the first process of a namespace of process ids of its own.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(super) program: PathBuf,
@@ -35,7 +35,7 @@ pub struct Command {
 impl Command {
     /// This same program, under a name for lists of processes.
     ///
-    /// On Linux it is the very file that runs now, even if another lies in its place by now.
+    /// On Linux it is the very file that runs now, even if it has been replaced since.
     pub fn this_program(name: impl Into<OsString>) -> io::Result<Self> {
         let program = if cfg!(target_os = "linux") { THIS_PROGRAM.into() } else { std::env::current_exe()? };
         Ok(Self { name: name.into(), ..Self::program(program) })
@@ -68,7 +68,7 @@ impl Command {
         }
     }
 
-    /// Leaves it in this process's namespace of process ids, as on a machine that gives no other.
+    /// Keeps it in this process's namespace of process ids, as on a machine without others.
     pub fn shares_process_ids(self) -> Self {
         Self { shares_ids: true, ..self }
     }
@@ -111,7 +111,7 @@ impl Command {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// In this process's own namespace.
+    /// Starts it in this process's own namespace.
     fn spawn_beside(self, stdin: OwnedFd, stderr: PipeWriter) -> io::Result<std::process::Child> {
         std::process::Command::new(self.program)
             .arg0(self.name)
@@ -127,8 +127,8 @@ impl Command {
     }
 }
 
-/// Where memory runs out, the kernel ends it before this process, also while it has no walls yet.
+/// If memory runs out, the kernel ends it before this process, even before it has walls.
 fn ends_first(child: Pid) {
-    // Where that fails the child tries it itself, and reports.
+    // If that fails the child tries it itself, and reports.
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.as_raw_pid()), ENDS_FIRST);
 }

@@ -12,16 +12,16 @@ use rustix::process::{Pid, getegid, geteuid};
 use super::Command;
 use crate::kernel::{FirstProcess, start_first};
 
-/// The namespaces that are asked for, one try after the other.
+/// The namespaces to request, tried in this order.
 const FOR_ROOT: &[libc::c_int] = &[libc::CLONE_NEWPID, FOR_ANYBODY];
 
-/// A user may make the one only within a namespace of users.
+/// An ordinary user can only create it within a user namespace.
 const FOR_ANYBODY: libc::c_int = libc::CLONE_NEWPID | libc::CLONE_NEWUSER;
 
 /// Starts it with these as its standard input, output and error.
 ///
 /// # Errors
-/// The kernel gives no such namespace, or the program does not start at all.
+/// The kernel refuses such a namespace, or the program cannot be started at all.
 pub(super) fn start(command: &Command, standard: [BorrowedFd<'_>; 3]) -> io::Result<Pid> {
     let is_root = geteuid().is_root();
     let tries = if is_root { FOR_ROOT } else { &[FOR_ANYBODY] };

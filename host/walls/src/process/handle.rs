@@ -21,31 +21,31 @@ use super::{Child, thread::RunningThread};
 /// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// Its exit code, or the signal that ended it. Not known where this process was started with
-    /// SIGCHLD ignored, for then the kernel reaps.
+    /// Its exit code, or the signal that ended it. Unknown if this process was started with SIGCHLD
+    /// ignored, since the kernel then reaps.
     pub status: Option<ExitStatus>,
-    /// The end of what it wrote to standard error, with `�` for what is no UTF-8. Nobody may trust
-    /// it: it may hold control characters.
+    /// The end of what it wrote to standard error, with `�` in place of invalid UTF-8. Do not trust
+    /// it: it may contain control characters.
     pub last_words: String,
-    /// All processes of its starter together took more memory than these bytes, and it the most.
-    /// So it was ended.
+    /// Set if it was ended because all processes of its starter together exceeded this many bytes
+    /// of memory, and it had the most.
     pub made_room: Option<u64>,
-    /// It was a thread of this process, and its last words are the reason.
+    /// True if it was a thread of this process. Its last words are the reason then.
     pub is_thread: bool,
 }
 
 /// Memory of a process, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Every page that it has in memory, also those that it shares with others.
+    /// All its resident pages, including those shared with others.
     pub resident: u64,
-    /// Pages of its own, of shared memory, in swap, and of tables of pages, and files in memory
-    /// that [it fills](Process::holds_beside): about as much as comes back when it ends.
+    /// Pages of its own, of shared memory, in swap, and of page tables, and files in memory that
+    /// [it fills](Process::holds_beside): about what is freed when it ends.
     pub own: u64,
 }
 
-/// A process, or a thread in its place. Dropping it kills the process, which the
-/// [`Starter`](super::Starter) reaps, or tells the thread to end.
+/// A process, or a thread instead. Dropping it kills the process, which the
+/// [`Starter`](super::Starter) reaps, or asks the thread to end.
 #[derive(Debug)]
 pub struct Process(pub(super) Runs);
 
@@ -59,27 +59,27 @@ pub(super) enum Runs {
 #[derive(Debug)]
 pub(super) struct Running {
     pid: Pid,
-    /// A child that was not waited for keeps its number, so who holds this lock and finds it
-    /// running signals and looks at no other process.
+    /// A child that was not reaped keeps its id, so a thread that holds this lock and finds it
+    /// running signals and reads no other process.
     child: Mutex<Child>,
     /// Readable once it has ended. Not every system has it.
     pidfd: Option<OwnedFd>,
     /// Bytes of files in memory that it fills.
     beside: AtomicU64,
-    /// It was ended to make room: the bound that all processes together were past.
+    /// Set if it was ended to make room: the bound that all processes together exceeded.
     made_room: OnceLock<u64>,
     end: OnceLock<End>,
     ended: Notify,
 }
 
 impl Process {
-    /// Its number: that of this process, for a thread.
+    /// Its id; for a thread, that of this process.
     pub fn pid(&self) -> u32 {
         self.child().map_or_else(std::process::id, |child| child.pid.as_raw_pid().cast_unsigned())
     }
 
-    /// Ends it at once, whatever it does. It has not ended yet when this returns. A thread ends
-    /// when it next looks at its link.
+    /// Kills it at once, whatever it does. It may not have ended when this returns. A thread ends
+    /// when it next reads its link.
     pub fn kill(&self) {
         match &self.0 {
             Runs::Process(child) => child.kill(),
@@ -112,31 +112,31 @@ impl Process {
         }
     }
 
-    /// The memory that it takes now. `None` once it has ended, of a thread, and where the system
-    /// does not say.
+    /// The memory that it uses now. `None` once it has ended, for a thread, and if the system does
+    /// not report it.
     pub fn memory(&self) -> Option<Memory> {
         self.child()?.memory()
     }
 
-    /// It fills files in memory, which have so many bytes now. They count as its own.
+    /// Sets how many bytes the files in memory have that it fills. They count as its own.
     pub fn holds_beside(&self, bytes: u64) {
         if let Some(child) = self.child() {
             child.beside.store(bytes, Ordering::Relaxed);
         }
     }
 
-    /// The time that its threads have waited for a processor so far, added up. `None` once it has
-    /// ended, of a thread, and where the system does not say.
+    /// The total time that its threads have waited for a processor so far. `None` once it has
+    /// ended, for a thread, and if the system does not report it.
     pub fn waited(&self) -> Option<Duration> {
         let child = self.child()?;
         let running = matches!(child.lock().try_wait(), Ok(None));
-        // Without the lock: many threads take long to read, and it can be killed meanwhile. Should
-        // another process get the number, the time is that one's, and nothing is done to it.
+        // Without the lock: many threads take long to read, and it can be killed meanwhile. If
+        // another process got the id, the time is that one's, and nothing is done to it.
         running.then(|| waited_by(child.pid)).flatten()
     }
 
-    /// The time that its threads ran so far, added up, to ten milliseconds. `None` of a thread, and
-    /// where the system does not say.
+    /// The total time that its threads ran so far, to ten milliseconds. `None` for a thread, and if
+    /// the system does not report it.
     pub fn ran(&self) -> Option<Duration> {
         ran_by(self.child()?.pid)
     }
@@ -149,11 +149,11 @@ impl Process {
     }
 }
 
-/// Ticks in a second, as the kernel counts the time of processes (`USER_HZ`).
+/// Ticks per second in the kernel's process times (`USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
 
 /// The time that the process ran, in user and kernel mode: the 14th and 15th field of `stat`. Its
-/// name, the second field, may hold anything but ends with the last bracket.
+/// name, the second field, may contain anything but ends with the last bracket.
 fn ran_by(pid: Pid) -> Option<Duration> {
     let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
     let mut fields = line.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
@@ -162,8 +162,8 @@ fn ran_by(pid: Pid) -> Option<Duration> {
     Some(Duration::from_millis(ticks.saturating_mul(1_000 / TICKS_PER_SECOND)))
 }
 
-/// Most threads of a process that are looked at, beside one for each processor. A sandbox process
-/// has a few. One that is no longer ours chooses their number, and each costs a read four times a
+/// Threads of a process that are read at most, in addition to one for each processor. A sandbox
+/// process has a few. A compromised one chooses the number, and each costs a read four times a
 /// second.
 const FURTHER_THREADS_MAX: usize = 64;
 
@@ -211,7 +211,7 @@ impl Running {
         #[cfg(target_os = "linux")]
         if let Some(pidfd) = &self.pidfd {
             use rustix::process::{Signal, pidfd_send_signal};
-            // An error says that it has ended already.
+            // An error means that it has already ended.
             let _ = pidfd_send_signal(pidfd, Signal::KILL);
             return;
         }
@@ -222,12 +222,12 @@ impl Running {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Reaps it if it has ended, which the child remembers.
+    /// Reaps it if it has ended; the child remembers the status.
     pub(super) fn reap(&self) -> io::Result<Option<ExitStatus>> {
         self.lock().try_wait()
     }
 
-    /// The memory that it takes now. `None` once it has ended, or is ended to make room.
+    /// The memory that it uses now. `None` once it has ended, or is ended to make room.
     pub(super) fn memory(&self) -> Option<Memory> {
         let mut child = self.lock();
         let running = matches!(child.try_wait(), Ok(None)) && self.made_room.get().is_none();
@@ -236,7 +236,7 @@ impl Running {
         Some(Memory { own, ..memory })
     }
 
-    /// Ends it, since all processes together take more memory than this.
+    /// Ends it, since all processes together use more memory than this.
     pub(super) fn make_room(&self, bytes_max: u64) {
         // It ends once.
         let _ = self.made_room.set(bytes_max);
@@ -279,8 +279,9 @@ impl Memory {
 }
 
 impl End {
-    /// True if a signal ended it that no process gets for what it does itself: a person sent it, or
-    /// the kernel for want of memory. Whoever killed the process from here knows better.
+    /// True if it was ended by a signal that a process never gets for its own actions: a person
+    /// sent it, or the kernel for lack of memory. A caller that killed the process itself knows
+    /// better.
     #[must_use]
     pub fn is_from_outside(&self) -> bool {
         let sent = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT].map(Signal::as_raw);

@@ -1,4 +1,4 @@
-//! Processes of this binary that can be killed. Must not hold: what is said to them.
+//! Processes of this binary that can be killed. Must not hold: the messages to them.
 //!
 //! | file | holds |
 //! |---|---|

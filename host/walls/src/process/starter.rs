@@ -26,15 +26,15 @@ use super::{
 };
 use crate::link;
 
-/// When the starter is dropped, processes have so long to be gone after they were killed. One that
-/// the kernel itself holds up is left to it.
+/// When the starter is dropped, killed processes have this long to end. One that the kernel itself
+/// holds up is left to it.
 const END_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Where the system does not tell that a process ended, the thread looks so often.
+/// How often the thread polls for ended processes, on systems that do not notify.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Starts processes, all from one thread that lives as long as this value: the kernel ends a
-/// process with the *thread* that started it, where the process asks for that.
+/// process with the *thread* that started it, if the process asks for that.
 ///
 /// Dropping it kills and reaps every process that it started.
 #[derive(Debug)]
@@ -56,8 +56,7 @@ impl Starter {
         Self::with(None)
     }
 
-    /// Starts the thread. Where all processes together take more memory than this, it ends the one
-    /// that takes the most.
+    /// Starts the thread. If all processes together use more memory than this, it ends the largest.
     pub fn bounded(memory_bytes_max: u64) -> io::Result<Self> {
         Self::with(Some(Together::new(memory_bytes_max)))
     }
@@ -72,8 +71,8 @@ impl Starter {
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
     }
 
-    /// Starts a process, or a thread in its place. Returns it with this end of its link; a process
-    /// has the other end as standard input.
+    /// Starts a process, or a thread instead. Returns it with this end of its link; a process has
+    /// the other end as standard input.
     pub async fn start(&self, program: impl Into<Program>) -> io::Result<(Process, OwnedFd)> {
         let command = match program.into() {
             Program::Process(command) => command,
@@ -90,7 +89,7 @@ impl Starter {
         answer.await.map_err(|_| gone())?
     }
 
-    /// An error says that the thread is woken already, or gone.
+    /// An error means that the thread is already awake, or gone.
     fn wake(&self) {
         let _ = (&self.wake).write(&[0]);
     }
@@ -101,7 +100,7 @@ impl Drop for Starter {
         self.requests = None;
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // A panic was told by the thread itself.
+            // The thread reported its own panic.
             let _ = thread.join();
         }
     }
@@ -121,7 +120,7 @@ struct Watched {
     words: Words,
 }
 
-/// Descriptors with news, in the order of the children.
+/// Descriptors with events, in the order of the children.
 struct News {
     words: Vec<bool>,
 }
@@ -138,7 +137,7 @@ impl Room {
         self.end();
     }
 
-    /// Starts the processes that were asked for. False if nobody asks any more.
+    /// Starts the requested processes. False once there can be no more requests.
     fn start_asked(&mut self) -> bool {
         let mut drained = [0; 64];
         while matches!((&self.woken).read(&mut drained), Ok(count) if count > 0) {}
@@ -146,7 +145,7 @@ impl Room {
             match self.asked.try_recv() {
                 Ok(request) => {
                     let started = self.start(request.command);
-                    // Nobody waits for it any more: dropping the process kills it.
+                    // The caller has stopped waiting; dropping the process kills it.
                     let _ = request.reply.send(started);
                 }
                 Err(TryRecvError::Empty) => return true,
@@ -165,7 +164,7 @@ impl Room {
         Ok((Process(Runs::Process(child)), ours))
     }
 
-    /// Waits for a request, a word or an end, and reads words.
+    /// Waits for a request, output or an end, and reads output.
     fn wait(&mut self, until: Option<Instant>) {
         let now = Instant::now();
         let news = self.poll(now, until);
@@ -189,7 +188,7 @@ impl Room {
         let look = unwatched.then(|| now + LOOK_EVERY);
         let together = self.together.as_ref().filter(|_| !self.children.is_empty()).map(Together::next);
         let wait = ends.chain(until).chain(look).chain(together).min().map(|end| end.saturating_duration_since(now));
-        // A failure is like a wake: the loop looks, and waits again.
+        // A failure is like a wake-up: the loop polls, and waits again.
         let _ = poll(&mut polled, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         let mut told = polled.iter().skip(first).map(|polled| !polled.revents().is_empty());
         News { words: pipes().map(|pipe| pipe.is_some() && told.next() == Some(true)).collect() }

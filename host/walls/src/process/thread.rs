@@ -1,4 +1,4 @@
-//! A thread of this process in the place of a process, where there are no walls.
+//! A thread of this process instead of a process, when there are no walls.
 
 use std::{
     fmt, io,
@@ -14,18 +14,18 @@ use tokio::sync::Notify;
 use super::{Command, End};
 use crate::link;
 
-/// Threads that were told to end [long ago](LEFT_BEHIND_AFTER), and still compute. Each keeps a
-/// core busy, and holds memory. At this number no other one starts.
+/// Threads that were asked to end [long ago](LEFT_BEHIND_AFTER), and still compute. Each keeps a
+/// core busy, and holds memory. At this number no more are started.
 const LEFT_BEHIND_MAX: usize = 4;
 
-/// A thread that runs guests looks at its link within milliseconds. One that compiles does not.
+/// A thread that runs guests reads its link within milliseconds. One that compiles does not.
 const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(2);
 
-/// The work of a thread: it serves this socket until the other end closes it, and says why it ended
-/// before that.
+/// The work of a thread: it serves this socket until the other end closes it, or returns why it
+/// ended earlier.
 type Main = dyn Fn(OwnedFd) -> Result<(), String> + Send + Sync;
 
-/// Threads that stand in for processes. All of them do the same work.
+/// Threads that replace processes. All of them do the same work.
 #[derive(Clone)]
 pub struct Threads {
     main: Arc<Main>,
@@ -37,12 +37,12 @@ pub struct Threads {
 pub enum Program {
     /// A process, which can be killed.
     Process(Command),
-    /// A thread of this process. It ends when it next looks at its link.
+    /// A thread of this process. It ends when it next reads its link.
     Thread(Threads),
 }
 
 impl Program {
-    /// Has threads [counted apart](Threads::counted_apart); a process is as it was.
+    /// The same with threads [counted separately](Threads::counted_apart); a process is unchanged.
     #[must_use]
     pub fn counted_apart(&self) -> Self {
         match self {
@@ -64,8 +64,8 @@ impl Threads {
         Self { main: Arc::new(main), running: Arc::default() }
     }
 
-    /// Has other threads do the same work, counted apart: those that are left behind here keep none
-    /// from starting there.
+    /// Other threads for the same work, counted separately: those left behind here do not prevent
+    /// starts there.
     #[must_use]
     pub fn counted_apart(&self) -> Self {
         Self { main: Arc::clone(&self.main), running: Arc::default() }
@@ -107,19 +107,19 @@ impl fmt::Debug for Threads {
 /// One thread. It holds this value until it has ended.
 #[derive(Debug)]
 pub(super) struct RunningThread {
-    /// This end of its link, to close it for both.
+    /// This end of its link, to shut both directions down.
     link: OwnedFd,
-    /// The time when it was told to end.
+    /// When it was asked to end.
     told: OnceLock<Instant>,
     pub(super) end: OnceLock<End>,
     pub(super) ended: Notify,
 }
 
 impl RunningThread {
-    /// Tells it to end. It does once it looks at its link.
+    /// Asks it to end. It does when it next reads its link.
     pub(super) fn tell_to_end(&self) {
         if self.end.get().is_none() && self.told.set(Instant::now()).is_ok() {
-            // An error says that it is closed already.
+            // An error means that it is already closed.
             let _ = shutdown(&self.link, Shutdown::Both);
         }
     }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use super::handle::Running;
 
-/// Interval at which it is added up.
+/// How often it is added up.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Interval of it while they take more than half of what they may. In a second one process fills
-/// some gigabytes, and several fill as many each.
+/// The same while they use more than half of the bound. In a second one process fills some
+/// gigabytes, and several fill that much each.
 const LOOK_OFTEN_EVERY: Duration = Duration::from_millis(50);
 
-/// The bound, and the time of the next look.
+/// The bound, and the time of the next check.
 #[derive(Debug)]
 pub(super) struct Together {
     bytes_max: u64,
@@ -23,12 +23,12 @@ impl Together {
         Self { bytes_max, next: Instant::now() }
     }
 
-    /// The time of the next look.
+    /// The time of the next check.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Adds up, where it is time for it, and ends the largest until the others fit.
+    /// Adds up if it is time, and ends the largest until the others fit.
     pub(super) fn look<'r>(&mut self, now: Instant, running: impl Iterator<Item = &'r Running>) {
         if now < self.next {
             return;

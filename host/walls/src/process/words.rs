@@ -6,15 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes kept of what a process writes to standard error: a panic with its place, or the reason of
-/// an abort. Such a text is a few hundred bytes long.
+/// Bytes kept of a process's standard error: a panic with its place, or the reason of an abort.
+/// Such a text is a few hundred bytes long.
 pub const LAST_WORDS_BYTES_MAX: usize = 4 << 10;
 
-/// The kernel keeps at most so much unread.
+/// Bytes of unread output that the kernel keeps at most.
 const PIPE_BYTES_MAX: usize = 64 << 10;
 
-/// After each read the process has to wait so long for the next: one that writes without end is
-/// read at 400 KiB/s at the most, for a small part of one core.
+/// After each read the next one waits this long: output without end is read at 400 KiB/s at most,
+/// for a small part of one core.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Reads standard error of one process.
@@ -26,7 +26,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The pipe must not wait when it is read.
+    /// The pipe must be non-blocking.
     pub(super) fn new(stderr: Option<PipeReader>) -> Self {
         Self { stderr, paused_until: None, kept: VecDeque::new() }
     }
@@ -47,7 +47,7 @@ impl Words {
         self.paused_until = Some(now + PAUSE);
     }
 
-    /// Everything that was kept, once the process has ended and nobody writes any more.
+    /// Everything that was kept, after the process has ended.
     pub(super) fn finish(&mut self) -> String {
         self.read_up_to(PIPE_BYTES_MAX);
         self.stderr = None;

@@ -1,5 +1,5 @@
-//! A thread that attends to a link hands out its frames beside other work, and the background task
-//! goes on where it leaves off.
+//! A thread that attends to a link dispatches its frames along with other work, and the background
+//! task continues where it stops.
 
 use std::{
     collections::VecDeque,
@@ -43,7 +43,7 @@ impl Handed {
     }
 }
 
-/// Hands out what comes until so many frames were, sleeping where nothing is there.
+/// Dispatches frames until this many have come, sleeping when nothing is there.
 fn attend(link: &Attending<Dispatch>, handed: &Handed, until: u32) -> Result<(), LinkError> {
     while handed.count() < until {
         if link.look()? || link.arm()? {
@@ -57,7 +57,7 @@ fn attend(link: &Attending<Dispatch>, handed: &Handed, until: u32) -> Result<(),
     Ok(())
 }
 
-/// Sends each frame back. Several at once are told at once.
+/// Sends each frame back. Several at once cause one wake-up.
 async fn echo(sender: Sender, mut receiver: Receiver) {
     loop {
         if receiver.has_more().is_ok_and(|more| more) {
@@ -104,7 +104,7 @@ async fn every_reply_comes_once_and_in_order_whoever_hands_it_out() {
                 }
                 match &attending {
                     Some(link) => attend(link, &handed, sent).expect("the link lives"),
-                    // Its turn may not have ended yet, or it hands them out.
+                    // Its turn may not have ended yet, or it dispatches them.
                     None => {
                         let begun = std::time::Instant::now();
                         while handed.count() < sent {
@@ -177,7 +177,7 @@ async fn who_sleeps_is_woken_for_frames_that_were_to_be_told_later() {
     here.0.wake();
     assert_eq!(soon(receiver.receive()).await.expect("a frame").bytes, b"one");
     assert_eq!(soon(receiver.receive()).await.expect("a frame").bytes, b"two");
-    // From then on each is told at once.
+    // From then on each one wakes.
     assert!(receiver.try_receive().expect("the link lives").is_none());
     here.0.send(b"three", &[]).expect("room");
     assert_eq!(soon(receiver.receive()).await.expect("a frame").bytes, b"three");

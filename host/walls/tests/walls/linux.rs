@@ -75,7 +75,7 @@ fn child(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Waits for ever, and tells when it is sealed.
+/// Waits forever, and signals when it is sealed.
 const ASLEEP: Row = Row {
     name: "sleep",
     without: &[],
@@ -201,7 +201,7 @@ fn judge(stage: &Stage, at: usize, row: &Row) -> Result<(), String> {
     if is_right { Ok(()) } else { Err(format!("expected {:?}, but it {ended}", row.end)) }
 }
 
-/// The end of a process, and what it said.
+/// The end of a process, and its output.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) said: String,
@@ -242,7 +242,7 @@ pub(crate) fn read(from: &mut File, to: Option<&str>) -> Result<String, String> 
         }
         let mut piece = [0; 4096];
         let count = match from.read(&mut piece) {
-            // It ended before it read all of what was sent to it.
+            // It ended before it read everything.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
             count => count.map_err(told)?,
         };

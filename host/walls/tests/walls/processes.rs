@@ -43,7 +43,7 @@ pub(crate) fn thread(_: &Site) -> io::Result<()> {
     }
 }
 
-/// A thread that was there before the seal.
+/// A thread that was started before the seal.
 pub(crate) fn exec_from_older_thread(site: &Site) -> io::Result<()> {
     let thread = site.older_thread.as_ref().ok_or(io::ErrorKind::NotFound)?;
     thread.try_there(run_true)
@@ -157,7 +157,7 @@ pub(crate) fn be_a_host(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// A host that may make no namespaces: it tells the report of its child.
+/// A host that cannot create namespaces: it passes on the report of its child.
 pub(crate) fn be_barred(arguments: &[String]) -> ExitCode {
     reports::refuse_process_ids();
     let ended = end(this_binary(instead(arguments, "report"))).expect("a process");

@@ -1,4 +1,4 @@
-//! Reports of kernels that give less, and of processes that are no child of their host.
+//! Reports of kernels that enforce less, and of processes that are not children of their host.
 
 use std::collections::BTreeMap;
 use std::ffi::c_long;
@@ -161,7 +161,7 @@ fn report(stage: &Stage, word: &str) -> Result<Report, String> {
     Report::from_lines(&ended.said).map_err(|error| format!("{word}: {error}, but it {ended}"))
 }
 
-/// The report says this of these walls, and that all others stand.
+/// The report has this for these walls, and all others stand.
 fn check(name: &str, report: &Report, says: &[(Wall, &str)]) -> Result<(), String> {
     for (wall, state) in report.iter() {
         let said = says.iter().find(|(named, _)| *named == wall);
@@ -214,7 +214,7 @@ fn not_a_child(stage: &Stage) -> Result<(), String> {
         (Wall::DiesWithHost, "another process started this one"),
         (Wall::PidNamespace, "whoever started the process made none"),
     ];
-    // Where the one between is itself the first of a namespace, its child sees no host.
+    // If the process in between is itself the first of a namespace, its child cannot see a host.
     let ended = end(stage.child(&["foster"]).map_err(told)?.shares_process_ids())?;
     let report = Report::from_lines(&ended.said).map_err(|error| format!("{error}: {ended}"))?;
     check("foster", &report, &says)
@@ -227,7 +227,7 @@ fn barred(stage: &Stage) -> Result<(), String> {
 /// The sealed process reads nothing and waits for ever, so only the kernel can end it.
 fn ends_with_host(stage: &Stage) -> Result<(), String> {
     let (ours, theirs) = std::io::pipe().map_err(told)?;
-    // Both processes inherit it, and each child that is started meanwhile: there is no other.
+    // Both processes inherit it, and so does each child started meanwhile, but there is none.
     rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).map_err(told)?;
     let command = stage.child(&["host"]).map_err(told)?;
     // The end of a namespace's first process ends all others in it.
@@ -350,7 +350,7 @@ pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// The walls that this machine gives.
+/// The walls that this machine provides.
 pub(crate) fn of_machine() -> Result<Report, String> {
     let words = ["probe", "/", "127.0.0.1:1", "127.0.0.1:1", "1"];
     probe(this_binary(words.into_iter().map(str::to_owned))).map_err(told)

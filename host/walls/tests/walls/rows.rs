@@ -26,7 +26,7 @@ pub(crate) struct Row {
 /// The end of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is one of the things that must work.
+    /// It must work.
     Works,
     /// The call fails.
     Fails(&'static [i32]),

@@ -8,14 +8,14 @@ use super::syscalls;
 /// Capabilities have numbers below this one; Linux 6.18 has 41 of them.
 const CAPABILITIES_MAX: c_ulong = 64;
 
-/// `linux/securebits.h`: being root gives no capability, changing users gives none, none is kept
-/// or becomes ambient; and each of these is locked.
+/// `linux/securebits.h`: neither being root nor changing users gives a capability, none is kept or
+/// becomes ambient, and each of these is locked.
 const SECURE_BITS: c_ulong = 0xef;
 
-/// Gives up every capability, and the ways by which a process gains one.
+/// Gives up every capability, and the ways to gain one.
 ///
-/// Without the capability to do so the bounds stay, and no new privileges holds them: a process
-/// then has no capability to lose, or is one of root's in a container.
+/// Dropping the bounds needs a capability. Without it, no-new-privileges enforces them: the process
+/// has no capability to lose, or belongs to root in a container.
 pub(super) fn give_up() -> Result<String, Refusal> {
     syscalls::prctl(libc::PR_CAP_AMBIENT, [libc::PR_CAP_AMBIENT_CLEAR_ALL as c_ulong, 0, 0, 0])
         .step("ambient capabilities")?;
@@ -27,7 +27,7 @@ pub(super) fn give_up() -> Result<String, Refusal> {
 fn bound() -> std::io::Result<()> {
     for capability in 0..CAPABILITIES_MAX {
         match syscalls::prctl(libc::PR_CAPBSET_DROP, [capability, 0, 0, 0]) {
-            // The first number that the kernel has no capability for.
+            // The kernel has no capability with this number or a higher one.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
             other => other?,
         }

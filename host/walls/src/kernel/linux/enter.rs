@@ -25,7 +25,7 @@ pub struct Entered {
     ends_first: Result<(), Refusal>,
 }
 
-/// The walls being built.
+/// The walls under construction.
 #[derive(Debug)]
 struct Site {
     report: Report,
@@ -35,14 +35,15 @@ struct Site {
 /// Builds every wall that can stand before code is mapped. Never aborts: the caller decides by the
 /// report.
 ///
-/// The process must not have started a thread: some walls are a thread's, and inherited.
+/// The process must not have started a thread: some walls belong to a thread, and new threads
+/// inherit them.
 pub fn enter(rights: &Rights<'_>) -> Entered {
     let report = Report::of_none("the process is not sealed");
     let mut site = Site { report, without: rights.without.to_vec() };
     site.build(Wall::NoNewPrivileges, no_new_privileges);
     site.build(Wall::Core, limits::no_core);
     site.build(Wall::Files, || limits::files(rights));
-    // The files of /proc are gone with the root, and root's with the capabilities.
+    // The later root has no /proc/self/statm, and opening it may need a capability.
     let statm = limits::statm();
     let ends_first = limits::end_first();
     site.build(Wall::UserNamespace, namespaces::users);
@@ -58,7 +59,7 @@ pub fn enter(rights: &Rights<'_>) -> Entered {
     // Landlock refuses mounts, so it follows them.
     site.build(Wall::Landlock, || folders::restrict(rights.folders));
     site.build(Wall::NotDumpable, not_dumpable);
-    // The kernel forgets this signal where rights change, so it comes last.
+    // The kernel resets this signal when rights change, so it comes last.
     site.build(Wall::DiesWithHost, || dies_with_host(rights));
     let new_threads = rights.threads_max.is_some();
     let Rights { memory_bytes_max, files_max, file_bytes_max, .. } = *rights;
@@ -71,8 +72,8 @@ impl Entered {
         &self.site.report
     }
 
-    /// Builds the last walls, around every thread: no memory becomes executable, and few system
-    /// calls are left. Any other ends the process.
+    /// Builds the last walls, around every thread: no memory becomes executable, and only a few
+    /// system calls are allowed. Any other ends the process.
     pub fn seal(self) -> Report {
         let Self { mut site, memory_bytes_max, files_max, file_bytes_max, new_threads, statm, ends_first } = self;
         if let Some(bytes_max) = file_bytes_max.filter(|_| site.report.stands(Wall::Files)) {
@@ -111,7 +112,7 @@ impl Site {
         self.report.put(wall, state);
     }
 
-    /// The filter does the same where the wall itself does not stand.
+    /// The filter has the same effect if the wall itself is missing.
     fn hold(&mut self, wall: Wall, how: &str) {
         if !self.report.stands(wall) {
             self.report.put(wall, State::Stands(how.to_owned()));
@@ -130,7 +131,7 @@ fn not_dumpable() -> Result<String, Refusal> {
     Ok(String::new())
 }
 
-/// Since Linux 6.3. Before it only the filter refuses.
+/// Since Linux 6.3. Before that only the filter refuses it.
 fn fixed_code() -> Result<String, Refusal> {
     let refuse = c_ulong::from(libc::PR_MDWE_REFUSE_EXEC_GAIN);
     syscalls::prctl(libc::PR_SET_MDWE, [refuse, 0, 0, 0]).step("PR_SET_MDWE")?;
@@ -138,18 +139,18 @@ fn fixed_code() -> Result<String, Refusal> {
 }
 
 /// The signal comes when the *thread* that started this process ends, so the host must start it
-/// from one that lives as long as the host.
+/// from a thread that lives as long as the host.
 fn dies_with_host(rights: &Rights<'_>) -> Result<String, Refusal> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("PR_SET_PDEATHSIG")?;
     let Some(link) = rights.link else {
         return Ok(String::new());
     };
-    // A host that ended before the call above cannot send the signal any more.
+    // A host that ended before the call above can no longer cause the signal.
     let has_ended = || Err(Refusal::new("the host has ended, or another process started this one"));
     let Some(parent) = rustix::process::getppid() else {
-        // Out of a namespace of process ids nobody sees who started its first process. The host has
-        // the other end of the link as long as it lives. Should it be about to end, this process
-        // is not served: components run once the host has answered to the seal.
+        // Inside a namespace of process ids, the first process cannot see who started it. The host
+        // holds the other end of the link as long as it lives. If it is about to end, this process
+        // is not used: components run only after the host has answered the seal.
         return if is_hung_up(link).step("poll")? { has_ended() } else { Ok(String::new()) };
     };
     let host = rustix::net::sockopt::socket_peercred(link).step("SO_PEERCRED")?.pid;

@@ -10,19 +10,19 @@ use super::refusal::{Refusal, Step};
 use super::syscalls;
 use crate::kernel::rights::{Access, Folder};
 
-/// The newest Landlock that the crate knows. A kernel with an older one gives what it has.
+/// The newest Landlock that the crate knows. An older kernel enforces what it supports.
 const NEWEST: ABI = ABI::V10;
 
-/// Refuses to open any file but those of `folders`, TCP, signals to other processes, and abstract
-/// sockets, as far as the kernel's Landlock goes.
+/// Refuses opening any file outside of `folders`, TCP, signals to other processes, and abstract
+/// sockets, as far as the kernel's Landlock supports it.
 pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
     let mut rules = empty_rules().map_err(told)?;
     for folder in folders {
         let status = rustix::fs::fstat(folder.descriptor).step("fstat of a granted folder")?;
         let is_folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
         let rule = || PathBeneath::new(folder.descriptor, rights(is_folder, folder.access));
-        // Landlock takes no rule for a file in memory, such as code that no cache keeps, and lets
-        // it be opened. A file that was replaced since has no name either, and needs its rule.
+        // Landlock accepts no rule for a file in memory, such as code without a cache, and allows
+        // opening it. A file that was replaced has no name either, but needs its rule.
         if !is_folder && status.st_nlink == 0 && empty_rules().and_then(|rules| rules.add_rule(rule())).is_err() {
             continue;
         }
@@ -36,7 +36,7 @@ pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
     }
 }
 
-/// The reason why the kernel does not answer for Landlock: the crate takes every one for the first.
+/// Why the kernel has no Landlock: the crate does not distinguish the reasons.
 fn not_there() -> Refusal {
     match syscalls::landlock_version() {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => Refusal::new("the kernel is built without it"),
@@ -45,7 +45,7 @@ fn not_there() -> Refusal {
     }
 }
 
-/// Rules that give nothing.
+/// A ruleset that allows nothing.
 fn empty_rules() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -59,7 +59,7 @@ fn told(error: RulesetError) -> Refusal {
     Refusal::new(error.to_string())
 }
 
-/// The parts that a version gives.
+/// What a version enforces.
 fn judged(abi: ABI) -> Result<String, Refusal> {
     match abi as i32 {
         ..=2 => Err(Refusal::new(format!(
@@ -72,7 +72,7 @@ fn judged(abi: ABI) -> Result<String, Refusal> {
     }
 }
 
-/// No folder of a component holds a program to run, a device or a pipe, so none of these is given.
+/// A component's folders contain no programs to run, devices or pipes, so none of these is allowed.
 fn rights(is_folder: bool, access: Access) -> BitFlags<AccessFs> {
     use AccessFs::{MakeDir, MakeReg, MakeSym, ReadDir, ReadFile, Refer, RemoveDir, RemoveFile, Truncate, WriteFile};
     match (is_folder, access) {

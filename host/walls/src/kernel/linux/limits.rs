@@ -13,10 +13,10 @@ use crate::kernel::rights::Rights;
 /// Bytes of `/proc/self/statm` at most: seven numbers of 20 digits.
 const STATM_BYTES_MAX: usize = 160;
 
-/// Bytes of the kernel's version at most, as `uname` has them.
+/// Bytes of the kernel's version at most, as `uname` returns it.
 const RELEASE_BYTES_MAX: usize = 65;
 
-/// The version since which the limit of threads is a namespace's.
+/// The first version in which the limit of threads counts per namespace.
 const COUNTS_NAMESPACES: (u32, u32) = (5, 14);
 
 fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
@@ -39,16 +39,15 @@ pub(super) fn files(rights: &Rights<'_>) -> Result<String, Refusal> {
 
 /// The length that a file may grow to. Past it a write fails instead of ending the process.
 ///
-/// It bounds memory that is a file as well, and so what loading code writes to: it comes with the
-/// seal.
+/// It also bounds files in memory, which loading code writes to, so it is set with the seal.
 pub(super) fn file_lengths(files_max: u64, bytes_max: u64) -> Result<String, Refusal> {
     syscalls::ignore_signal(libc::SIGXFSZ).step("SIGXFSZ")?;
     limit(Resource::Fsize, bytes_max).step("RLIMIT_FSIZE")?;
     Ok(format!("{files_max} open, {bytes_max} bytes each"))
 }
 
-/// Threads of the process. The limit counts tasks of a user in a namespace, and since Linux 5.14
-/// those of the process's own namespace apart from the user's others.
+/// Threads of the process. The limit counts tasks of a user in a namespace. Since Linux 5.14, tasks
+/// in the process's own namespace count separately from the user's others.
 pub(super) fn threads(max: u64, has_namespace: bool) -> Result<String, Refusal> {
     if rustix::process::geteuid().is_root() {
         return Err(Refusal::new("the kernel counts no threads of root's"));
@@ -69,27 +68,27 @@ fn version() -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Where memory runs out, the kernel ends this process before those that did not ask for it.
+/// If memory runs out, the kernel ends this process before others.
 pub(super) fn end_first() -> Result<(), Refusal> {
     const SCORE: &str = "/proc/self/oom_score_adj";
     std::fs::write(SCORE, ENDS_FIRST).step(SCORE)
 }
 
-/// The file that tells how much memory a process may write to.
+/// The file with the amount of memory that a process may write to.
 pub(super) fn statm() -> Option<File> {
     File::open("/proc/self/statm").ok()
 }
 
 /// Lets no more memory become writable than `more` bytes beyond what is now.
 ///
-/// `RLIMIT_DATA` counts private writable mappings, whether they were ever written to. Reserved
-/// memory without access is free, and so wasmtime's terabytes are. Shared memory and growing
-/// stacks are not counted: the filter refuses them. Native code can still write more, by turns: a
-/// page that was written to and made inaccessible stays resident and is counted no more. wasmtime
-/// needs the call for that, so whoever watches the process has to see its resident pages.
+/// `RLIMIT_DATA` counts private writable mappings, even if they were never written to. Reserved
+/// memory without access is free, including wasmtime's terabytes. Shared memory and growing stacks
+/// are not counted; the filter refuses them. Native code can still write more, in turns: a page
+/// that was written and then made inaccessible stays resident but no longer counts. wasmtime needs
+/// that call, so the host must watch the process's resident pages.
 pub(super) fn memory(statm: Option<File>, more: u64) -> Result<String, Refusal> {
     let now = writable_bytes(statm)?;
-    // The main thread's stack is not counted either, but bounded by its own limit.
+    // The main thread's stack is not counted either, but it has its own limit.
     let stack = rustix::process::getrlimit(Resource::Stack);
     if let Some(current) = stack.current {
         limit(Resource::Stack, current).step("RLIMIT_STACK")?;
@@ -98,7 +97,7 @@ pub(super) fn memory(statm: Option<File>, more: u64) -> Result<String, Refusal> 
     Ok(format!("{more} bytes more than the {now} at the seal"))
 }
 
-/// Bytes that `statm` gives as data: private writable mappings and stacks.
+/// Bytes that `statm` reports as data: private writable mappings and stacks.
 fn writable_bytes(statm: Option<File>) -> Result<u64, Refusal> {
     const UNKNOWN: &str = "/proc/self/statm cannot be read";
     let mut text = String::with_capacity(STATM_BYTES_MAX);

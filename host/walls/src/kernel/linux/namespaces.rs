@@ -11,21 +11,21 @@ use super::refusal::{Refusal, Step};
 use super::syscalls::{self, Mount};
 use crate::kernel::IDS_REFUSED;
 
-/// Mounts that give no rights through their files.
+/// Flags of mounts whose files give no rights.
 const PLAIN: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
-/// Users and groups of the process's own: it keeps the ones that it has, and knows no others.
+/// A user namespace: the process keeps its user and group, and knows no others.
 ///
 /// In a new user namespace the process has every capability over the other namespaces it makes.
 pub(super) fn users() -> Result<String, Refusal> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
     syscalls::unshare(libc::CLONE_NEWUSER).step("unshare")?;
-    // Without it the kernel takes no map of groups from a process that is not root.
+    // Without this the kernel accepts no group map from a process that is not root.
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
     write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
-    // Capabilities would come back in yet another one. Old kernels do not know the file.
+    // A nested user namespace would bring capabilities back. Old kernels lack this file.
     let bound = write("/proc/sys/user/max_user_namespaces", "0");
     Ok(bound.err().map_or_else(String::new, |refusal| format!("more can be made: {refusal}")))
 }
@@ -41,8 +41,8 @@ pub(super) fn own(flag: c_int) -> Result<String, Refusal> {
     Ok(String::new())
 }
 
-/// A namespace of process ids, in which this process is the first. Only the one that starts it can
-/// make that: a process that leaves its own afterwards starts no thread any more.
+/// A namespace of process ids in which this process is the first. Only its parent can create it: a
+/// process that unshares its own can no longer start threads.
 pub(super) fn process_ids() -> Result<String, Refusal> {
     if std::process::id() == 1 {
         return Ok(String::new());
@@ -51,8 +51,8 @@ pub(super) fn process_ids() -> Result<String, Refusal> {
     Err(Refusal::new(refused.unwrap_or_else(|_| "whoever started the process made none".to_owned())))
 }
 
-/// A mount namespace whose root holds nothing but `/proc/self/fd`: the process's own descriptors,
-/// by whose paths compiled code is mapped.
+/// A mount namespace whose root contains only `/proc/self/fd`: the process's own descriptors,
+/// through which compiled code is mapped.
 pub(super) fn empty_root() -> Result<String, Refusal> {
     const DESCRIPTORS: &CStr = c"/proc/self/fd";
     const ROOT: &CStr = c"/proc";
@@ -60,7 +60,7 @@ pub(super) fn empty_root() -> Result<String, Refusal> {
     let flags = libc::MS_REC | libc::MS_PRIVATE;
     change(Mount { kind: None, target: c"/", flags, options: None }, "private mounts")?;
     let descriptors = syscalls::clone_mount(DESCRIPTORS).step("open_tree")?;
-    // Any folder would do that is there for certain: what lies over it becomes the root.
+    // Any folder that certainly exists would do: what is mounted over it becomes the root.
     let options = Some(c"size=4k,nr_inodes=8,mode=0755");
     change(Mount { kind: Some(c"tmpfs"), target: ROOT, flags: PLAIN, options }, "tmpfs")?;
     for folder in [c"/proc/proc", c"/proc/proc/self", c"/proc/proc/self/fd"] {

@@ -1,4 +1,4 @@
-//! The kernel's answers where a wall does not stand.
+//! The kernel's answers when a wall does not stand.
 
 use std::{fmt, io};
 
@@ -12,8 +12,7 @@ impl Refusal {
         Self(reason.into())
     }
 
-    /// A system call that the kernel itself never refuses so: another filter does, which was there
-    /// before.
+    /// A system call that the kernel itself never refuses with this error: an earlier filter does.
     pub(super) fn filtered(call: &str, error: &io::Error) -> Self {
         let by = match error.raw_os_error() {
             Some(libc::EPERM) => "; a filter of system calls around the host refuses it (systemd: SystemCallFilter=)",
@@ -31,7 +30,7 @@ impl fmt::Display for Refusal {
 
 /// Names the step that failed.
 pub(super) trait Step<T> {
-    /// The answer, or a refusal that names `step`.
+    /// The value, or a refusal that names `step`.
     fn step(self, step: &str) -> Result<T, Refusal>;
 }
 

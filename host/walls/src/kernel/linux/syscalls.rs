@@ -23,8 +23,8 @@ const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// The highest number of a signal.
 const SIGNALS_MAX: c_int = 64;
-/// Words of 16 bytes on the stack of a process until it runs its program: 64 KiB. It calls the
-/// kernel, some thirty times, and nothing that calls far.
+/// Words of 16 bytes on the stack of a process until it runs its program: 64 KiB. It makes some
+/// thirty system calls, with shallow call depth.
 const STACK_WORDS: usize = 4096;
 
 fn answer(result: c_long) -> io::Result<c_long> {
@@ -55,7 +55,7 @@ pub(super) fn landlock_version() -> io::Result<c_long> {
 /// A mount to make or to change.
 #[derive(Clone, Copy)]
 pub(super) struct Mount<'a> {
-    /// A file system's name, where there is one to be mounted.
+    /// The name of a file system to mount, if any.
     pub(super) kind: Option<&'a CStr>,
     /// The folder.
     pub(super) target: &'a CStr,
@@ -74,7 +74,7 @@ pub(super) fn mount(mount: Mount<'_>) -> io::Result<()> {
     answer(result.into()).map(drop)
 }
 
-/// A mount of its own of one folder, in no place yet.
+/// A clone of one folder's mount, not attached anywhere yet.
 pub(super) fn clone_mount(folder: &CStr) -> io::Result<OwnedFd> {
     let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC.cast_unsigned();
     // SAFETY: the pointer is of a `CStr` that outlives the call; the kernel only reads.
@@ -84,7 +84,7 @@ pub(super) fn clone_mount(folder: &CStr) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Puts a mount that is in no place over a folder.
+/// Attaches a detached mount over a folder.
 pub(super) fn place_mount(mount: BorrowedFd<'_>, target: &CStr) -> io::Result<()> {
     // SAFETY: both pointers are of `CStr`s that outlive the call; the kernel only reads.
     let result = unsafe {
@@ -100,14 +100,14 @@ pub(super) fn place_mount(mount: BorrowedFd<'_>, target: &CStr) -> io::Result<()
     answer(result).map(drop)
 }
 
-/// Makes the working folder the root, and puts the old root over it.
+/// Makes the working folder the root, with the old root over it.
 pub(super) fn pivot_root_here() -> io::Result<()> {
     let here = c".".as_ptr();
     // SAFETY: both pointers are of a constant; the kernel only reads.
     answer(unsafe { libc::syscall(libc::SYS_pivot_root, here, here) }).map(drop)
 }
 
-/// Takes away the mount that lies over the working folder, with all beneath it.
+/// Detaches the mount over the working folder, with everything beneath it.
 pub(super) fn unmount_here() -> io::Result<()> {
     // SAFETY: the pointer is of a constant; the kernel only reads.
     answer(unsafe { libc::umount2(c".".as_ptr(), libc::MNT_DETACH) }.into()).map(drop)
@@ -127,16 +127,16 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
 pub(super) fn page_bytes() -> u64 {
     // SAFETY: takes a number only and reads a constant of the process.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // 4 KiB is the least that either architecture has, so the limit is never too wide.
+    // 4 KiB is the smallest page of either architecture, so the limit is never too wide.
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Bytes from which a block has pages of its own, which the system gets back at once. 256 KiB:
-/// nearly every message is shorter, and a call of the kernel costs little against filling more.
+/// Blocks of this size have pages of their own, which are returned to the system at once. 256 KiB:
+/// nearly every message is shorter, and a system call costs little compared to filling more.
 #[cfg(target_env = "gnu")]
 const OWN_PAGES_BYTES: c_int = 256 * 1024;
 
-/// Has large blocks of memory go back to the system once they are freed. By itself, glibc keeps
+/// Makes large blocks of memory return to the system once they are freed. By default, glibc keeps
 /// more the larger the blocks were.
 pub fn free_large_blocks() {
     #[cfg(target_env = "gnu")]
@@ -146,8 +146,8 @@ pub fn free_large_blocks() {
     }
 }
 
-/// Bytes of the heap's small blocks that are in use, modulo 4 GiB; `None` where the allocator does
-/// not say.
+/// Bytes of the heap's small blocks that are in use, modulo 4 GiB; `None` if the allocator does not
+/// report it.
 pub fn heap_bytes() -> Option<u32> {
     #[cfg(target_env = "gnu")]
     {
@@ -158,17 +158,17 @@ pub fn heap_bytes() -> Option<u32> {
     None
 }
 
-/// Gives free pages of the heap back to the system. It takes milliseconds.
+/// Returns free pages of the heap to the system. It takes milliseconds.
 pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes a number only; it gives back pages that hold no block in use.
+    // SAFETY: takes a number only; it returns pages without a block in use.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// True if the process can reserve this many more bytes of address space. They
-/// are given back at once.
+/// True if the process can reserve this many more bytes of address space. They are released at
+/// once.
 pub fn has_address_space(bytes: u64) -> bool {
     let Ok(length) = usize::try_from(bytes) else { return false };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -178,17 +178,17 @@ pub fn has_address_space(bytes: u64) -> bool {
     begin != libc::MAP_FAILED && unsafe { libc::munmap(begin, length) } == 0
 }
 
-/// Leaves a signal without effect.
+/// Ignores a signal.
 pub(super) fn ignore_signal(signal: c_int) -> io::Result<()> {
     // SAFETY: `SIG_IGN` names no function of this process that could run in a bad moment.
     let old = unsafe { libc::signal(signal, libc::SIG_IGN) };
     if old == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Closes every descriptor but the standard three, whoever left it open.
+/// Closes every descriptor except the standard three.
 ///
-/// To be called first in `main` of a process that the host starts, before anything is opened: a
-/// descriptor that is in use then would be closed under its owner.
+/// Call it first in `main` of a process that the host starts, before anything is opened. It would
+/// close a descriptor that something else owns.
 pub fn close_inherited() -> io::Result<()> {
     let from: c_uint = 3;
     // SAFETY: takes numbers only. At the start of `main` nothing in the process owns a descriptor
@@ -196,8 +196,8 @@ pub fn close_inherited() -> io::Result<()> {
     answer(unsafe { libc::syscall(libc::SYS_close_range, from, c_uint::MAX, 0_u32) }).map(drop)
 }
 
-/// Ends the process where it aborts, though it may be the first of a namespace of process ids: the
-/// kernel lets no signal of its own end that one. Elsewhere it changes nothing.
+/// Ends the process when it aborts even if it is the first of a namespace of process ids, which the
+/// kernel does not end by a signal of its own. Otherwise it changes nothing.
 pub fn end_on_abort() -> io::Result<()> {
     if std::process::id() != 1 {
         return Ok(());
@@ -221,25 +221,26 @@ pub(crate) struct FirstProcess<'a> {
     pub(crate) arguments: &'a [CString],
     /// Its whole environment, each `NAME=VALUE`.
     pub(crate) environment: &'a [CString],
-    /// Its standard input, output and error. None of them is one of these of this process.
+    /// Its standard input, output and error. None of them may be one of the standard three of this
+    /// process.
     pub(crate) standard: [BorrowedFd<'a>; 3],
     /// Files that it writes first, with their texts.
     pub(crate) maps: &'a [(&'static CStr, CString)],
 }
 
-/// All that the new process reads until it runs its program.
+/// What the new process reads until it runs its program.
 struct Plan<'a> {
     first: &'a FirstProcess<'a>,
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
-    /// The kernel's answer to the step that failed.
+    /// The errno of the step that failed.
     failed: AtomicI32,
 }
 
 /// Starts a program as the first process of a namespace of process ids, in a process group of its
-/// own and in the folder `/`. `namespaces` are that one, and others that are made with it.
+/// own and in the folder `/`. `namespaces` has that one, and others to be made with it.
 ///
-/// It is what `posix_spawn` of the C libraries does, which takes no namespaces.
+/// It works like `posix_spawn` of the C libraries, which does not support namespaces.
 pub(crate) fn start_first(first: &FirstProcess<'_>, namespaces: c_int) -> io::Result<Pid> {
     let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
     let arguments = pointers(first.arguments);
@@ -250,9 +251,9 @@ pub(crate) fn start_first(first: &FirstProcess<'_>, namespaces: c_int) -> io::Re
     let flags = namespaces | libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let quiet = Quiet::new()?;
     // SAFETY: the new process shares this one's memory until it runs its program or ends, and the
-    // kernel has this thread wait for that. So the plan and the stack outlive their use, and
-    // nobody else has either. No handler of this process runs in it: all signals are blocked, and
-    // it takes the handlers away before it lets them in.
+    // kernel makes this thread wait for that. So the plan and the stack outlive their use, and
+    // nothing else uses them. No handler of this process runs in it: all signals are blocked, and
+    // it resets the handlers before it unblocks them.
     let result = unsafe { libc::clone(become_program, top, flags, ptr::from_ref(&plan).cast_mut().cast()) };
     let pid = answer(result.into());
     drop(quiet);
@@ -260,15 +261,15 @@ pub(crate) fn start_first(first: &FirstProcess<'_>, namespaces: c_int) -> io::Re
     match plan.failed.load(Ordering::Acquire) {
         0 => Ok(pid),
         errno => {
-            // It ends by itself.
+            // It has ended by itself.
             while rustix::process::waitpid(Some(pid), WaitOptions::empty()).is_err_and(|error| error == Errno::INTR) {}
             Err(io::Error::from_raw_os_error(errno))
         }
     }
 }
 
-/// Runs in the new process. It must not allocate, lock or panic: other threads go on, and what
-/// they hold they hold in its eyes for ever.
+/// Runs in the new process. It must not allocate, lock or panic: other threads continue, and a lock
+/// that one holds stays locked forever here.
 extern "C" fn become_program(plan: *mut c_void) -> c_int {
     // SAFETY: `start_first` hands over its plan, and keeps it while this runs.
     let plan = unsafe { &*plan.cast_const().cast::<Plan<'_>>() };
@@ -294,8 +295,8 @@ fn prepare(first: &FirstProcess<'_>) -> io::Result<()> {
     // SAFETY: the pointer is of a constant; the kernel only reads. The folder is this process's.
     answer(unsafe { libc::chdir(c"/".as_ptr()) }.into())?;
     for signal in 1..=SIGNALS_MAX {
-        // Some take no handler, and have none.
-        // SAFETY: no function of the program runs any more at a signal.
+        // Some signals accept no handler, and have none. SAFETY: no function of the program runs
+        // any more at a signal.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     Quiet::end()
@@ -310,7 +311,7 @@ fn write_map(path: &CStr, text: &CStr) -> io::Result<()> {
     if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns only where it fails.
+/// Returns only on failure.
 fn run(plan: &Plan<'_>) -> io::Error {
     // SAFETY: each pointer is of a text of the plan, and each list ends with a null pointer; the
     // kernel only reads.
@@ -318,15 +319,15 @@ fn run(plan: &Plan<'_>) -> io::Error {
     io::Error::last_os_error()
 }
 
-/// While it lives, no signal comes to this thread.
+/// Blocks all signals of this thread while it lives.
 struct Quiet(libc::sigset_t);
 
 impl Quiet {
     fn new() -> io::Result<Self> {
         let mut all = MaybeUninit::uninit();
         let mut old = MaybeUninit::uninit();
-        // SAFETY: the first call makes the set of which the second reads; that makes the other
-        // where it answers 0.
+        // SAFETY: the first call initializes the set that the second reads; that initializes the
+        // other set if it returns 0.
         unsafe {
             libc::sigfillset(all.as_mut_ptr());
             match libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) {
@@ -336,10 +337,10 @@ impl Quiet {
         }
     }
 
-    /// Lets every signal in, in a new process.
+    /// Unblocks every signal, in a new process.
     fn end() -> io::Result<()> {
         let mut none = MaybeUninit::uninit();
-        // SAFETY: the first call makes the set of which the second reads.
+        // SAFETY: the first call initializes the set that the second reads.
         match unsafe {
             libc::sigemptyset(none.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut())

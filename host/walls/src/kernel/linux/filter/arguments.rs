@@ -1,4 +1,4 @@
-//! Words for the checks of arguments.
+//! Checks of arguments.
 
 use seccompiler::{BackendError, SeccompCmpArgLen as Width, SeccompCmpOp as Op, SeccompCondition, SeccompRule};
 
@@ -20,12 +20,12 @@ pub(super) fn word(argument: u8, number: u64) -> Check {
     SeccompCondition::new(argument, Width::Qword, Op::Eq, number)
 }
 
-/// The argument, a long, has the bits of `value` and no others but those of `free`.
+/// The argument, a long, has the bits of `value`. Those of `free` may also be set, but no others.
 pub(super) fn bits(argument: u8, value: u64, free: u64) -> Check {
     SeccompCondition::new(argument, Width::Qword, Op::MaskedEq(!free), value)
 }
 
-/// The argument, an `int`, has the bits of `value` and no others but those of `free`.
+/// The argument, an `int`, has the bits of `value`. Those of `free` may also be set, but no others.
 pub(super) fn int_bits(argument: u8, value: u32, free: u32) -> Check {
     SeccompCondition::new(argument, Width::Dword, Op::MaskedEq((!free).into()), value.into())
 }

@@ -1,4 +1,4 @@
-//! Calls that are left with some arguments.
+//! Calls that are allowed with some arguments.
 
 use std::ffi::{c_int, c_long};
 
@@ -7,9 +7,9 @@ use seccompiler::{BackendError, SeccompRule};
 use super::Rules;
 use super::arguments::{all, bits, int, int_bits, int_not, one_of, word};
 
-/// Rights of mapped memory: reading and writing, never running it.
+/// Protection of mapped memory: reading and writing, never execution.
 const DATA: u64 = bit(libc::PROT_READ) | bit(libc::PROT_WRITE);
-/// Flags of private memory. Left out are stacks that grow, which no limit of the process counts,
+/// Flags of private memory. Excluded are stacks that grow, which no limit of the process counts,
 /// and huge pages.
 const PRIVATE: u64 = bit(libc::MAP_FIXED)
     | bit(libc::MAP_FIXED_NOREPLACE)
@@ -17,7 +17,7 @@ const PRIVATE: u64 = bit(libc::MAP_FIXED)
     | bit(libc::MAP_NORESERVE)
     | bit(libc::MAP_STACK)
     | bit(libc::MAP_POPULATE);
-/// Flags of memory shared through a descriptor. Shared memory without one is not counted either.
+/// Flags of memory shared through a descriptor. Without one, shared memory is not counted either.
 const SHARED: u64 = bit(libc::MAP_FIXED) | bit(libc::MAP_NORESERVE) | bit(libc::MAP_POPULATE);
 
 /// `clone` as the C libraries call it for a thread: glibc, then musl, which adds a flag that the
@@ -33,7 +33,7 @@ const THREAD: c_int = libc::CLONE_VM
     | libc::CLONE_CHILD_CLEARTID;
 const THREADS: [c_int; 2] = [THREAD, THREAD | libc::CLONE_DETACHED];
 
-/// Waiting and waking. Left out is priority inheritance, which no lock of Rust's uses.
+/// Waiting and waking. Excluded is priority inheritance, which no lock of Rust's uses.
 const FUTEX: [c_int; 6] = [
     libc::FUTEX_WAIT,
     libc::FUTEX_WAKE,
@@ -44,7 +44,7 @@ const FUTEX: [c_int; 6] = [
 ];
 const FUTEX_FREE: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
 
-/// Commands that say or change how a descriptor is used, none that sends signals or locks.
+/// Commands that get or set how a descriptor is used. None sends signals or locks.
 const FCNTL: [c_int; 6] =
     [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL, libc::F_GET_SEALS];
 
@@ -69,10 +69,10 @@ const OPTIONS: [(c_int, &[c_int]); 4] = [
     (libc::IPPROTO_IPV6, &[libc::IPV6_UNICAST_HOPS, libc::IPV6_V6ONLY]),
 ];
 
-/// Rights that a new folder gives its owner: none is made that the host could not look into.
+/// Permissions that a new folder must give its owner, so that the host can always read it.
 const OWN_FOLDER: u32 = libc::S_IRWXU;
 
-/// This process, of `linux/pidfd.h`.
+/// This process, from `linux/pidfd.h`.
 const PIDFD_SELF: c_int = -10_000;
 
 const fn bit(flag: c_int) -> u64 {
@@ -99,9 +99,9 @@ fn memory() -> Result<[Call; 4], BackendError> {
     Ok([
         (libc::SYS_mmap, map),
         (libc::SYS_mprotect, vec![all([bits(2, 0, DATA)])?]),
-        // wasmtime gives back the memory of several instances by one call.
+        // wasmtime returns the memory of several instances in one call.
         (libc::SYS_process_madvise, vec![all([int(0, PIDFD_SELF), int(3, libc::MADV_DONTNEED)])?]),
-        // Merging equal pages tells what other processes hold.
+        // Merging equal pages reveals what other processes hold.
         (libc::SYS_madvise, vec![all([int_not(2, libc::MADV_MERGEABLE)])?]),
     ])
 }
@@ -112,7 +112,7 @@ fn threads(process: u32) -> Result<[Call; 5], BackendError> {
     Ok([
         (libc::SYS_clone, clone.collect::<Result<_, _>>()?),
         (libc::SYS_futex, futex.collect::<Result<_, _>>()?),
-        // Ending itself by `abort`, and by no signal that others could have sent.
+        // Ending itself with `abort`, and with no signal that others could have sent.
         (libc::SYS_tgkill, vec![all([int(0, process.cast_signed()), int(2, libc::SIGABRT)])?]),
         (libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME])?),
         // Reading its own limits, as the C library does for a thread's stack.
@@ -127,9 +127,9 @@ fn descriptors() -> Result<[Call; 5], BackendError> {
         (libc::SYS_fcntl, one_of(1, &FCNTL)?),
         (libc::SYS_ioctl, ioctls.collect::<Result<_, _>>()?),
         (libc::SYS_mkdirat, vec![all([int_bits(2, OWN_FOLDER, !OWN_FOLDER)])?]),
-        // Times of an open file. Landlock checks no path that leads to a file to set them.
+        // Times of an open file. Landlock checks no path when times are set.
         (libc::SYS_utimensat, vec![all([word(1, 0)])?]),
-        // Below an open folder. From the working folder it fails: see `refused.rs`.
+        // Beneath an open folder. From the working folder it fails: see `refused.rs`.
         (libc::SYS_openat, Vec::new()),
     ])
 }
@@ -140,7 +140,7 @@ fn sockets() -> Result<[Call; 3], BackendError> {
         each.map(|(level, name)| all([int(1, *level), int(2, *name)])).collect::<Result<_, _>>()
     };
     Ok([
-        // Without an address: to the end that the host connected.
+        // Without an address: to the peer that the host connected.
         (libc::SYS_sendto, vec![all([word(4, 0)])?]),
         (libc::SYS_getsockopt, options()?),
         (libc::SYS_setsockopt, options()?),

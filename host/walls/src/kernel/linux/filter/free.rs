@@ -1,4 +1,4 @@
-//! Calls that are left whatever their arguments.
+//! Calls that are allowed with any arguments.
 //!
 //! The kernel answers these without running the filter, from a bitmap.
 
@@ -15,10 +15,10 @@ use libc::{
     SYS_sigaltstack, SYS_statx, SYS_symlinkat, SYS_unlinkat, SYS_write, SYS_writev,
 };
 
-/// A descriptor stands for rights that the host gave, so what only uses one is free. Paths are
-/// held by Landlock and by the empty root.
+/// A descriptor stands for rights that the host gave, so calls that only use one are free. Landlock
+/// and the empty root restrict paths.
 pub(super) const CALLS: &[c_long] = &[
-    // Memory that is given back, or bounded by RLIMIT_DATA.
+    // Memory that is returned, or bounded by RLIMIT_DATA.
     SYS_brk,
     SYS_munmap,
     // Reading and writing.
@@ -44,7 +44,7 @@ pub(super) const CALLS: &[c_long] = &[
     SYS_newfstatat,
     SYS_statx,
     SYS_readlinkat,
-    // A dot at the end of a path, as cap-std looks at it.
+    // A dot at the end of a path, as cap-std checks it.
     SYS_faccessat2,
     SYS_unlinkat,
     SYS_linkat,
@@ -68,7 +68,7 @@ pub(super) const CALLS: &[c_long] = &[
     SYS_clock_nanosleep,
     SYS_sched_yield,
     SYS_restart_syscall,
-    // Clocks, for machines whose clocks are not read without a call.
+    // Clocks, on machines that cannot read them without a call.
     SYS_clock_gettime,
     SYS_clock_getres,
     SYS_getrandom,
@@ -90,6 +90,6 @@ pub(super) const CALLS: &[c_long] = &[
     libc::SYS_poll,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_epoll_wait,
-    // The C library turns a rename into either.
+    // The C library turns a rename into one of these.
     SYS_renameat,
 ];

@@ -1,4 +1,4 @@
-//! The system calls that are left. Must not hold: which ones, and why.
+//! The allowed system calls. Must not hold: which ones, and why.
 //!
 //! | file | holds |
 //! |---|---|
@@ -21,12 +21,13 @@ use seccompiler::{
 
 use super::refusal::Refusal;
 
-/// Calls with the arguments for which a rule holds; an empty list is any.
+/// Calls with the arguments for which a rule applies; an empty list means any.
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Leaves every thread of the process a short list of system calls. Any other ends the process.
+/// Restricts every thread of the process to a short list of system calls. Any other ends the
+/// process.
 ///
-/// The filter ends the process too where a call comes by another architecture's table.
+/// The filter also ends the process if a call uses another architecture's table.
 pub(super) fn install(new_threads: bool) -> Result<String, Refusal> {
     for program in programs(new_threads).map_err(|error| Refusal::new(error.to_string()))? {
         apply_filter_all_threads(&program).map_err(|error| refused(&error))?;
@@ -34,7 +35,7 @@ pub(super) fn install(new_threads: bool) -> Result<String, Refusal> {
     Ok(String::new())
 }
 
-/// Why the kernel takes no filter.
+/// Why the kernel accepts no filter.
 fn refused(error: &seccompiler::Error) -> Refusal {
     match error {
         seccompiler::Error::Seccomp(error) => Refusal::filtered("seccomp", error),
@@ -42,7 +43,7 @@ fn refused(error: &seccompiler::Error) -> Refusal {
     }
 }
 
-/// Of several filters the kernel obeys the strictest answer. The short list comes last, as it
+/// With several filters the kernel follows the strictest answer. The short list comes last, as it
 /// refuses further filters.
 fn programs(new_threads: bool) -> Result<Vec<BpfProgram>, BackendError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;

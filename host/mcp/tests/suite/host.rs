@@ -137,7 +137,7 @@ impl TestCatalog {
         self.shared.running_most.fetch_max(running, Ordering::SeqCst);
         let _running = Running(Arc::clone(&self.shared));
         if let Some(begun) = &*self.shared.begun.lock().unwrap() {
-            let _ = begun.send((name.clone(), call.context));
+            let _ = begun.send((name.clone(), *call.context));
         }
         match name.as_str() {
             "echo" => CallResult::text(call.arguments.get()),

@@ -38,14 +38,8 @@ mod sealing;
 mod server;
 mod skills;
 pub mod stdio;
-pub mod store;
+mod store;
 mod task;
-pub mod tasks {
-    //! The table of tasks, for programs that keep it.
-    pub use crate::task::{
-        CANCELLED_MESSAGE, Changed, Creation, LOST_TASK, NewTask, StoredTask, TaskChange, TaskStatus, TaskStore,
-    };
-}
 mod tool;
 mod turns;
 
@@ -76,7 +70,7 @@ pub use revision::Revision;
 pub use sealing::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 pub use server::{McpServer, ServerInfo, ServerOptions};
 pub use skills::{FolderChild, Skill};
-pub use task::{TaskOptions, TaskPlan};
+pub use task::{LOST_TASK, TaskOptions, TaskPlan};
 pub use tool::{
     CALL_TOOL, CheckedResult, DefinitionBounds, FIND_TOOLS, McpPrompt, McpTool, NameCollisions, PROMPT_ARGUMENTS_MAX,
     PROMPT_VALUES_MAX, PromptArgument, SearchBounds, SearchError, ToolDefinition, ToolHints, ToolList,

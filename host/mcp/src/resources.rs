@@ -2,18 +2,18 @@
 //! that it may read them again. Must not hold: methods, or the wire format.
 //!
 //! The kept resources are bounded in number, bytes and time. They exist in this process only. Where
-//! several replicas answer a client, a [store](crate::store) keeps them instead.
+//! several replicas answer a client, a [shelf](toolcell_shared::Shelf) keeps them instead.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use toolcell_shared::Shelved;
 
 use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody, Role};
 use crate::frame::{decode_base64, push_base64};
 use crate::revision::{Revision, push_resource};
-use crate::store::StoredResource;
 
 /// Most resources that one holder has of one origin. Nobody reads a longer list. Other origins have
 /// their own bound: none makes room among another's.
@@ -106,7 +106,7 @@ pub(crate) struct Part {
 
 impl KeptResource {
     /// As a store keeps it.
-    pub(crate) fn stored(&self) -> Option<StoredResource> {
+    pub(crate) fn stored(&self) -> Option<Shelved<'_>> {
         let first = self.parts.first()?;
         let label = StoredLabel {
             uri: self.uri.clone(),
@@ -117,7 +117,7 @@ impl KeptResource {
         let parts: Vec<StoredPart> = self.parts.iter().map(Part::stored).collect();
         let label = serde_json::to_vec(&label).ok()?;
         let body = serde_json::to_vec(&parts).ok()?;
-        Some(StoredResource { origin: self.origin.to_string(), uri: self.uri.clone(), label, body })
+        Some(Shelved { origin: &self.origin, uri: &self.uri, label, body })
     }
 
     /// A stored resource, as far as its label says.
@@ -517,8 +517,8 @@ mod tests {
         let all = KeptResource::all_of(&Holder::Connection(1), ORIGIN, &result);
         assert_eq!(all.len(), 2);
         for kept in &all {
-            let StoredResource { origin, uri, label, body } = kept.stored().unwrap();
-            assert_eq!((origin.as_str(), &uri), (ORIGIN, &kept.uri));
+            let Shelved { origin, uri, label, body } = kept.stored().unwrap();
+            assert_eq!((origin, uri), (ORIGIN, kept.uri.as_str()));
             let listed = KeptResource::of_label(7, &label).unwrap();
             let entry = |kept: &KeptResource| {
                 let mut entry = Vec::new();

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use toolcell_shared::{Shelf, Tasks};
+
 use crate::caller::Caller;
 use crate::connection::{ClientConnection, ServerEvents};
 use crate::content::ContentIcon;
@@ -17,8 +19,7 @@ use crate::news::{NewsCarrier, ResourceNews, WatchCounts};
 use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
 use crate::sealing::StateKey;
-use crate::store::ResourceStore;
-use crate::task::{EXTENSION, TaskHub, TaskOptions, TaskStore};
+use crate::task::{EXTENSION, TaskHub, TaskOptions};
 use crate::tool::{ListedEntries, ToolList};
 
 /// The server's identity (2026-07-28, `Implementation`).
@@ -104,7 +105,7 @@ pub struct McpServer<H: Host> {
     /// The resources that tools embedded in their results.
     pub(crate) resources: KeptResources,
     /// Keeps them instead where every replica reads them, if there are several.
-    pub(crate) store: OnceLock<Arc<dyn ResourceStore>>,
+    pub(crate) store: OnceLock<Arc<Shelf>>,
     /// The number of resources that each caller watches.
     pub(crate) watches: Arc<WatchCounts>,
     /// Carries news of resources to all replicas.
@@ -182,13 +183,13 @@ impl<H: Host> McpServer<H> {
     }
 
     /// From now on resources are kept there for clients that other replicas answer too.
-    pub fn keep_resources_in(&self, store: Arc<dyn ResourceStore>) {
+    pub fn keep_resources_in(&self, store: Arc<Shelf>) {
         // The first one stays: there is one for the life of the process.
         let _ = self.store.set(store);
     }
 
     /// From now on calls may become tasks, which are kept there.
-    pub fn keep_tasks_in(&self, store: Arc<dyn TaskStore>, options: TaskOptions) {
+    pub fn keep_tasks_in(&self, store: Arc<dyn Tasks>, options: TaskOptions) {
         self.tasks.keep_in(store, options);
     }
 

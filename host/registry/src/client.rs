@@ -5,13 +5,14 @@ use std::sync::{Mutex, PoisonError};
 
 use ::http::header::ACCEPT;
 use ::http::{HeaderName, HeaderValue, Method, StatusCode};
+use toolcell_outbound::{is_loopback, is_same_server, shown};
 use toolcell_policy::{Digest, Reference};
 use url::Url;
 
 use crate::auth::{self, challenge};
 use crate::document::{MANIFEST_ACCEPT, MANIFEST_BYTES_MAX};
 use crate::error::PullError;
-use crate::http::{Answer, Ask, HttpClient, is_loopback, is_same_server, shown};
+use crate::http::{Answer, Ask, HttpClient};
 use crate::settings::{Bounds, RegistryOptions};
 
 /// Name of Docker Hub in references.

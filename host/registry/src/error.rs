@@ -4,7 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolcell_outbound::{NotFollowed, OutboundError, shown};
 use toolcell_policy::{AddressClass, Digest};
+use url::Url;
 
 /// Way in which a layer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl fmt::Display for Compression {
 }
 
 /// The step of an exchange that ends with a connection.
-pub(crate) const CONNECTING: &str = "take a connection";
+const CONNECTING: &str = "take a connection";
 
 /// Reason why a registry gave or took nothing.
 #[derive(Debug, thiserror::Error)]
@@ -328,6 +330,23 @@ impl PullError {
             Self::Store(error) => error.hint(),
             Self::TooLarge { .. } | Self::Status { .. } | Self::Document { .. } | Self::Token { .. } => None,
         }
+    }
+
+    /// The error of a request to this address.
+    pub(crate) fn outbound(url: &Url, error: OutboundError) -> Self {
+        let host = shown(url);
+        match error {
+            OutboundError::Refused(address, class) => Self::Address { host, address, class },
+            OutboundError::Connect(source) => Self::Connect { host, source },
+            OutboundError::ConnectTime(within) => Self::Late { host, step: CONNECTING, within },
+            OutboundError::TlsTime(within) => Self::Late { host, step: "agree on TLS", within },
+            error => Self::Broken { host, problem: error.to_string() },
+        }
+    }
+
+    /// The error of a redirect of the server of this address.
+    pub(crate) fn not_followed(url: &Url, NotFollowed { to, problem }: NotFollowed) -> Self {
+        Self::Redirect { host: shown(url), to, problem }
     }
 
     /// True if nothing was reached: there may be no network.

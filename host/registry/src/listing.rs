@@ -2,13 +2,14 @@
 use ::http::header::LINK;
 use ::http::{HeaderMap, Method};
 use serde::Deserialize;
+use toolcell_outbound::{is_same_server, shown};
 use toolcell_policy::Reference;
 use url::Url;
 
 use crate::client::{RegistryClient, Repository, Right, TAGS_MAX};
 use crate::document::{MANIFEST_BYTES_MAX, problem};
 use crate::error::PullError;
-use crate::http::{Ask, is_same_server, next};
+use crate::http::{Ask, next};
 
 /// Most pages of a list, so that a registry with empty pages comes to an end.
 pub(crate) const PAGES_MAX: usize = 100;
@@ -88,8 +89,8 @@ pub(crate) fn following(url: &Url, headers: &HeaderMap) -> Option<Result<Url, Pu
         if is_same_server(&next, url) {
             return Ok(next);
         }
-        let host = crate::http::shown(url);
-        let to = crate::http::shown(&next);
+        let host = shown(url);
+        let to = shown(&next);
         Err(PullError::Redirect { host, to, problem: "which is another server, for the next page" })
     }))
 }

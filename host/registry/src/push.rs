@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use ::http::header::CONTENT_TYPE;
 use ::http::{HeaderName, HeaderValue, Method, StatusCode};
 use bytes::Bytes;
+use toolcell_outbound::{is_same_server, shown};
 use toolcell_policy::{Digest, Reference};
 
 use crate::client::{DIGEST_HEADER, RegistryClient, Repository, Right};
@@ -14,7 +15,7 @@ use crate::document::{
     WASM_CONFIG, written,
 };
 use crate::error::PullError;
-use crate::http::{Ask, is_same_server, next, shown};
+use crate::http::{Ask, next};
 use crate::referrers::{ATTACHED_LAYER_BYTES_MAX, fallback_tag};
 
 /// Header of registries with a list of referrers ("Pushing Manifests with Subject").

@@ -81,6 +81,6 @@ pub use tasks::{
 };
 pub use tasks_here::TasksHere;
 pub use valkey::{
-    Arrangement, BadAddress, Bucket, Kept, NotKept, OPERATION_WITHIN, Quota, SharedTasks, Shelf, Shelved, Valkey,
-    ValkeyOptions,
+    Arrangement, BadAddress, Bucket, Kept, LABELS_BYTES_MAX, NotKept, OPERATION_WITHIN, Quota, SharedTasks, Shelf,
+    Shelved, Valkey, ValkeyOptions,
 };

@@ -30,7 +30,7 @@ const BOB: (&str, &str) = ("bob", "session 3");
 
 async fn keep(shelf: &Shelf, of: (&str, &str), origin: &str, uri: &str, body: &[u8]) {
     let label = format!("label of {uri}");
-    shelf.keep(of, &[Shelved { origin, uri, label: label.as_bytes(), body }], MINUTE).await.unwrap();
+    shelf.keep(of, &[Shelved { origin, uri, label: label.into_bytes(), body: body.to_vec() }], MINUTE).await.unwrap();
 }
 
 async fn addresses(shelf: &Shelf, holder: &str) -> Vec<String> {
@@ -43,7 +43,12 @@ async fn addresses(shelf: &Shelf, holder: &str) -> Vec<String> {
 fn any_replica_lists_and_reads_what_another_kept() {
     each(async |one, other| {
         assert_eq!(other.find(ANN.1, "a:/x").await, Ok(None));
-        let both = ["a:/x", "a:/y"].map(|uri| Shelved { origin: "notes", uri, label: b"label of it", body: b"old" });
+        let both = ["a:/x", "a:/y"].map(|uri| Shelved {
+            origin: "notes",
+            uri,
+            label: b"label of it".to_vec(),
+            body: b"old".to_vec(),
+        });
         one.keep(ANN, &both, MINUTE).await.unwrap();
         keep(one, BOB, "notes", "a:/x", b"his").await;
         keep(other, ANN, "notes", "a:/x", b"new\0\xff").await;
@@ -139,7 +144,7 @@ fn all_callers_together_have_so_many_and_accounts_add_up() {
 fn they_are_forgotten_with_their_time() {
     each(async |one, other| {
         let short = Duration::from_millis(300);
-        let kept = Shelved { origin: "notes", uri: "a:/x", label: b"label of a:/x", body: b"x" };
+        let kept = Shelved { origin: "notes", uri: "a:/x", label: b"label of a:/x".to_vec(), body: b"x".to_vec() };
         one.keep(ANN, &[kept], short).await.unwrap();
         assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"x".to_vec())));
         eventually("it ends", async || other.find(ANN.1, "a:/x").await.unwrap().is_none()).await;

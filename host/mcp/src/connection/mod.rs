@@ -18,6 +18,8 @@ mod watched;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use toolcell_shared::TaskRecord;
+
 use crate::asking::{AskName, PendingAsks, ReplyText};
 use crate::caller::Caller;
 use crate::frame::{
@@ -31,7 +33,7 @@ use crate::news::ResourceNews;
 use crate::observer::RequestReport;
 use crate::resources::Holder;
 use crate::server::{ListChanges, McpServer};
-use crate::task::{StoredTask, TaskOptions};
+use crate::task::TaskOptions;
 
 use calls::{QueuedCall, UnansweredCall};
 pub(crate) use elsewhere::{CancelKnown, Elsewhere, Passed};
@@ -175,7 +177,7 @@ pub(crate) trait ServerEvents: Send + Sync {
     fn watcher_of(&self, task: &str) -> Option<Caller>;
 
     /// A task that the client watches has changed.
-    fn task_changed(&self, task: &StoredTask, options: &TaskOptions);
+    fn task_changed(&self, task: &TaskRecord, options: &TaskOptions);
 
     /// The server is about to end: subscriptions end with their result.
     fn server_ends(&self);
@@ -205,7 +207,7 @@ impl<H: Host> ServerEvents for ConnectionParts<H> {
         self.watches(task).then(|| self.caller.clone())
     }
 
-    fn task_changed(&self, task: &StoredTask, options: &TaskOptions) {
+    fn task_changed(&self, task: &TaskRecord, options: &TaskOptions) {
         self.tell_task(task, options);
     }
 

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 
+use toolcell_shared::{Away, LABELS_BYTES_MAX, Shelf, Shelved};
+
 use super::ConnectionParts;
 use super::calls::{Becomes, RequestedCall, caught, raw};
 use super::dispatch::RequestExchange;
@@ -19,7 +21,7 @@ use crate::meta::SERVER_INFO;
 use crate::news::{ResourceNews, normal_uri};
 use crate::resources::{Holder, KeptResource, Part, TIME_MAX};
 use crate::revision::{Revision, push_resource_contents};
-use crate::store::{LABELS_BYTES, ResourceStore, StoreAway, StoreHolder};
+use crate::store::StoreHolder;
 
 /// The media type of a tool's text that has no declared one.
 const TEXT: &str = "text/plain";
@@ -103,7 +105,7 @@ impl<H: Host> ConnectionParts<H> {
                 let most = page.entries_max().saturating_add(declared.len()).saturating_add(1);
                 let mut after = after;
                 while page.kept_after().is_some() {
-                    let labels = store.list(&holder, after, most).await.map_err(store_away)?;
+                    let labels = store.list(&holder.holder, after, most).await.map_err(store_away)?;
                     let Some((last, _)) = labels.last() else { break };
                     after = *last;
                     let kept = labels.iter().filter_map(|(number, label)| KeptResource::of_label(*number, label));
@@ -111,7 +113,7 @@ impl<H: Host> ConnectionParts<H> {
                     page.take_kept(|uri| declared.contains(uri), |_| kept, revision);
                     // A revision may leave long members of labels out: then the page has room for
                     // more than the store gives at once.
-                    if labels.iter().map(|(_, label)| label.len()).sum::<usize>() <= LABELS_BYTES {
+                    if labels.iter().map(|(_, label)| label.len()).sum::<usize>() <= LABELS_BYTES_MAX {
                         break;
                     }
                 }
@@ -170,7 +172,7 @@ impl<H: Host> ConnectionParts<H> {
             let id = exchange.id().clone();
             let uri = uri.into_owned();
             self.answer_later(&exchange, async move {
-                let body = store.find(&holder, &uri).await.map_err(store_away)?;
+                let body = store.find(&holder.holder, &uri).await.map_err(store_away)?;
                 let parts = body.and_then(|body| Part::all_of_body(&body));
                 let parts = parts.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
                 if parts.iter().any(|part| is_long(&part.body)) {
@@ -273,9 +275,10 @@ impl<H: Host> ConnectionParts<H> {
             None => (self.holder_name(), self.server.resources.keep(&holder, origin, result)),
             Some((store, stored_for)) => {
                 let kept = KeptResource::all_of(&holder, origin, result);
-                let kept = kept.iter().filter_map(KeptResource::stored).collect();
+                let kept: Vec<Shelved<'_>> = kept.iter().filter_map(KeptResource::stored).collect();
+                let StoreHolder { caller, holder } = &stored_for;
                 // Without the store nobody finds them; the result itself is whole.
-                let _ = store.keep(&stored_for, kept, TIME_MAX).await;
+                let _ = store.keep((caller, holder), &kept, TIME_MAX).await;
                 // The store does not tell which of them it had.
                 (Some(stored_for.holder), true)
             }
@@ -299,7 +302,7 @@ impl<H: Host> ConnectionParts<H> {
     }
 
     /// The store for the resources of a client that other replicas answer too, and its name there.
-    fn store(&self) -> Option<(Arc<dyn ResourceStore>, StoreHolder)> {
+    fn store(&self) -> Option<(Arc<Shelf>, StoreHolder)> {
         let store = self.server.store.get()?;
         let caller = self.caller.name();
         let holder = match (self.number.get(), self.session.get()) {
@@ -425,7 +428,7 @@ impl Drop for OwedAnswer {
     }
 }
 
-fn store_away(_: StoreAway) -> RpcError {
+fn store_away(_: Away) -> RpcError {
     RpcError::new(ErrorCode::Internal, "The state that replicas share cannot be reached: try again")
 }
 

@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
+use toolcell_shared::{Changed, Creation, NewTask, TaskChange, TaskRecord, TaskStatus, Tasks};
 
 use super::ConnectionParts;
 use super::calls::{AnswerDuty, Becomes, BegunCall, caught, perform};
@@ -16,8 +17,7 @@ use crate::host::{CallContext, Host, ServedCatalog as _};
 use crate::meta::{Peer, SERVER_INFO};
 use crate::revision::{Revision, push_result};
 use crate::task::{
-    BegunTask, Changed, Creation, NewTask, StoredTask, TaskBody, TaskChange, TaskHandle, TaskOptions, TaskParam,
-    TaskStart, TaskStatus, TaskStore, new_id, push_created, push_legacy,
+    BegunTask, TaskBody, TaskHandle, TaskOptions, TaskParam, TaskStart, new_id, push_created, push_legacy,
 };
 use crate::tool::McpTool;
 
@@ -50,7 +50,7 @@ impl PlannedTask {
 /// A task that runs.
 struct RunningTask<'h> {
     id: String,
-    store: &'h Arc<dyn TaskStore>,
+    store: &'h Arc<dyn Tasks>,
     options: &'h TaskOptions,
     handle: Arc<TaskHandle>,
     ends: Instant,
@@ -117,8 +117,8 @@ impl<H: Host> BegunCall<H> {
         let ttl = start.ttl.map_or(options.ttl, |ttl| ttl.min(options.ttl_max)).max(Duration::from_millis(1));
         let begun = async {
             let id = new_id().ok_or_else(|| unkept("The machine gives no random numbers"))?;
-            let new = NewTask { id: id.clone(), caller: shared.caller.name().to_owned(), ttl, bytes };
-            match store.create(new).await {
+            let new = NewTask { id: &id, caller: shared.caller.name(), ttl, bytes };
+            match store.create(&new).await {
                 Ok(Creation::Created) => match store.find(shared.caller.name(), &id).await {
                     Ok(Some(task)) => Ok(task),
                     _ => Err(unkept("The task is not found")),
@@ -203,7 +203,7 @@ fn unkept(why: &'static str) -> RpcError {
 
 impl RunningTask<'_> {
     /// Appends the answer to the call: the task as it begins.
-    fn push_creation(&self, out: &mut Vec<u8>, task: &StoredTask, identity: &str) {
+    fn push_creation(&self, out: &mut Vec<u8>, task: &TaskRecord, identity: &str) {
         let mut result = Object::open(out);
         if self.revision.is_modern() {
             result.text("resultType", "task");
@@ -240,7 +240,7 @@ impl RunningTask<'_> {
                 () = sleep_until(self.ends), if !cancellation.is_cancelled() => cancellation.cancel(),
             }
             if self.handle.take_withdrawn() {
-                let _ = self.store.change(&self.id, TaskChange::Asks(Vec::new())).await;
+                let _ = self.store.change(&self.id, TaskChange::Asks(&[])).await;
             }
             if self.handle.take_changed() {
                 match self.store.pull(&self.id).await {
@@ -255,7 +255,7 @@ impl RunningTask<'_> {
                 && let Some(message) = self.handle.take_message()
             {
                 says_next = Instant::now() + SAYS_EVERY;
-                let _ = self.store.change(&self.id, TaskChange::Says(message)).await;
+                let _ = self.store.change(&self.id, TaskChange::Says(&message)).await;
             }
         }
     }
@@ -263,18 +263,15 @@ impl RunningTask<'_> {
     /// Keeps the outcome for its client: at once, or when the state is back within the task's time.
     async fn keep(&self, outcome: TaskOutcome) {
         let (status, body, message) = self.ended(outcome);
-        let change = |status, body: &str, message: &str| {
-            let body = body.to_owned();
-            let message = message.to_owned();
-            self.store.change(&self.id, TaskChange::Ends { status, body, message })
-        };
+        let ends = TaskChange::Ends { status, body: &body, message: &message };
         loop {
-            match change(status, &body, &message).await {
+            match self.store.change(&self.id, ends).await {
                 Ok(Changed::Done | Changed::Over) => return,
                 Ok(Changed::NoRoom) => {
                     let error = RpcError::new(ErrorCode::Internal, "There is no room to keep the result of the task");
                     let body = TaskBody::of_error(&error);
-                    let _ = change(TaskStatus::Failed, &body, &error.message).await;
+                    let fails = TaskChange::Ends { status: TaskStatus::Failed, body: &body, message: &error.message };
+                    let _ = self.store.change(&self.id, fails).await;
                     return;
                 }
                 Err(_) if Instant::now() < self.ends => sleep(TRY_AGAIN_AFTER).await,

@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use toolcell_shared::TaskRecord;
+
 use super::subscriptions::OpenListen;
 use super::{ConnectionParts, UnansweredRequest};
 use crate::frame::{RequestId, notification_frame};
 use crate::host::{Host, Outbox};
 use crate::method::Notification;
-use crate::task::{StoredTask, TaskOptions, push_detailed, push_legacy};
+use crate::task::{TaskOptions, push_detailed, push_legacy};
 
 /// Tasks that somebody watches.
 #[derive(Debug, Default)]
@@ -43,7 +45,7 @@ impl<H: Host> ConnectionParts<H> {
     }
 
     /// Tells the client of a task that has changed. One that does not read is not told: it asks.
-    pub(super) fn tell_task(&self, task: &StoredTask, options: &TaskOptions) {
+    pub(super) fn tell_task(&self, task: &TaskRecord, options: &TaskOptions) {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
             let mut state = self.state();
@@ -93,7 +95,7 @@ impl<H: Host> ConnectionParts<H> {
 
 impl OpenListen {
     /// Queues the news of a task. False if the client does not read.
-    fn tell_task(&self, id: &RequestId, task: &StoredTask, options: &TaskOptions) -> bool {
+    fn tell_task(&self, id: &RequestId, task: &TaskRecord, options: &TaskOptions) -> bool {
         if self.outbox.congested() {
             return false;
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use serde_json::{Map, Value};
+use toolcell_shared::{TaskRecord, TaskStatus, Tasks};
 
 use super::calls::{AnswerDuty, UnansweredCall, caught};
 use super::dispatch::RequestExchange;
@@ -18,7 +19,7 @@ use crate::frame::{ErrorCode, Object, RequestId, RpcError, push_json, result_fra
 use crate::host::{Host, Outbox};
 use crate::meta::SERVER_INFO;
 use crate::task::{
-    RELATED_TASK, StoredTask, TaskBody, TaskOptions, TaskStatus, TaskStore, push_detailed, push_legacy, undeclared,
+    CANCELLED_MESSAGE, RELATED_TASK, TaskBody, TaskOptions, name_of, push_detailed, push_legacy, undeclared,
 };
 
 /// Longest name of a task that is looked up, in bytes. This server's have 32.
@@ -51,7 +52,7 @@ impl<H: Host> ConnectionParts<H> {
     fn task_asked<'s>(
         &'s self,
         exchange: &RequestExchange<'_, H>,
-    ) -> Result<(&'s Arc<dyn TaskStore>, TaskOptions, String), RpcError> {
+    ) -> Result<(&'s Arc<dyn Tasks>, TaskOptions, String), RpcError> {
         if exchange.peer.revision.is_modern() && !exchange.peer.capabilities.tasks() {
             return Err(undeclared("This client"));
         }
@@ -93,7 +94,7 @@ impl<H: Host> ConnectionParts<H> {
         let store = Arc::clone(store);
         let id = exchange.id().clone();
         self.answer_later(exchange, async move {
-            let known = store.answer(shared.caller.name(), &task, answers).await.map_err(away)?;
+            let known = store.answer(shared.caller.name(), &task, &answers).await.map_err(away)?;
             if known { Ok(shared.task_frame(&id, true, |_| {})) } else { Err(unknown()) }
         });
         Ok(())
@@ -107,13 +108,13 @@ impl<H: Host> ConnectionParts<H> {
         let id = exchange.id().clone();
         let modern = exchange.peer.revision.is_modern();
         self.answer_later(exchange, async move {
-            let cancelled = store.cancel(shared.caller.name(), &task).await.map_err(away)?;
+            let cancelled = store.cancel(shared.caller.name(), &task, CANCELLED_MESSAGE).await.map_err(away)?;
             let (before, task) = cancelled.ok_or_else(unknown)?;
             if modern {
                 return Ok(shared.task_frame(&id, true, |_| {}));
             }
             if before.is_over() {
-                let text = format!("The task cannot be cancelled: it is {} already", before.name());
+                let text = format!("The task cannot be cancelled: it is {} already", name_of(before));
                 return Err(RpcError::params(text));
             }
             Ok(shared.task_frame(&id, false, |result| push_legacy(result, &task, options.poll)))
@@ -214,11 +215,11 @@ impl<H: Host> ConnectionParts<H> {
     /// Waits for the end of a task. The client is asked its questions meanwhile.
     async fn ended(
         &self,
-        store: &Arc<dyn TaskStore>,
+        store: &Arc<dyn Tasks>,
         id: &str,
         outbox: &Arc<dyn Outbox>,
         cancellation: &Cancellation,
-    ) -> Result<StoredTask, RpcError> {
+    ) -> Result<TaskRecord, RpcError> {
         let mut awaited = self.server.tasks.watch(id);
         let mut sent: Vec<SentQuestion> = Vec::new();
         let mut answered: Vec<String> = Vec::new();
@@ -251,7 +252,7 @@ impl<H: Host> ConnectionParts<H> {
                 () = cancellation.cancelled() => {}
                 (key, reply) = poll_fn(|context| poll_first(&mut sent, context)) => {
                     if let Some(answer) = reply.stored() {
-                        store.answer(self.caller.name(), id, vec![(key.clone(), answer)]).await.map_err(away)?;
+                        store.answer(self.caller.name(), id, &[(key.clone(), answer)]).await.map_err(away)?;
                         answered.push(key);
                     }
                 }
@@ -278,8 +279,8 @@ impl<H: Host> ConnectionParts<H> {
 }
 
 /// The sentence for a task without a body: it was cancelled.
-fn message_of(task: &StoredTask) -> String {
-    let message = if task.message.is_empty() { task.status.name() } else { &task.message };
+fn message_of(task: &TaskRecord) -> String {
+    let message = if task.message.is_empty() { name_of(task.status) } else { &task.message };
     message.to_owned()
 }
 

@@ -177,7 +177,7 @@ pub(super) async fn end<H: Host>(
     drop(session);
     if let Some(store) = service.server.store.get() {
         // Where it fails, their own time ends them.
-        let _ = store.forget(&StoreHolder::session(caller.name(), &key)).await;
+        let _ = store.forget(&StoreHolder::session(caller.name(), &key).holder).await;
     }
     let mut response = Response::new(ResponseContent::none());
     *response.status_mut() = StatusCode::NO_CONTENT;

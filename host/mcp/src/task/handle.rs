@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
+use toolcell_shared::{Changed, TaskChange, Tasks};
 
-use super::{Changed, TaskChange, TaskStore};
 use crate::asking::{ClientAskError, ReplyText};
 use crate::sanitize;
 
@@ -18,7 +18,7 @@ const MESSAGE_BYTES_MAX: usize = 512;
 /// A task that has begun.
 pub(crate) struct BegunTask {
     pub(crate) id: String,
-    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) store: Arc<dyn Tasks>,
     /// True if its client is one of 2025-11-25, whose questions name their task.
     pub(crate) legacy: bool,
 }
@@ -108,7 +108,7 @@ impl TaskHandle {
         let begun = self.begun().ok_or_else(|| failed("there is no task"))?;
         let keys: Vec<String> = questions.iter().map(|(key, _)| key.clone()).collect();
         let mut open = OpenQuestions { handle: self, answered: false };
-        match begun.store.change(&begun.id, TaskChange::Asks(questions)).await {
+        match begun.store.change(&begun.id, TaskChange::Asks(&questions)).await {
             Ok(Changed::Done) => {}
             Ok(Changed::Over | Changed::NoRoom) => return Err(failed("the task has ended")),
             Err(_) => return Err(failed("the state that replicas share cannot be reached")),

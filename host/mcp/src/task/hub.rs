@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use toolcell_shared::Tasks;
 
-use super::{TaskHandle, TaskOptions, TaskStore};
+use super::{TaskHandle, TaskOptions};
 use crate::cancellation::Cancellation;
 
 /// The tasks of a server.
 #[derive(Default)]
 pub(crate) struct TaskHub {
-    kept: OnceLock<(Arc<dyn TaskStore>, TaskOptions)>,
+    kept: OnceLock<(Arc<dyn Tasks>, TaskOptions)>,
     running: Mutex<HashMap<String, (Arc<TaskHandle>, Cancellation)>>,
     /// Notified when the last of them has ended.
     idle: Notify,
@@ -39,13 +40,13 @@ pub(crate) struct AwaitedTask<'h> {
 
 impl TaskHub {
     /// From now on tasks are kept there.
-    pub(crate) fn keep_in(&self, store: Arc<dyn TaskStore>, options: TaskOptions) {
+    pub(crate) fn keep_in(&self, store: Arc<dyn Tasks>, options: TaskOptions) {
         // The first one stays: there is one for the life of the process.
         let _ = self.kept.set((store, options));
     }
 
     /// The place where tasks are kept, if there is one.
-    pub(crate) fn kept(&self) -> Option<&(Arc<dyn TaskStore>, TaskOptions)> {
+    pub(crate) fn kept(&self) -> Option<&(Arc<dyn Tasks>, TaskOptions)> {
         self.kept.get()
     }
 

@@ -5,16 +5,16 @@
 mod body;
 mod handle;
 mod hub;
-mod store;
 mod wire;
 
 use std::time::Duration;
 
+use toolcell_shared::LostTask;
+
 pub(crate) use body::TaskBody;
 pub(crate) use handle::{BegunTask, TaskHandle};
 pub(crate) use hub::TaskHub;
-pub use store::{Changed, Creation, NewTask, StoredTask, TaskChange, TaskStatus, TaskStore};
-pub(crate) use wire::{push_created, push_detailed, push_legacy};
+pub(crate) use wire::{name_of, push_created, push_detailed, push_legacy};
 
 use crate::asking::AskCapabilities;
 use crate::frame::{ErrorCode, Params, RpcError, echo, scan};
@@ -27,13 +27,13 @@ pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// The error of a task whose process has ended without a word, for programs that keep tasks.
-pub const LOST_TASK: (&str, &str) =
-    ("e{\"code\":-32603,\"message\":\"The task was lost: the host that ran it has ended\"}", LOST_MESSAGE);
-
-const LOST_MESSAGE: &str = "The task was lost: the host that ran it has ended";
+pub const LOST_TASK: LostTask = LostTask {
+    body: "e{\"code\":-32603,\"message\":\"The task was lost: the host that ran it has ended\"}",
+    message: "The task was lost: the host that ran it has ended",
+};
 
 /// The sentence on a task that its client has cancelled.
-pub const CANCELLED_MESSAGE: &str = "The task was cancelled by request";
+pub(crate) const CANCELLED_MESSAGE: &str = "The task was cancelled by request";
 
 /// The calls of a tool that become tasks, for clients that can take one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use super::{StoredTask, TaskBody, TaskStatus};
+use toolcell_shared::{TaskRecord, TaskStatus};
+
+use super::TaskBody;
 use crate::frame::{Object, push_number};
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
 /// Appends the members of a task's creation (extension, "Task Creation").
-pub(crate) fn push_created(object: &mut Object<'_>, task: &StoredTask, poll: Duration) {
+pub(crate) fn push_created(object: &mut Object<'_>, task: &TaskRecord, poll: Duration) {
     push_members(object, task, modern_status(task), ("ttlMs", "pollIntervalMs"), poll);
 }
 
 /// Appends the members of a task with what its status has besides (extension, `DetailedTask`).
-pub(crate) fn push_detailed(object: &mut Object<'_>, task: &StoredTask, poll: Duration) {
+pub(crate) fn push_detailed(object: &mut Object<'_>, task: &TaskRecord, poll: Duration) {
     push_created(object, task, poll);
     if task.status == TaskStatus::InputRequired {
         let mut requests = Object::open(object.key("inputRequests"));
@@ -29,12 +31,12 @@ pub(crate) fn push_detailed(object: &mut Object<'_>, task: &StoredTask, poll: Du
 }
 
 /// Appends the members of a task as 2025-11-25 has them.
-pub(crate) fn push_legacy(object: &mut Object<'_>, task: &StoredTask, poll: Duration) {
+pub(crate) fn push_legacy(object: &mut Object<'_>, task: &TaskRecord, poll: Duration) {
     push_members(object, task, task.status, ("ttl", "pollInterval"), poll);
 }
 
 /// A call with any result is completed, also where 2025-11-25 calls it failed.
-fn modern_status(task: &StoredTask) -> TaskStatus {
+fn modern_status(task: &TaskRecord) -> TaskStatus {
     match TaskBody::read(&task.body) {
         Some(TaskBody::Result(_)) if task.status == TaskStatus::Failed => TaskStatus::Completed,
         _ => task.status,
@@ -43,18 +45,29 @@ fn modern_status(task: &StoredTask) -> TaskStatus {
 
 fn push_members(
     object: &mut Object<'_>,
-    task: &StoredTask,
+    task: &TaskRecord,
     status: TaskStatus,
     (ttl, poll_interval): (&str, &str),
     poll: Duration,
 ) {
     object.text("taskId", &task.id);
-    object.text("status", status.name());
+    object.text("status", name_of(status));
     object.text_if("statusMessage", Some(task.message.as_str()).filter(|message| !message.is_empty()));
     object.text("createdAt", &timestamp(task.created_ms));
     object.text("lastUpdatedAt", &timestamp(task.changed_ms));
     push_number(object.key(ttl), task.ttl_ms);
     push_number(object.key(poll_interval), poll.as_millis());
+}
+
+/// The name of a status on the wire (2025-11-25 and the extension, "Task Status").
+pub(crate) const fn name_of(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Working => "working",
+        TaskStatus::InputRequired => "input_required",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Cancelled => "cancelled",
+    }
 }
 
 /// A time as RFC 3339 writes it, in UTC.

@@ -13,13 +13,14 @@ use ::http::{HeaderValue, Method};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use toolcell_outbound::{is_loopback, is_protected, shown};
 use url::Url;
 use url::form_urlencoded::Serializer;
 use zeroize::Zeroizing;
 
 use crate::client::Repository;
 use crate::error::PullError;
-use crate::http::{Ask, HttpClient, is_loopback, shown};
+use crate::http::{Ask, HttpClient};
 use crate::settings::Credential;
 use challenge::Challenge;
 
@@ -81,7 +82,7 @@ async fn credential(http: &HttpClient, repository: &Repository) -> Result<Option
 
 /// Checks that nobody on the way to this address can read what is sent.
 fn check_secret_way(repository: &Repository, to: &Url) -> Result<(), PullError> {
-    if to.scheme() == "https" || is_loopback(to) {
+    if is_protected(to) {
         return Ok(());
     }
     let problem = "others could read them on the way";

@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use ::http::header::ACCEPT;
 use ::http::{HeaderValue, Method};
+use toolcell_outbound::shown;
 use toolcell_policy::Reference;
 use url::Url;
 
 use crate::client::RegistryClient;
 use crate::document::problem;
 use crate::error::PullError;
-use crate::http::{Ask, shown};
+use crate::http::Ask;
 use page::Page;
 
 /// The registry that the project itself runs.

@@ -4,14 +4,11 @@ use std::time::Duration;
 use ::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use ::http::{HeaderMap, Response, StatusCode};
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use serde::Deserialize;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use toolcell_outbound::{AnswerBody, shown};
 use url::Url;
 
-use super::shown;
 use crate::error::PullError;
 use crate::settings::Bounds;
 
@@ -21,37 +18,21 @@ const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Longest code of an error; those of the specification have up to 21 characters.
 const CODE_CHARS_MAX: usize = 64;
 
-/// The task that reads and writes a connection, which ends with its answer.
-pub(crate) struct Driver(JoinHandle<()>);
-
-impl Driver {
-    pub(super) const fn new(task: JoinHandle<()>) -> Self {
-        Self(task)
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// The head of an answer, and its body while it comes.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     /// Address that answered, behind all redirects.
     pub(crate) url: Url,
-    body: Incoming,
+    body: AnswerBody,
     /// End of the time for a document, and that time.
     deadline: (Instant, Duration),
-    _driver: Driver,
 }
 
 impl Answer {
-    pub(super) fn new(response: Response<Incoming>, url: Url, driver: Driver, deadline: (Instant, Duration)) -> Self {
+    pub(super) fn new(response: Response<AnswerBody>, url: Url, deadline: (Instant, Duration)) -> Self {
         let (parts, body) = response.into_parts();
-        Self { status: parts.status, headers: parts.headers, url, body, deadline, _driver: driver }
+        Self { status: parts.status, headers: parts.headers, url, body, deadline }
     }
 
     /// Length of the body, where the head says one.
@@ -87,18 +68,9 @@ impl Answer {
     /// [`PullError::Late`] and [`PullError::Broken`].
     pub(crate) async fn beginning(mut self, bytes_max: usize) -> Result<(Vec<u8>, bool), PullError> {
         let (deadline, within) = self.deadline;
-        let mut bytes = Vec::new();
-        while let Some(piece) = tokio::time::timeout_at(deadline, frame(&mut self.body, &self.url))
-            .await
-            .map_err(|_| PullError::Late { host: shown(&self.url), step: "send a document", within })??
-        {
-            let room = bytes_max.saturating_sub(bytes.len());
-            bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
-            if piece.len() > room {
-                return Ok((bytes, false));
-            }
-        }
-        Ok((bytes, true))
+        let late = |_| PullError::Late { host: shown(&self.url), step: "send a document", within };
+        let read = tokio::time::timeout_at(deadline, self.body.beginning(bytes_max)).await.map_err(late)?;
+        read.map_err(|error| PullError::outbound(&self.url, error))
     }
 
     /// The error that this answer tells by its status.
@@ -112,8 +84,7 @@ impl Answer {
     /// The next piece of a layer.
     pub(crate) async fn piece(&mut self, rate: &mut Rate) -> Result<Option<Bytes>, PullError> {
         loop {
-            let next = tokio::time::timeout_at(rate.window_ends, frame(&mut self.body, &self.url)).await;
-            match next {
+            match tokio::time::timeout_at(rate.window_ends, self.body.piece()).await {
                 Ok(Ok(Some(piece))) => {
                     rate.add(piece.len());
                     // Many small pieces never let the time above run out.
@@ -122,7 +93,7 @@ impl Answer {
                     }
                     return Ok(Some(piece));
                 }
-                Ok(end) => return end,
+                Ok(end) => return end.map_err(|error| PullError::outbound(&self.url, error)),
                 Err(_) => rate.end_of_window(&self.url)?,
             }
         }
@@ -154,17 +125,6 @@ impl Rate {
         self.window_ends = Instant::now() + within;
         Ok(())
     }
-}
-
-/// The next data of a body; trailers are left out.
-async fn frame(body: &mut Incoming, url: &Url) -> Result<Option<Bytes>, PullError> {
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| PullError::Broken { host: shown(url), problem: error.to_string() })?;
-        if let Ok(data) = frame.into_data() {
-            return Ok(Some(data));
-        }
-    }
-    Ok(None)
 }
 
 /// The first code of a registry's errors (distribution specification, "Error Codes"). Anything else

@@ -1,40 +1,23 @@
-//! Bounded HTTP/1.1 to registries: one request on one connection, and redirects. Must not hold:
-//! credentials, or what a registry's answers mean.
-//!
-//! Proxies of the environment are ignored: behind one, nothing here would know which address a
-//! request goes to.
-mod address;
+//! Requests to registries by the settings of each, and their redirects. Must not hold: credentials,
+//! or what a registry's answers mean.
 mod answer;
 mod tls;
 
 use std::time::Duration;
 
-use ::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, HOST, LOCATION, USER_AGENT};
-use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use ::http::header::{ACCEPT_ENCODING, AUTHORIZATION};
+use ::http::{HeaderMap, HeaderValue, Method, Request};
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
-use url::{Host, Url};
+use toolcell_outbound::{
+    NotFollowed, REDIRECTS_MAX, Reach, Way, followed, is_loopback, is_redirect, is_same_server, shown,
+};
+use url::Url;
 
-pub(crate) use address::{is_loopback, shown};
-use answer::Driver;
 pub(crate) use answer::{Answer, Rate};
 
 use crate::error::PullError;
 use crate::settings::{RegistryOptions, RegistrySettings};
-use address::Reach;
-
-/// Most redirects that are followed: a registry sends to its store, and that to a mirror.
-const REDIRECTS_MAX: usize = 5;
-
-/// Bytes of an answer's head, and of its body that nobody has read yet. Signed addresses of stores
-/// have some kilobytes.
-const BUFFER_BYTES: usize = 64 << 10;
 
 /// A request, of which no header names a host or a credential.
 #[derive(Clone)]
@@ -103,165 +86,61 @@ impl HttpClient {
         let mut url = ask.url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.exchange(ask, &url, deadline).await?;
-            let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-            if !(is_redirect && follows) {
+            if !(is_redirect(answer.status) && follows) {
                 return Ok(answer);
             }
             url = next(&url, &answer.headers)?;
         }
-        let problem = "but that is the end of more redirects than are followed";
-        Err(PullError::Redirect { host: shown(&ask.url), to: without_query(&url), problem })
+        Err(PullError::not_followed(&ask.url, NotFollowed::too_many(&url)))
     }
 
     async fn exchange(&self, ask: &Ask, url: &Url, deadline: Instant) -> Result<Answer, PullError> {
-        let late = |_| PullError::Late { host: shown(url), step: "answer", within: ask.within };
-        let exchange = async {
-            let request = request(ask, url)?;
-            match self.connect(url).await? {
-                Connection::Plain(stream) => over(stream, request, url).await,
-                Connection::Tls(stream) => over(*stream, request, url).await,
-            }
-        };
-        let (response, driver) = tokio::time::timeout_at(deadline, exchange).await.map_err(late)??;
-        Ok(Answer::new(response, url.clone(), driver, (deadline, ask.within)))
-    }
-
-    async fn connect(&self, url: &Url) -> Result<Connection, PullError> {
         let settings = self.of_url(url);
-        let within = self.options.bounds.connect;
-        if url.scheme() == "http" {
-            let reach = match (settings.private, settings.plain_http) {
-                (true, true) => Reach::Private,
-                (false, true) => Reach::Public,
-                (true, false) if is_loopback(url) => Reach::Loopback,
-                (false, false) if is_loopback(url) => Reach::Public,
-                _ => return Err(PullError::PlainHttp(shown(url))),
-            };
-            return Ok(Connection::Plain(address::connect(url, reach, within).await?));
-        }
-        let reach = if settings.private { Reach::Private } else { Reach::Public };
-        let connector = self.connectors.get(&shown(url), settings.authorities.as_deref())?;
-        let tcp = address::connect(url, reach, within).await?;
-        let failed = |source| PullError::Connect { host: shown(url), source };
-        let name = match url.host() {
-            Some(Host::Domain(name)) => {
-                ServerName::try_from(name.to_owned()).map_err(|error| failed(std::io::Error::other(error)))?
-            }
-            Some(Host::Ipv4(address)) => ServerName::from(std::net::IpAddr::from(address)),
-            Some(Host::Ipv6(address)) => ServerName::from(std::net::IpAddr::from(address)),
-            None => return Err(failed(std::io::Error::other("its address has no host"))),
+        let connector = match url.scheme() {
+            "http" => None,
+            _ => Some(self.connectors.get(&shown(url), settings.authorities.as_deref())?),
         };
-        let late = |_| PullError::Late { host: shown(url), step: "agree on TLS", within };
-        let stream = tokio::time::timeout(within, connector.connect(name, tcp)).await.map_err(late)?.map_err(failed)?;
-        Ok(Connection::Tls(Box::new(stream)))
+        let way = Way { reach: reach(url, settings)?, tls: connector.as_ref(), connect: self.options.bounds.connect };
+        let late = |_| PullError::Late { host: shown(url), step: "answer", within: ask.within };
+        let sending = toolcell_outbound::send(url, request(ask, url), &way);
+        let sent = tokio::time::timeout_at(deadline, sending).await.map_err(late)?;
+        let response = sent.map_err(|error| PullError::outbound(url, error))?;
+        Ok(Answer::new(response, url.clone(), (deadline, ask.within)))
     }
 }
 
-enum Connection {
-    Plain(tokio::net::TcpStream),
-    Tls(Box<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>),
-}
-
-/// True if both addresses are of one server: scheme, host and port.
-pub(crate) fn is_same_server(a: &Url, b: &Url) -> bool {
-    (a.scheme(), a.host(), a.port_or_known_default()) == (b.scheme(), b.host(), b.port_or_known_default())
+/// The addresses that a request to a registry of these settings may go to.
+fn reach(url: &Url, settings: &RegistrySettings) -> Result<Reach, PullError> {
+    let may_be_plain = url.scheme() != "http" || settings.plain_http;
+    Ok(match (settings.private, may_be_plain) {
+        (true, true) => Reach::Private,
+        (false, true) => Reach::Public,
+        (true, false) if is_loopback(url) => Reach::Loopback,
+        (false, false) if is_loopback(url) => Reach::Public,
+        _ => return Err(PullError::PlainHttp(shown(url))),
+    })
 }
 
 /// The address that a redirect leads to.
 pub(crate) fn next(url: &Url, headers: &HeaderMap) -> Result<Url, PullError> {
-    let refuse = |to: &str, problem| Err(PullError::Redirect { host: shown(url), to: to.to_owned(), problem });
-    let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
-    let Some(mut next) = location.and_then(|location| url.join(location).ok()) else {
-        return refuse("no address", "which cannot be followed");
-    };
-    let to = without_query(&next);
-    if !matches!(next.scheme(), "http" | "https") || next.host().is_none() {
-        return refuse(&to, "which is neither http nor https");
-    }
-    if next.scheme() == "http" && url.scheme() == "https" {
-        return refuse(&to, "which is not https");
-    }
-    if !next.username().is_empty() || next.password().is_some() {
-        return refuse(&to, "which names a user");
-    }
-    next.set_fragment(None);
-    Ok(next)
+    followed(url, headers).map_err(|refused| PullError::not_followed(url, refused))
 }
 
-/// The address without what may be secret in it.
-fn without_query(url: &Url) -> String {
-    const CHARS_SHOWN: usize = 200;
-    let text = format!("{}://{}{}", url.scheme(), shown(url), url.path());
-    text.chars().take(CHARS_SHOWN).collect()
-}
-
-fn request(ask: &Ask, url: &Url) -> Result<Request<Full<Bytes>>, PullError> {
-    let wrong = |problem: String| PullError::Broken { host: shown(url), problem };
-    let path = match url.query() {
-        Some(query) => format!("{}?{query}", url.path()),
-        None => url.path().to_owned(),
-    };
-    let mut request = Request::new(Full::new(ask.body.clone()));
+fn request(ask: &Ask, url: &Url) -> Request<Bytes> {
+    let mut request = Request::new(ask.body.clone());
     *request.method_mut() = ask.method.clone();
-    *request.uri_mut() = path.parse().map_err(|_| wrong("its address has another form".to_owned()))?;
     let headers = request.headers_mut();
     headers.clone_from(&ask.headers);
-    let host = HeaderValue::from_str(&shown(url)).map_err(|error| wrong(error.to_string()))?;
-    headers.insert(HOST, host);
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("toolcell/", env!("CARGO_PKG_VERSION"))));
     if let Some(authorization) = ask.authorization.as_ref().filter(|_| is_same_server(&ask.url, url)) {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
-    Ok(request)
-}
-
-async fn over<S>(stream: S, request: Request<Full<Bytes>>, url: &Url) -> Result<(Response<Incoming>, Driver), PullError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let broken = |error: hyper::Error| PullError::Broken { host: shown(url), problem: error.to_string() };
-    let (mut sender, connection) =
-        http1::Builder::new().max_buf_size(BUFFER_BYTES).handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // The end of the connection shows in its answer.
-    let driver = Driver::new(tokio::spawn(async move { drop(connection.await) }));
-    let response = sender.send_request(request).await.map_err(broken)?;
-    // Nobody asks for a change of the protocol.
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(PullError::Broken { host: shown(url), problem: "it changes the protocol".to_owned() });
-    }
-    Ok((response, driver))
+    request
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn redirects_are_read_with_care() {
-        for (from, location, expected) in [
-            ("https://a.example/v2/x", "https://b.example/y?z#f", Ok("https://b.example/y?z")),
-            ("https://a.example/v2/x", "/y", Ok("https://a.example/y")),
-            ("https://a.example/v2/x", "y", Ok("https://a.example/v2/y")),
-            ("http://a.example/", "https://a.example/", Ok("https://a.example/")),
-            ("https://a.example/", "http://a.example/?secret", Err("which is not https")),
-            ("https://a.example/", "https://a:b@b.example/", Err("which names a user")),
-            ("https://a.example/", "file:///etc/passwd", Err("neither http nor https")),
-            ("https://a.example/", "https://", Err("cannot be followed")),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(LOCATION, location.parse().unwrap());
-            match (next(&Url::parse(from).unwrap(), &headers), expected) {
-                (Ok(next), Ok(expected)) => assert_eq!(next.as_str(), expected),
-                (Err(error), Err(expected)) => {
-                    assert!(error.to_string().contains(expected), "{location}: {error}");
-                    assert!(!error.to_string().contains("secret"));
-                }
-                (found, _) => panic!("{location}: {found:?}"),
-            }
-        }
-    }
 
     #[test]
     fn settings_are_those_of_host_and_port() {

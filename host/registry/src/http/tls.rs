@@ -4,10 +4,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use tokio_rustls::TlsConnector;
+use toolcell_outbound::{client_config, machine_connector};
 
 use crate::error::PullError;
 
@@ -29,27 +30,17 @@ impl Connectors {
             return Ok(connector.clone());
         }
         let problem = |problem| PullError::Settings { host: host.to_owned(), problem };
-        let roots = match authorities {
-            Some(path) => of_file(path).map_err(|error| problem(format!("{}: {error}", path.display())))?,
-            None => of_machine().map_err(|error| problem(error.to_owned()))?,
+        let connector = match authorities {
+            Some(path) => {
+                let roots = of_file(path).map_err(|error| problem(format!("{}: {error}", path.display())))?;
+                let config = client_config(roots).map_err(|error| problem(error.to_string()))?;
+                TlsConnector::from(Arc::new(config))
+            }
+            None => machine_connector().map_err(|error| problem(error.to_string()))?,
         };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| problem(error.to_string()))?;
-        let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
         made.insert(key, connector.clone());
         Ok(connector)
     }
-}
-
-fn of_machine() -> Result<RootCertStore, &'static str> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err("the machine has no certificate authorities: install them, or name a file in SSL_CERT_FILE");
-    }
-    Ok(roots)
 }
 
 fn of_file(path: &Path) -> std::io::Result<RootCertStore> {

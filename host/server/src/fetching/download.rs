@@ -1,14 +1,11 @@
 //! Downloads one file that a person named, within a size and a time. Must not hold: the use of its
 //! bytes, which nobody has checked yet.
-use std::net::IpAddr;
 use std::time::Duration;
 
-use ::http::header::LOCATION;
 use ::http::{Request, Response};
 use hyper::body::Bytes;
-use url::{Host, Url};
-
-use crate::fetching::http_client::{Bounds, HostHttpClient};
+use toolcell_outbound::{OutboundBounds, OutboundClient, REDIRECTS_MAX, followed, is_protected, is_redirect};
+use url::Url;
 
 /// Time to connect: a slow network's name server answers within five seconds.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -22,9 +19,6 @@ const FORM: &str = "name an address that begins with https://";
 
 /// Advice where no file comes.
 const YOURSELF: &str = "download it yourself, and name the file";
-
-/// Most redirects that are followed: a forge sends to its store, and that to a mirror.
-const REDIRECTS_MAX: usize = 5;
 
 /// Downloads the file at this address, of at most so many bytes. Each redirect is checked as the
 /// address was.
@@ -51,24 +45,22 @@ async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, 
         if status.is_success() {
             return Ok(response.into_body().into());
         }
-        let next = response.headers().get(LOCATION).filter(|_| status.is_redirection());
-        let Some(next) = next.and_then(|next| address.join(next.to_str().ok()?).ok()) else {
+        if !is_redirect(status) {
             let problem = format!("{} answers with status {}", shown(&address), status.as_u16());
             return Err((problem, "is the address right, and may anybody read it?"));
-        };
-        if next.scheme() == "http" && address.scheme() != "http" {
-            let problem = format!("{} sends to {}, which is not https", shown(&address), shown(&next));
-            return Err((problem, "name an address that stays with https"));
         }
-        address = next;
+        address = followed(&address, response.headers()).map_err(|refused| {
+            let problem = format!("{} sends to {}, {}", shown(&address), refused.to, refused.problem);
+            (problem, "name an address that stays with https")
+        })?;
     }
     let problem = format!("{} is the end of more than {REDIRECTS_MAX} redirects", shown(&address));
     Err((problem, "name the address that they lead to"))
 }
 
 async fn ask(address: &Url, bytes_max: usize) -> Result<Response<Bytes>, String> {
-    let bounds = Bounds { connect: CONNECT_WITHIN, whole: WHOLE_WITHIN, body_bytes: bytes_max };
-    let client = HostHttpClient::new([address.as_str()], bounds).map_err(|error| error.to_string())?;
+    let bounds = OutboundBounds { connect: CONNECT_WITHIN, whole: WHOLE_WITHIN, body_bytes: bytes_max };
+    let client = OutboundClient::new([address.as_str()], bounds).map_err(|error| error.to_string())?;
     let mut plain = address.clone();
     plain.set_fragment(None);
     let request = Request::get(plain.as_str()).header("accept", "application/wasm, */*").body(Bytes::new());
@@ -77,13 +69,7 @@ async fn ask(address: &Url, bytes_max: usize) -> Result<Response<Bytes>, String>
 
 /// Checks that nobody on the way can read or change what comes: https, or this machine.
 fn check(address: &Url) -> Result<(), (String, &'static str)> {
-    let is_here = match address.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        None => false,
-    };
-    if address.host().is_some() && (address.scheme() == "https" || (address.scheme() == "http" && is_here)) {
+    if is_protected(address) {
         return Ok(());
     }
     Err((format!("{} is not reached over https", shown(address)), FORM))

@@ -5,7 +5,6 @@ pub(crate) mod announcements;
 pub(crate) mod boards;
 pub(crate) mod bus;
 pub(crate) mod readiness;
-pub(crate) mod resources;
 pub(crate) mod shared;
 pub(crate) mod tasks;
 pub(crate) mod updates;

@@ -12,7 +12,6 @@ use toolcell_shared::{
 use crate::error::StartError;
 use crate::files::file::read_bounded;
 use crate::identity::secrets;
-use crate::replicas::resources::SharedResources;
 
 /// Most bytes of certificate authorities: what a system has fits a few times.
 const AUTHORITIES_BYTES_MAX: u64 = 2 << 20;
@@ -22,15 +21,15 @@ pub struct Shared {
     pub state: Arc<dyn SharedState>,
     pub bus: Arc<dyn Bus>,
     /// Resources that tools embedded in results.
-    pub resources: Arc<SharedResources>,
+    pub resources: Arc<Shelf>,
 }
 
 /// The shared state. Its server need not answer yet. Relative paths start from `folder`.
 pub fn open(policy: &StatePolicy, folder: &Path) -> Result<Option<Shared>, StartError> {
     let Some(server) = policy.shared() else { return Ok(None) };
     let options = options(policy, server, folder)?;
-    let shelf = Shelf::new(options.clone()).map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
-    let resources = Arc::new(SharedResources::new(shelf));
+    let shelf = Shelf::new(options.clone());
+    let resources = Arc::new(shelf.map_err(|problem| StartError::refused(format!("[state]: {problem}")))?);
     let valkey = Valkey::new(options).map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
     let valkey = Arc::new(valkey);
     let bus: Arc<dyn Bus> = Arc::<Valkey>::clone(&valkey);

@@ -1,17 +1,16 @@
-//! Tasks as the protocol knows them, kept in memory and files, or on the server that replicas
-//! share. Must not hold: how a task runs.
+//! Tasks, kept in memory and files, or on the server that replicas share. Must not hold: how a task
+//! runs.
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
+use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use toolcell_mcp::store::{StoreAway, Storing};
-use toolcell_mcp::tasks as mcp;
-use toolcell_mcp::{McpServer, TaskOptions};
+use toolcell_mcp::{LOST_TASK, McpServer, TaskOptions};
 use toolcell_policy::{Manifest, TasksPolicy};
 use toolcell_shared::{
-    Away, Bus, Changed, Creation, LostTask, NewTask, News, Subscription, TaskBounds, TaskChange, TaskRecord,
-    TaskStatus, Tasks, TasksHere,
+    Away, Bus, Changed, Creation, NewTask, News, Subscription, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
+    TasksHere,
 };
 
 use crate::error::StartError;
@@ -25,7 +24,8 @@ const CHANNEL: &str = "tasks";
 /// The folder of tasks, in that of what tools keep.
 const FOLDER: &str = "tasks";
 
-/// The tasks of a server.
+/// The tasks of a server. All replicas are told of each change.
+#[derive(Debug)]
 pub struct KeptTasks {
     tasks: Arc<dyn Tasks>,
     bus: Arc<dyn Bus>,
@@ -44,13 +44,12 @@ impl KeptTasks {
         (bus, runtime): (Arc<dyn Bus>, &Handle),
     ) -> Result<Arc<Self>, StartError> {
         let policy = manifest.tasks();
-        let lost = LostTask { body: mcp::LOST_TASK.0, message: mcp::LOST_TASK.1 };
-        let shared = shared::tasks(manifest.state(), folder, (bounds(policy), lost), runtime)?;
+        let shared = shared::tasks(manifest.state(), folder, (bounds(policy), LOST_TASK), runtime)?;
         let tasks: Arc<dyn Tasks> = shared.unwrap_or_else(|| {
             let files = folder.join(manifest.server().state()).join(FOLDER);
             let bus = Arc::clone(&bus);
             let runtime = runtime.clone();
-            let here = TasksHere::new(bounds(policy), Some(&files), lost);
+            let here = TasksHere::new(bounds(policy), Some(&files), LOST_TASK);
             Arc::new(here.telling(move |id| {
                 let bus = Arc::clone(&bus);
                 let id = id.to_owned();
@@ -68,16 +67,9 @@ impl KeptTasks {
             poll: policy.poll(),
             result_bytes_max: policy.result_bytes(),
         };
-        let store: Arc<dyn mcp::TaskStore> = Arc::<Self>::clone(&kept);
+        let store: Arc<dyn Tasks> = Arc::<Self>::clone(&kept);
         server.keep_tasks_in(store, options);
         Ok(kept)
-    }
-
-    /// This process ends, and with it all tasks that it runs.
-    pub async fn leave(&self) {
-        if let Err(away) = self.tasks.leave().await {
-            tracing::debug!("that tasks have ended is known a moment later: {}", away.internal());
-        }
     }
 
     /// Has all replicas look at a task again.
@@ -111,102 +103,57 @@ async fn hear(server: Weak<McpServer<Current>>, mut heard: Subscription) {
     }
 }
 
-impl mcp::TaskStore for KeptTasks {
-    fn create(&self, task: mcp::NewTask) -> Storing<'_, mcp::Creation> {
-        Box::pin(async move {
-            let mcp::NewTask { id, caller, ttl, bytes } = task;
-            let created = self.tasks.create(&NewTask { id: &id, caller: &caller, ttl, bytes }).await;
-            created.map_err(is_away).map(|created| match created {
-                Creation::Created => mcp::Creation::Created,
-                Creation::CallerFull => mcp::Creation::CallerFull,
-                Creation::Full => mcp::Creation::Full,
-            })
+#[async_trait]
+impl Tasks for KeptTasks {
+    async fn create(&self, task: &NewTask<'_>) -> Result<Creation, Away> {
+        self.tasks.create(task).await
+    }
+
+    async fn find(&self, caller: &str, id: &str) -> Result<Option<TaskRecord>, Away> {
+        self.tasks.find(caller, id).await
+    }
+
+    async fn list(&self, caller: &str, after: u64, most: usize) -> Result<Vec<TaskRecord>, Away> {
+        self.tasks.list(caller, after, most).await
+    }
+
+    async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away> {
+        let changed = self.tasks.change(id, change).await?;
+        if changed == Changed::Done {
+            self.tell(id).await;
+        }
+        Ok(changed)
+    }
+
+    async fn answer(&self, caller: &str, id: &str, answers: &[(String, String)]) -> Result<bool, Away> {
+        let known = self.tasks.answer(caller, id, answers).await?;
+        if known {
+            self.tell(id).await;
+        }
+        Ok(known)
+    }
+
+    async fn pull(&self, id: &str) -> Result<Option<Vec<(String, String)>>, Away> {
+        self.tasks.pull(id).await
+    }
+
+    async fn cancel(&self, caller: &str, id: &str, message: &str) -> Result<Option<(TaskStatus, TaskRecord)>, Away> {
+        let cancelled = self.tasks.cancel(caller, id, message).await?;
+        if cancelled.as_ref().is_some_and(|(before, _)| !before.is_over()) {
+            self.tell(id).await;
+        }
+        Ok(cancelled)
+    }
+
+    async fn forget(&self, id: &str) -> Result<(), Away> {
+        self.tasks.forget(id).await
+    }
+
+    /// This process ends, and with it all tasks that it runs.
+    async fn leave(&self) -> Result<(), Away> {
+        self.tasks.leave().await.inspect_err(|away| {
+            tracing::debug!("that tasks have ended is known a moment later: {}", away.internal());
         })
-    }
-
-    fn find<'t>(&'t self, caller: &'t str, id: &'t str) -> Storing<'t, Option<mcp::StoredTask>> {
-        Box::pin(async move { Ok(self.tasks.find(caller, id).await.map_err(is_away)?.map(stored)) })
-    }
-
-    fn list<'t>(&'t self, caller: &'t str, after: u64, most: usize) -> Storing<'t, Vec<mcp::StoredTask>> {
-        Box::pin(async move {
-            let listed = self.tasks.list(caller, after, most).await.map_err(is_away)?;
-            Ok(listed.into_iter().map(stored).collect())
-        })
-    }
-
-    fn change<'t>(&'t self, id: &'t str, change: mcp::TaskChange) -> Storing<'t, mcp::Changed> {
-        Box::pin(async move {
-            let changed = match &change {
-                mcp::TaskChange::Says(message) => self.tasks.change(id, TaskChange::Says(message)).await,
-                mcp::TaskChange::Asks(questions) => self.tasks.change(id, TaskChange::Asks(questions)).await,
-                mcp::TaskChange::Ends { status, body, message } => {
-                    let status = match status {
-                        mcp::TaskStatus::Completed => TaskStatus::Completed,
-                        _ => TaskStatus::Failed,
-                    };
-                    self.tasks.change(id, TaskChange::Ends { status, body, message }).await
-                }
-            };
-            let changed = changed.map_err(is_away)?;
-            if changed == Changed::Done {
-                self.tell(id).await;
-            }
-            Ok(match changed {
-                Changed::Done => mcp::Changed::Done,
-                Changed::Over => mcp::Changed::Over,
-                Changed::NoRoom => mcp::Changed::NoRoom,
-            })
-        })
-    }
-
-    fn answer<'t>(&'t self, caller: &'t str, id: &'t str, answers: Vec<(String, String)>) -> Storing<'t, bool> {
-        Box::pin(async move {
-            let known = self.tasks.answer(caller, id, &answers).await.map_err(is_away)?;
-            if known {
-                self.tell(id).await;
-            }
-            Ok(known)
-        })
-    }
-
-    fn pull<'t>(&'t self, id: &'t str) -> Storing<'t, Option<Vec<(String, String)>>> {
-        Box::pin(async move { self.tasks.pull(id).await.map_err(is_away) })
-    }
-
-    fn cancel<'t>(&'t self, caller: &'t str, id: &'t str) -> Storing<'t, Option<(mcp::TaskStatus, mcp::StoredTask)>> {
-        Box::pin(async move {
-            let cancelled = self.tasks.cancel(caller, id, mcp::CANCELLED_MESSAGE).await.map_err(is_away)?;
-            if cancelled.as_ref().is_some_and(|(before, _)| !before.is_over()) {
-                self.tell(id).await;
-            }
-            Ok(cancelled.map(|(before, task)| (status(before), stored(task))))
-        })
-    }
-
-    fn forget<'t>(&'t self, id: &'t str) -> Storing<'t, ()> {
-        Box::pin(async move { self.tasks.forget(id).await.map_err(is_away) })
-    }
-}
-
-/// The operator knows from the shared state itself.
-fn is_away(_: Away) -> StoreAway {
-    StoreAway
-}
-
-fn stored(task: TaskRecord) -> mcp::StoredTask {
-    let TaskRecord { id, number, status: is, message, created_ms, changed_ms, ttl_ms, questions, body } = task;
-    let status = status(is);
-    mcp::StoredTask { id, number, status, message, created_ms, changed_ms, ttl_ms, questions, body }
-}
-
-const fn status(status: TaskStatus) -> mcp::TaskStatus {
-    match status {
-        TaskStatus::Working => mcp::TaskStatus::Working,
-        TaskStatus::InputRequired => mcp::TaskStatus::InputRequired,
-        TaskStatus::Completed => mcp::TaskStatus::Completed,
-        TaskStatus::Failed => mcp::TaskStatus::Failed,
-        TaskStatus::Cancelled => mcp::TaskStatus::Cancelled,
     }
 }
 

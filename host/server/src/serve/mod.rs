@@ -16,7 +16,7 @@ use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{StdioEnd, StdioError};
 use toolcell_policy::{ConsolePolicy, Manifest};
 use toolcell_sandbox::SLOT_RESETS;
-use toolcell_shared::EmbeddedBus;
+use toolcell_shared::{EmbeddedBus, Tasks as _};
 
 use crate::catalog::{Catalog, folder_of};
 use crate::dev::ProjectBuild;
@@ -469,7 +469,8 @@ impl Serving {
         audit::record_end(&self.sink, &reason, self.current.snapshot().calls_started());
         self.observed.say(self.log.as_ref());
         // First all know that they have ended, then they end.
-        self.machine.runtime.block_on(self.tasks.leave());
+        // Where that fails, it is known a moment later.
+        let _ = self.machine.runtime.block_on(self.tasks.leave());
         self.server.end_tasks();
         if let Some(announcements) = &self.announcements {
             // An operation on the shared state has a time limit.

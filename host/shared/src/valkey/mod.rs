@@ -35,7 +35,7 @@ use operation::Operation;
 pub use options::{Arrangement, BadAddress, ValkeyOptions};
 use places::Places;
 use servers::Servers;
-pub use shelf::{Shelf, Shelved};
+pub use shelf::{LABELS_BYTES_MAX, Shelf, Shelved};
 pub use tasks::SharedTasks;
 
 /// Time for one operation, with connecting again. An operation takes less than a millisecond in a

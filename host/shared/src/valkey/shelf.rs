@@ -33,7 +33,7 @@ const ALL_MAX: usize = 16_384;
 const ALL_BYTES_MAX: usize = 256 << 20;
 
 /// Bytes of labels in one answer, past which no more follow: those of a page.
-const LABELS_BYTES_MAX: usize = 256 * 1024;
+pub const LABELS_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes for which an operation has a second more: a network of 64 Mbit/s.
 const BYTES_PER_SECOND: usize = 8 << 20;
@@ -50,16 +50,16 @@ pub struct Shelf {
 }
 
 /// A resource that is kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Shelved<'a> {
     /// Who made it. One origin never replaces another's.
     pub origin: &'a str,
     /// Its address.
     pub uri: &'a str,
     /// The part that lists show.
-    pub label: &'a [u8],
+    pub label: Vec<u8>,
     /// The part that is read.
-    pub body: &'a [u8],
+    pub body: Vec<u8>,
 }
 
 impl Shelf {
@@ -99,10 +99,13 @@ impl Shelf {
         let mut bytes = 0;
         let fitting = resources.iter().filter(|kept| kept.label.len() + kept.body.len() < ORIGIN_BYTES_MAX);
         for Shelved { origin, uri, label, body } in fitting {
-            script.arg(digest(origin)).arg(digest(uri)).arg(*label).arg(*body);
+            script.arg(digest(origin)).arg(digest(uri)).arg(label).arg(body);
             bytes += label.len() + body.len();
         }
-        self.servers.run_longer(Operation::Script(&script), longer(bytes)).await
+        let kept = self.servers.run_longer(Operation::Script(&script), longer(bytes)).await;
+        kept.inspect_err(|away: &Away| {
+            tracing::warn!("what a tool embedded in its result cannot be read again: {}", away.internal());
+        })
     }
 
     /// The body of the holder's resource of this address. `None` if there is none, or if two
@@ -117,7 +120,8 @@ impl Shelf {
     }
 
     /// Numbers and labels of the holder's resources behind this number, the oldest first, at most
-    /// so many. Addresses that two origins have are left out.
+    /// so many, and at least those of the first [`LABELS_BYTES_MAX`]. Addresses that two origins
+    /// have are left out.
     ///
     /// # Errors
     /// [`Away`].

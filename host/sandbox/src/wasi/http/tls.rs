@@ -7,7 +7,6 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::Resumption;
-use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -15,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use toolcell_outbound::{client_config, machine_roots};
 use toolcell_policy::Host;
 
 /// Certificates of one `ca` file: bundles of all public authorities hold about 150.
@@ -102,7 +102,9 @@ impl Tls {
             roots.add_parsable_certificates(self.own_roots.iter().cloned());
             Arc::new(roots)
         };
-        let config = Arc::new(client_config(roots).map_err(io::Error::other)?);
+        let mut config = client_config(roots).map_err(io::Error::other)?;
+        config.resumption = Resumption::disabled();
+        let config = Arc::new(config);
         Ok(Arc::clone(self.config.get_or_init(|| config)))
     }
 }
@@ -111,21 +113,12 @@ impl Tls {
 /// of a second.
 async fn public_roots() -> io::Result<Arc<RootCertStore>> {
     let read = || {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        // A platform without roots, or with some that do not parse, still has the bundled ones.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        // A platform without roots, or with some that do not parse, has the bundled ones.
+        let mut roots = machine_roots();
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         Arc::new(roots)
     };
     tokio::task::spawn_blocking(read).await.map_err(io::Error::other)
-}
-
-fn client_config(roots: Arc<RootCertStore>) -> Result<ClientConfig, rustls::Error> {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.resumption = Resumption::disabled();
-    Ok(config)
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CaError> {

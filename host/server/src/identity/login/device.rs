@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
+use toolcell_outbound::is_protected;
 use zeroize::Zeroizing;
 
 use super::client::SendRequest;
 use super::error::LoginError;
 use super::token::{Asked, purpose, seconds};
 use super::{Made, NewLogin};
-use crate::identity::metadata::is_safe;
 
 /// The kind of grant.
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
@@ -97,7 +97,7 @@ impl Prompt {
     fn of(given: &Given) -> Option<Self> {
         let shown = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         let address = |text: &String| {
-            let safe = url::Url::parse(text).is_ok_and(|url| is_safe(&url));
+            let safe = url::Url::parse(text).is_ok_and(|url| is_protected(&url));
             (safe && shown(text) && text.len() <= ADDRESS_BYTES_MAX).then(|| text.clone())
         };
         let code = given.user_code.trim();
@@ -159,7 +159,7 @@ fn after(error: LoginError, interval: Duration) -> Result<Duration, LoginError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetching::http_client::HttpClientError;
+    use toolcell_outbound::OutboundError;
 
     fn refused(code: &str) -> LoginError {
         LoginError::refused("https://a.example", code, None, &[])
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(after(refused("authorization_pending"), five).unwrap(), five);
         assert_eq!(after(refused("slow_down"), five).unwrap(), 2 * five);
         assert_eq!(after(refused("slow_down"), INTERVAL_MAX).unwrap(), INTERVAL_MAX);
-        let silent = LoginError::Unreachable { address: String::new(), source: HttpClientError::Time(five) };
+        let silent = LoginError::Unreachable { address: String::new(), source: OutboundError::Time(five) };
         assert_eq!(after(silent, five).unwrap(), 2 * five);
         for code in ["access_denied", "expired_token", "invalid_grant", ""] {
             assert!(after(refused(code), five).is_err(), "{code}");

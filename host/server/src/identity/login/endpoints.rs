@@ -5,13 +5,14 @@ use std::path::Path;
 use ::http::{Request, StatusCode};
 use hyper::body::Bytes;
 use serde::Deserialize;
+use toolcell_outbound::{is_loopback, is_protected};
 use toolcell_policy::{ClientAuth, LoginPolicy};
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::client::SendRequest;
 use super::error::LoginError;
-use crate::identity::metadata::{is_loopback, is_safe, metadata_of};
+use crate::identity::metadata::metadata_of;
 use crate::identity::secrets;
 
 /// The registered client.
@@ -82,7 +83,7 @@ impl Endpoints {
         let loopback = Url::parse(&metadata.issuer).is_ok_and(|url| is_loopback(&url));
         let safe = |named: &Option<String>| match named {
             None => Ok(None),
-            Some(text) if Url::parse(text).is_ok_and(|url| is_safe(&url) && (loopback || !is_loopback(&url))) => {
+            Some(text) if Url::parse(text).is_ok_and(|url| is_protected(&url) && (loopback || !is_loopback(&url))) => {
                 Ok(Some(text.clone()))
             }
             Some(_) => Err(problem("an endpoint is not reached over https".to_owned())),

@@ -1,9 +1,8 @@
 //! The errors of logins. Must not hold: tokens, or codes that give one.
 use std::time::Duration;
 
+use toolcell_outbound::OutboundError;
 use toolcell_policy::quantity::show_millis;
-
-use crate::fetching::http_client::HttpClientError;
 
 /// The longest text that a server's error is shown with, in characters.
 const TEXT_CHARS_MAX: usize = 200;
@@ -13,14 +12,14 @@ const TEXT_CHARS_MAX: usize = 200;
 pub enum LoginError {
     /// No client for HTTP can be made.
     #[error("{0}")]
-    Client(#[source] HttpClientError),
+    Client(#[source] OutboundError),
     /// A server does not answer.
     #[error("{address}: {source}")]
     Unreachable {
         /// The server's address.
         address: String,
         /// The reason.
-        source: HttpClientError,
+        source: OutboundError,
     },
     /// An address is no request's.
     #[error("{0} is no address that a request goes to")]

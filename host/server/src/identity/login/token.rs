@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::body::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use toolcell_outbound::is_protected;
 use toolcell_policy::{ClientAuth, LoginPolicy};
 use toolcell_sandbox::SecretValue;
 use url::form_urlencoded;
@@ -16,7 +17,6 @@ use super::client::SendRequest;
 use super::endpoints::{Client, Endpoints};
 use super::error::LoginError;
 use super::record::Record;
-use crate::identity::metadata::is_safe;
 
 /// The longest life of a token that is believed, ten years: clocks do not reach as far as some
 /// servers say.
@@ -77,7 +77,7 @@ impl Asked<'_> {
         }
         let body = Zeroizing::new(form_urlencoded::Serializer::new(String::new()).extend_pairs(&form).finish());
         let request = request.body(Bytes::copy_from_slice(body.as_bytes()));
-        let request = request.ok().filter(|_| url::Url::parse(address).is_ok_and(|url| is_safe(&url)));
+        let request = request.ok().filter(|_| url::Url::parse(address).is_ok_and(|url| is_protected(&url)));
         let request = request.ok_or_else(|| LoginError::Address(address.to_owned()))?;
         let response = send.send(request).await;
         let response = response.map_err(|source| LoginError::Unreachable { address: address.to_owned(), source })?;
@@ -195,7 +195,7 @@ pub(super) mod tests {
     use toolcell_policy::{Source, parse};
 
     use super::*;
-    use crate::fetching::http_client::HttpClientError;
+    use toolcell_outbound::OutboundError;
 
     /// A server that gives these answers, and keeps what it was asked.
     pub(in super::super) struct Answers {
@@ -215,17 +215,17 @@ pub(super) mod tests {
     }
 
     impl SendRequest for Answers {
-        async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpClientError> {
+        async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
             let head = request.headers().get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
             let asked = (request.uri().to_string(), String::from_utf8(request.body().to_vec()).unwrap(), head);
             self.asked.lock().unwrap().push(asked);
-            let (status, body) = self.left.lock().unwrap().pop_front().ok_or(HttpClientError::Address)?;
+            let (status, body) = self.left.lock().unwrap().pop_front().ok_or(OutboundError::Address)?;
             Ok(Response::builder().status(status).body(Bytes::from(body)).unwrap())
         }
     }
 
     impl SendRequest for Arc<Answers> {
-        async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpClientError> {
+        async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
             (**self).send(request).await
         }
     }

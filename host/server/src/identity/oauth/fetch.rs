@@ -5,31 +5,31 @@ use std::time::Duration;
 use ::http::{Request, StatusCode};
 use hyper::body::Bytes;
 use serde::Deserialize;
+use toolcell_outbound::{OutboundBounds, OutboundClient, is_protected};
 use url::Url;
 
-use crate::fetching::http_client::{Bounds, HostHttpClient};
-use crate::identity::metadata::{is_safe, metadata_of};
+use crate::identity::metadata::metadata_of;
 
 /// Bounds of one answer, which callers wait for. Key sets with certificates have about twenty
 /// kilobytes.
-const BOUNDS: Bounds =
-    Bounds { connect: Duration::from_secs(3), whole: Duration::from_secs(5), body_bytes: 256 * 1024 };
+const BOUNDS: OutboundBounds =
+    OutboundBounds { connect: Duration::from_secs(3), whole: Duration::from_secs(5), body_bytes: 256 * 1024 };
 
 /// Fetches documents of issuers. Cheap to clone.
 #[derive(Clone)]
-pub struct Fetcher(HostHttpClient);
+pub struct Fetcher(OutboundClient);
 
 impl Fetcher {
     /// A fetcher for these addresses, and for the hosts that their metadata name. `Err` is one
     /// sentence.
     pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let http_client = HostHttpClient::new(addresses, BOUNDS);
+        let http_client = OutboundClient::new(addresses, BOUNDS);
         http_client.map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {error}"))
     }
 
     /// Fetches this address. `Err` is one sentence.
     pub async fn text(&self, address: &str) -> Result<Bytes, String> {
-        let url = Url::parse(address).ok().filter(is_safe);
+        let url = Url::parse(address).ok().filter(is_protected);
         let url = url.ok_or_else(|| format!("{address} is not reached over https"))?;
         let request = Request::get(url.as_str()).header("accept", "application/json").body(Bytes::new());
         let request = request.map_err(|error| format!("{address}: {error}"))?;

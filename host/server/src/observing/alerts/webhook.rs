@@ -10,10 +10,10 @@ use hyper::body::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
+use toolcell_outbound::{OutboundBounds, OutboundClient, Reach};
 
 use super::message::{self, Message, Signer};
 use super::{Alert, AlertRule};
-use crate::fetching::http_client::{Bounds, HostHttpClient, Reach};
 
 /// Messages that wait to be sent; further ones are dropped. There is one for each rule and subject
 /// in a cooldown.
@@ -24,8 +24,8 @@ const WAITING_MAX: usize = 64;
 const REFUSALS_WAITING_MAX: usize = 16;
 
 /// Bounds of one attempt. Nobody reads more than the status of the answer.
-const BOUNDS: Bounds =
-    Bounds { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body_bytes: 64 * 1024 };
+const BOUNDS: OutboundBounds =
+    OutboundBounds { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body_bytes: 64 * 1024 };
 
 /// Times between attempts: a moment, a restart, a deployment.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
@@ -47,7 +47,7 @@ struct Ends {
 
 struct Sending {
     url: String,
-    client: HostHttpClient,
+    client: OutboundClient,
     signer: Signer,
     ends: Arc<Ends>,
 }
@@ -57,7 +57,7 @@ impl Webhook {
     pub(super) fn start(url: &str, secret: &str, private: bool, runtime: &Handle) -> Result<Self, (String, String)> {
         let hint = || "write a key of at least 24 bytes, such as `openssl rand -base64 32` prints".to_owned();
         let signer = Signer::new(secret).map_err(|problem| (problem, hint()))?;
-        let client = HostHttpClient::new([url], BOUNDS).map_err(|error| (error.to_string(), String::new()))?;
+        let client = OutboundClient::new([url], BOUNDS).map_err(|error| (error.to_string(), String::new()))?;
         let client = client.reaching(if private { Reach::Private } else { Reach::Public });
         let (waiting, messages) = channel(WAITING_MAX);
         let (refusals, refused) = channel(REFUSALS_WAITING_MAX);

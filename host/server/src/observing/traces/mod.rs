@@ -19,16 +19,17 @@ use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use tokio::runtime::{Builder, Runtime};
+use toolcell_outbound::{OutboundBounds, OutboundClient};
 use toolcell_policy::TracesPolicy;
 
 use crate::error::StartError;
-use crate::fetching::http_client::{Bounds, HostHttpClient};
 pub use call::{CallTrace, TracedCall};
 pub use span_queue::SpanCounters;
 use span_queue::SpanQueue;
 
 /// Bounds of sending one batch. Collectors answer with a few bytes.
-const BOUNDS: Bounds = Bounds { connect: Duration::from_secs(2), whole: Duration::from_secs(5), body_bytes: 64 * 1024 };
+const BOUNDS: OutboundBounds =
+    OutboundBounds { connect: Duration::from_secs(2), whole: Duration::from_secs(5), body_bytes: 64 * 1024 };
 
 /// Time that an ending process waits for spans in the queue.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
@@ -45,13 +46,13 @@ pub struct Traces {
 /// Sends to the collector. The thread that exports spans blocks in it, so it has a runtime of its
 /// own.
 struct CollectorClient {
-    client: HostHttpClient,
+    client: OutboundClient,
     runtime: Runtime,
 }
 
 impl CollectorClient {
     fn new(endpoint: &str) -> Result<Self, Box<dyn std::error::Error>> {
-        let client = HostHttpClient::new([endpoint], BOUNDS)?;
+        let client = OutboundClient::new([endpoint], BOUNDS)?;
         Ok(Self { client, runtime: Builder::new_current_thread().enable_all().build()? })
     }
 }

@@ -1,0 +1,106 @@
+//! One request on one connection, and its answer while it comes. Must not hold: redirects, or the
+//! time of an answer.
+use std::future::Future;
+use std::pin::{Pin, pin};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HOST, USER_AGENT};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use url::{Position, Url};
+
+use crate::connect::connect;
+use crate::{OutboundError, Way, shown};
+
+/// Bytes of an answer's head, and of its body that nobody has read yet. Signed addresses of stores
+/// have some kilobytes.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The body of an answer, which is read while it is asked for.
+pub struct AnswerBody {
+    body: Incoming,
+    wire: Wire,
+}
+
+/// The connection, until it ends.
+struct Wire(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+impl Wire {
+    /// Reads and writes while the work waits for it.
+    async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        if let Some(connection) = &mut self.0 {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = connection => self.0 = None,
+            }
+        }
+        // It resolves with what came before the end of the connection, or with its reason.
+        work.await
+    }
+}
+
+/// Sends a request to the server of this address; nothing in it names another. Dropping the answer
+/// closes the connection.
+///
+/// # Errors
+/// Each step has its [`OutboundError`].
+pub async fn send(url: &Url, request: Request<Bytes>, way: &Way<'_>) -> Result<Response<AnswerBody>, OutboundError> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(OutboundError::Address);
+    }
+    let mut request = request.map(Full::new);
+    // Names and passwords in an address are never sent.
+    *request.uri_mut() = url[Position::BeforePath..Position::AfterQuery].parse().map_err(|_| OutboundError::Address)?;
+    let host = HeaderValue::from_str(&shown(url)).map_err(|_| OutboundError::Address)?;
+    let headers = request.headers_mut();
+    headers.insert(HOST, host);
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("toolcell/", env!("CARGO_PKG_VERSION"))));
+    let stream = connect(url, way).await?;
+    let mut protocol = http1::Builder::new();
+    let shaken = protocol.max_buf_size(BUFFER_BYTES).handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.map_err(OutboundError::Http)?;
+    // The end of the connection shows in its answer.
+    let mut wire = Wire(Some(Box::pin(async move { drop(connection.await) })));
+    let response = wire.drive(sender.send_request(request)).await.map_err(OutboundError::Http)?;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(OutboundError::Upgrade);
+    }
+    Ok(response.map(|body| AnswerBody { body, wire }))
+}
+
+impl AnswerBody {
+    /// The next data; trailers are left out. Nothing is lost if this is dropped while it waits.
+    ///
+    /// # Errors
+    /// [`OutboundError::Http`] where it breaks off.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, OutboundError> {
+        while let Some(frame) = self.wire.drive(self.body.frame()).await {
+            if let Ok(data) = frame.map_err(OutboundError::Http)?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The beginning, at most so many bytes, and true if it is all of it.
+    ///
+    /// # Errors
+    /// [`OutboundError::Http`] where it breaks off.
+    pub async fn beginning(&mut self, bytes_max: usize) -> Result<(Vec<u8>, bool), OutboundError> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            let room = bytes_max.saturating_sub(bytes.len());
+            bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+            if piece.len() > room {
+                return Ok((bytes, false));
+            }
+        }
+        Ok((bytes, true))
+    }
+}

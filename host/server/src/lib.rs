@@ -31,13 +31,11 @@ pub use call::{Beside, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
 pub use error::StartError;
 pub use fetching::{download, registries, trust, wishes};
-pub use files::{file, wit};
+pub use files::{Watch, file, wit};
 pub use identity::{login, secret_store, secrets};
-pub use machine::shell;
+pub use machine::{CodeCacheOptions, Note, shell};
 pub use observing::log::{LogLevel, OperatorLog};
-pub use open::{
-    CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal, lost_signers,
-};
+pub use open::{ManifestFile, OpenOptions, Opened, Progress, Ready, Records, Refusal, lost_signers};
 pub use operators::console::ConsoleAddress;
 pub use operators::control;
 pub use serve::{Running, Server, ServerOptions, TransportOptions};

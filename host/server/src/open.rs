@@ -6,20 +6,18 @@ use std::sync::Arc;
 
 use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, StartRule, parse};
-use toolcell_sandbox::CacheError;
 
 use crate::catalog::{
-    APPS, Basis, Builder, Built, Catalog, HostFiles, LoadStep, NOT_LOADED, SKILLS, TEXTS, Tolerance, Withheld,
-    folder_of,
+    APPS, Basis, Builder, Built, Catalog, DevFolder, HostFiles, LoadStep, NOT_LOADED, SKILLS, TEXTS, Tolerance,
+    Withheld, folder_of,
 };
-use crate::dev::DevFolder;
 use crate::error::StartError;
 use crate::files::file::read_bounded;
 use crate::http::check_certificates;
 use crate::lock::{self, Drift, Lock, LockError, PinnedComponent};
-use crate::machine::{GuestRunners, Machine};
+use crate::machine::{CodeCacheOptions, GuestRunners, Machine};
+use crate::observing::open_audit;
 use crate::replicas::shared::SharedKept;
-use crate::serve::open_audit;
 
 /// Name of a manifest that no file holds.
 const COMMAND_LINE: &str = "(command line)";
@@ -76,24 +74,6 @@ pub enum Records<'a> {
 
 /// Called at each step of loading, with the number of all components; first with none loaded.
 pub type Progress<'a> = dyn Fn(LoadStep<'_>, usize) + Sync + 'a;
-
-/// Folder of compiled code.
-#[derive(Clone, Debug, Default)]
-pub struct CodeCacheOptions {
-    /// This folder; `None`: the user's cache folder.
-    pub folder: Option<PathBuf>,
-    /// True turns the cache off.
-    pub off: bool,
-}
-
-/// A remark on the start that needs no action.
-#[derive(Debug)]
-pub enum Note {
-    /// Number of drafts removed that a stopped process left in the cache.
-    CodeDraftsRemoved(usize),
-    /// Compiled code is not cached, for this reason.
-    CodeNotKept(CacheError),
-}
 
 /// Result of opening a manifest.
 pub struct Opened {
@@ -229,7 +209,8 @@ impl ManifestFile {
         tell(LoadStep::Loaded(0));
         let on_disk = (!self.is_given).then_some(self.path.as_path());
         let own = sink.path().filter(|path| Some(*path) != sink.audit());
-        let process = HostFiles::new(on_disk, [sink.audit(), own], &options.code);
+        let lock = on_disk.map(|manifest| lock::path_beside(manifest).into_path());
+        let process = HostFiles::new(on_disk, lock.as_deref(), [sink.audit(), own], &options.code);
         let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
         let builder = builder.with_dev(options.dev.clone());
         let builder = builder.keeping_state(SharedKept::new(manifest.state(), &folder));

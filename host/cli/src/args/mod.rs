@@ -17,10 +17,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use toolcell_server::Watch;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
 use toolcell_server::lock::SeenDigest;
-use toolcell_server::reload::Watch;
 use toolcell_server::{CodeCacheOptions, ConsoleAddress};
 
 pub use authors::{AnnotateArgs, Example, InspectArgs, Language, NewArgs, Shape};

@@ -256,7 +256,9 @@ impl Catalog {
         })?;
         let record = record.alerting(self.alerts.as_ref(), &call.context.caller);
         let caller = call.context.caller.name();
-        let track = |activity: &Arc<Activity>| activity.running.track((start.id, caller), start.tool, target);
+        let component = target.component.name();
+        let track =
+            |activity: &Arc<Activity>| activity.running.track(start.id, caller, start.tool, component, &target.limits);
         let live = self.activity.as_ref().map(track);
         Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace, live })
     }

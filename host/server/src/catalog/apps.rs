@@ -10,8 +10,8 @@ use toolcell_policy::{AppRule, ComponentPolicy, Diagnostic, Manifest, ToolView, 
 use toolcell_sandbox::{ComponentDigest, contract};
 
 use super::held::{HeldBody, HeldFile, HeldFiles};
-use super::side_files::absolute;
 use crate::files::file;
+use crate::files::file::absolute;
 
 /// The name of all of them together, where a component's name would stand. No component has a dot.
 pub const APPS: &str = "manifest.apps";

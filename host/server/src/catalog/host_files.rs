@@ -21,14 +21,13 @@ use toolcell_policy::{
 };
 use toolcell_sandbox::Identity;
 
-use super::side_files::{self, absolute};
+use super::side_files;
 use super::{CallTarget, LoadedComponent};
 use crate::fetching::registries;
 use crate::files::blocking_files;
+use crate::files::file::absolute;
 use crate::identity::login;
-use crate::open::CodeCacheOptions;
-use crate::operators::control;
-use crate::{lock, machine};
+use crate::machine::{CodeCacheOptions, cache_places, socket_paths};
 
 /// Most links on the path of a file, as in Linux.
 const LINKS_MAX: usize = 40;
@@ -71,18 +70,25 @@ struct PathIdentities {
 impl HostFiles {
     /// Files of a process that serves this manifest: manifest and lock, if there is a file; audit,
     /// code cache, control sockets.
-    pub fn new(manifest: Option<&Path>, audit: [Option<&Path>; 2], code: &CodeCacheOptions) -> Self {
+    pub fn new(
+        manifest: Option<&Path>,
+        lock: Option<&Path>,
+        audit: [Option<&Path>; 2],
+        code: &CodeCacheOptions,
+    ) -> Self {
         let mut files = Vec::new();
         let mut keep = |what: &str, path: PathBuf, unread| files.push((what.to_owned(), path, unread));
         if let Some(manifest) = manifest {
             keep("the manifest", manifest.to_owned(), false);
-            keep("the lock", lock::path_beside(manifest).into_path(), false);
+        }
+        if let Some(lock) = lock {
+            keep("the lock", lock.to_owned(), false);
         }
         audit.into_iter().flatten().for_each(|path| keep("the audit", path.to_owned(), false));
-        let (folder, key) = machine::cache_places(code);
+        let (folder, key) = cache_places(code);
         folder.into_iter().for_each(|path| keep("the cache of compiled code", path, false));
         key.into_iter().for_each(|path| keep("the key of the cache of compiled code", path, true));
-        control::folders().into_iter().for_each(|path| keep("the control socket", path, false));
+        socket_paths::folders().into_iter().for_each(|path| keep("the control socket", path, false));
         Self { files }
     }
 

@@ -7,11 +7,13 @@ mod consents;
 mod console_rights;
 pub(crate) mod content;
 mod definition;
+mod dev_folder;
 mod guest_resources;
 mod held;
 mod host_files;
 mod instances;
 mod left_out;
+mod loaded;
 pub(crate) mod meters;
 mod narrowing;
 mod offer;
@@ -56,10 +58,12 @@ pub(crate) use caller_queue::{CallerQueues, LARGE_BYTES};
 pub(crate) use consents::Consents;
 pub use consents::{Choice, Person};
 pub use console_rights::ConsoleRights;
+pub use dev_folder::{DEV_FOLDER, DEV_VARIABLE, DevFolder};
 pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
 pub(crate) use instances::InstancesByCaller;
 pub use left_out::{LeftOutComponent, Tolerance};
+pub(crate) use loaded::record_components;
 pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
 pub(crate) use narrowing::Narrowing;
@@ -72,8 +76,7 @@ pub(crate) use skills::{SKILLS, Skills};
 pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
 pub(crate) use visibility::Visibility;
 pub use visibility::{CALLED_BY, NOBODY};
-pub(crate) use walls::without as walls_in_words;
-pub use walls::{SandboxSetup, WalledComponents};
+pub use walls::WalledComponents;
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
 /// then.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolcell_policy::{ComponentPolicy, Grants, SecretSource};
 
+use crate::files::file::absolute;
 use crate::files::file_stamp::{self, Stamps};
 use crate::files::wit;
 
@@ -29,11 +30,6 @@ fn named_by(grants: &Grants) -> impl Iterator<Item = &str> {
         SecretSource::Env(_) | SecretSource::Keyring { .. } | SecretSource::Login(_) => None,
     });
     certificates.chain(secrets)
-}
-
-/// Absolute path, without resolving links.
-pub fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

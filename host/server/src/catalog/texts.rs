@@ -13,8 +13,8 @@ use toolcell_sandbox::ComponentDigest;
 
 use super::meters::{self, Meters};
 use super::queue::Admission;
-use super::side_files::absolute;
 use crate::files::file;
+use crate::files::file::absolute;
 
 /// The name of all of them together, where a component's name would stand. No component has a dot.
 pub const TEXTS: &str = "manifest.prompts";

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::folder;
+use crate::catalog::{DEV_FOLDER, DEV_VARIABLE};
 
 /// Bytes kept of a build's output: its end, where compilers report errors. A screenful of errors is
 /// 10 KiB.
@@ -52,9 +52,9 @@ impl Build {
         rustix::io::ioctl_fionbio(&output, true)?;
         let mut command = Command::new(program);
         if hands_over {
-            command.env(folder::VARIABLE, folder::PATH);
+            command.env(DEV_VARIABLE, DEV_FOLDER);
         } else {
-            command.env_remove(folder::VARIABLE);
+            command.env_remove(DEV_VARIABLE);
         }
         let child = command
             .args(arguments)

@@ -5,13 +5,12 @@
 //! manifest must not thereby run programs on the host. Must not hold: reloading.
 mod build;
 mod driver;
-mod folder;
 mod folder_watch;
 mod last_build;
 mod project;
 
+pub use crate::catalog::DevFolder;
 pub(crate) use driver::Driver;
-pub use folder::DevFolder;
 pub use last_build::LastBuild;
 pub use project::{Project, ProjectState};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::side_files::absolute;
+use crate::files::file::absolute;
 use crate::files::file_stamp::{self, Stamps};
 use ignore::{DirEntry, WalkBuilder};
 use toolcell_policy::{Access, Manifest, MountKind, SourceRef};

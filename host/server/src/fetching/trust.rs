@@ -13,8 +13,8 @@ use toolcell_trust::{
     Verified, VerifiedSigner,
 };
 
-use crate::catalog::side_files;
 use crate::files::file;
+use crate::files::file::absolute;
 use crate::identity::secrets::Fault;
 
 /// Media types of a Sigstore bundle begin with this, in each of its versions.
@@ -38,7 +38,7 @@ pub struct Signed {
 /// Files that decide whose signature counts: a change of one is a change of the manifest.
 pub(crate) fn files(manifest: &Manifest, folder: &Path) -> Vec<PathBuf> {
     let named = manifest.trust().iter().flat_map(TrustPolicy::files);
-    named.map(|written| side_files::absolute(&folder.join(written))).collect()
+    named.map(|written| absolute(&folder.join(written))).collect()
 }
 
 /// A manifest's rule with its keys and its trusted root, read from their files.

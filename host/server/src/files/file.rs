@@ -229,6 +229,11 @@ pub fn plain(error: &io::Error) -> String {
     }
 }
 
+/// Absolute path, without resolving links.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

@@ -6,6 +6,9 @@ pub mod file;
 pub mod file_stamp;
 pub mod inotify;
 mod polling;
+mod watch;
 pub mod wit;
 
 pub(crate) use polling::FilePolling;
+pub use watch::Watch;
+pub(crate) use watch::on_network;

@@ -18,7 +18,7 @@ use super::listener_process::{cannot_listen, listens_on};
 use crate::files::FilePolling;
 use crate::identity::{Authenticator, Oauth, TokenFile, Tokens};
 use crate::machine::descriptors;
-use crate::operators::control::remove_if_dead;
+use crate::machine::socket_paths::remove_if_dead;
 
 /// Address if neither the manifest nor the command line has one.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";

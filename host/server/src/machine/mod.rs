@@ -3,8 +3,10 @@
 pub(crate) mod descriptors;
 pub(crate) mod memory;
 pub(crate) mod peer;
+mod sandboxes;
 pub(crate) mod service_manager;
 pub mod shell;
+pub(crate) mod socket_paths;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +14,14 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use toolcell_policy::{Server, Walls};
 use toolcell_sandbox::{
-    CACHE_BYTES_MAX, CodeCache, Loader, LoaderOptions, RequiredWalls, SandboxOptions, check_address_space,
+    CACHE_BYTES_MAX, CacheError, CodeCache, Loader, LoaderOptions, RequiredWalls, SandboxOptions, check_address_space,
 };
 use toolcell_walls::process::{Command, Program, Starter, Threads};
 
-use crate::catalog::SandboxSetup;
 use crate::error::{StartError, StepExt as _};
-use crate::open::{CodeCacheOptions, Note};
 use crate::workers::Workers;
+pub use sandboxes::SandboxSetup;
+pub(crate) use sandboxes::without as walls_in_words;
 
 /// Advice where walls are wanted and there are no sandbox processes.
 const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the host";
@@ -35,6 +37,24 @@ pub struct GuestRunners {
     pub process: Option<Command>,
     /// Makes the threads in their place, for a manifest that wants no walls.
     pub threads: Option<fn(SandboxOptions) -> Threads>,
+}
+
+/// Folder of compiled code.
+#[derive(Clone, Debug, Default)]
+pub struct CodeCacheOptions {
+    /// This folder; `None`: the user's cache folder.
+    pub folder: Option<PathBuf>,
+    /// True turns the cache off.
+    pub off: bool,
+}
+
+/// A remark on the start that needs no action.
+#[derive(Debug)]
+pub enum Note {
+    /// Number of drafts removed that a stopped process left in the cache.
+    CodeDraftsRemoved(usize),
+    /// Compiled code is not cached, for this reason.
+    CodeNotKept(CacheError),
 }
 
 /// The machinery for guests.

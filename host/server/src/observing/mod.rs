@@ -1,12 +1,14 @@
-//! What is known of the server while it runs: the log, metrics, traces, alerts, refused requests,
-//! running calls, and its health. Must not hold: a decision.
+//! What is noted while the server runs: the audit, the log, traces, alerts, refused requests, and
+//! running calls. Must not hold: a decision, or what shows it to people.
 
 pub(crate) mod activity;
-pub mod alerts;
-pub(crate) mod health;
+pub(crate) mod alerts;
+mod audit;
 pub(crate) mod log;
-pub(crate) mod metrics;
 pub(crate) mod observation;
 pub(crate) mod refusals;
+pub(crate) mod requests;
 pub(crate) mod traces;
 mod window;
+
+pub(crate) use audit::open_audit;

@@ -17,16 +17,18 @@ use super::current::Current;
 use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
-use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Tolerance, Withheld, folder_of, side_files};
+use crate::catalog::{
+    Basis, Builder, Built, Catalog, LoadStep, Offer, Tolerance, Withheld, folder_of, record_components, side_files,
+};
 use crate::catalog::{apps, skills, texts};
 use crate::fetching::trust;
+use crate::files::file::absolute;
 use crate::files::file_stamp;
 use crate::lock::{self, Drift, Lock, LockPath, drift};
 use crate::observing::log::OperatorLog;
 use crate::open::{ManifestFile, summary};
 use crate::replicas::announcements::Announcements;
 use crate::replicas::boards::Boards;
-use crate::serve::record_components;
 
 /// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
@@ -426,8 +428,8 @@ impl Reloader {
 
     /// Files of the serving catalog, the manifest, and the lock.
     fn files(&self) -> BTreeSet<PathBuf> {
-        let lock = self.setup.lock.as_deref().map(side_files::absolute);
-        let manifest = side_files::absolute(&self.setup.manifest_path);
+        let lock = self.setup.lock.as_deref().map(absolute);
+        let manifest = absolute(&self.setup.manifest_path);
         self.served.iter().cloned().chain([manifest]).chain(lock).collect()
     }
 
@@ -505,7 +507,7 @@ fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
     let folder = folder_of(path);
     let named = manifest.components().iter().flat_map(|component| {
         let code = match component.source() {
-            SourceRef::File(written) => Some(side_files::absolute(&folder.join(written))),
+            SourceRef::File(written) => Some(absolute(&folder.join(written))),
             _ => None,
         };
         side_files::files(component, &folder).into_iter().chain(code)

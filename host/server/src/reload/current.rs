@@ -1,11 +1,13 @@
 //! The current catalog, and earlier ones that calls still hold.
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use toolcell_mcp::{Host, Observer, ServedCatalog as _};
 
 use crate::catalog::Catalog;
-use crate::observing::metrics::RequestCounters;
+use crate::observing::requests::RequestCounters;
+use crate::replicas::announcements::Listed;
 use crate::resources::folders::FolderWaker;
 
 /// The current catalog.
@@ -81,5 +83,23 @@ impl Current {
 
     fn earlier(&self) -> MutexGuard<'_, Vec<Weak<Catalog>>> {
         self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listed for Catalog {
+    /// A digest of the list with the rules for who sees which part.
+    fn lists(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.tools().fingerprint().hash(&mut hasher);
+        for offer in self.offers() {
+            offer.called_by().hash(&mut hasher);
+        }
+        self.texts().for_each(|(_, called_by)| called_by.hash(&mut hasher));
+        self.skills().for_each(|(_, called_by)| called_by.hash(&mut hasher));
+        hasher.finish()
+    }
+
+    fn is_narrowed(&self) -> bool {
+        Self::is_narrowed(self)
     }
 }

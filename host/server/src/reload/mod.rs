@@ -18,4 +18,4 @@ pub use current::Current;
 pub use driver::{Driver, Orders};
 pub use files::WatchedFiles;
 pub use journal::{Journal, Quarantined, ReloadAttempt};
-pub use watch::{Watch, WatchInput, Watcher, on_network};
+pub use watch::{WatchInput, Watcher};

@@ -15,11 +15,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use toolcell_mcp::{Host as _, McpServer, ServedCatalog as _};
+use toolcell_mcp::{Host, McpServer};
 use toolcell_shared::{Bus, News, Subscription};
-
-use crate::catalog::Catalog;
-use crate::reload::Current;
 
 /// Longest wait for other replicas. Replicas see a change of their files within a second or two.
 const AGREED_WITHIN: Duration = Duration::from_secs(5);
@@ -67,12 +64,10 @@ enum ListNews {
 
 impl Announcements {
     /// Begins. `None` if the machine has no randomness.
-    pub fn start(
-        server: &Arc<McpServer<Current>>,
-        current: &Arc<Current>,
-        bus: Arc<dyn Bus>,
-        runtime: &Handle,
-    ) -> Option<Self> {
+    pub fn start<H>(server: &Arc<McpServer<H>>, current: &Arc<H>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Self>
+    where
+        H: Host<Catalog: Listed>,
+    {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let _inside = runtime.enter();
@@ -85,16 +80,16 @@ impl Announcements {
             current: Arc::clone(current),
             voice: Arc::clone(&voice),
             changed: Arc::clone(&changed),
-            known: KnownLists { agreement: Agreement::new(digest(&told)), told },
+            known: KnownLists { agreement: Agreement::new(told.lists()), told },
         };
         let task = runtime.spawn(announcer.run(heard));
         Some(Self { voice, changed, task })
     }
 
     /// Notes that this replica has another catalog. Returns true if listeners will be told.
-    pub fn changed(&self, old: &Catalog, new: &Catalog) -> bool {
+    pub fn changed<C: Listed>(&self, old: &C, new: &C) -> bool {
         self.changed.notify_one();
-        digest(old) != digest(new)
+        old.lists() != new.lists()
     }
 
     /// Tells others that this replica ends.
@@ -123,15 +118,15 @@ impl Voice {
 }
 
 /// The work behind the announcements.
-struct Announcer {
-    server: Arc<McpServer<Current>>,
-    current: Arc<Current>,
+struct Announcer<H: Host> {
+    server: Arc<McpServer<H>>,
+    current: Arc<H>,
     voice: Arc<Voice>,
     changed: Arc<Notify>,
-    known: KnownLists<Catalog>,
+    known: KnownLists<H::Catalog>,
 }
 
-impl Announcer {
+impl<H: Host<Catalog: Listed>> Announcer<H> {
     async fn run(mut self, mut heard: Subscription) {
         loop {
             let due = self.known.agreement.due;
@@ -184,7 +179,7 @@ impl Announcer {
         let new = self.current.snapshot();
         let lists = Some(self.known.agreement.lists());
         let old = self.known.tell(&new);
-        if digest(&new) == digest(&old) {
+        if new.lists() == old.lists() {
             // The list of another replica has changed. It is not known here in what.
             self.server.catalog_changed_to(lists);
         } else {
@@ -194,22 +189,12 @@ impl Announcer {
 }
 
 /// A catalog, as far as news of its lists go.
-trait Listed {
+pub trait Listed {
     /// A digest of its lists, equal across replicas.
     fn lists(&self) -> u64;
 
     /// True if callers see less than these lists, until the next generation serves.
     fn is_narrowed(&self) -> bool;
-}
-
-impl Listed for Catalog {
-    fn lists(&self) -> u64 {
-        digest(self)
-    }
-
-    fn is_narrowed(&self) -> bool {
-        Self::is_narrowed(self)
-    }
 }
 
 /// The lists that listeners know, and those of other replicas.
@@ -339,18 +324,6 @@ impl Agreement {
 fn read(message: &[u8]) -> Option<Note> {
     let note: Note = serde_json::from_slice(message.get(..MESSAGE_BYTES_MAX.min(message.len()))?).ok()?;
     (note.from.len() <= 64).then_some(note)
-}
-
-/// A digest of the list with the rules for who sees which part, equal across replicas.
-fn digest(catalog: &Catalog) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    catalog.tools().fingerprint().hash(&mut hasher);
-    for offer in catalog.offers() {
-        offer.called_by().hash(&mut hasher);
-    }
-    catalog.texts().for_each(|(_, called_by)| called_by.hash(&mut hasher));
-    catalog.skills().for_each(|(_, called_by)| called_by.hash(&mut hasher));
-    hasher.finish()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use toolcell_mcp::{LOST_TASK, McpServer, TaskOptions};
+use toolcell_mcp::{Host, LOST_TASK, McpServer, TaskOptions};
 use toolcell_policy::{Manifest, TasksPolicy};
 use toolcell_shared::{
     Away, Bus, Changed, Creation, NewTask, News, Subscription, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
@@ -14,7 +14,6 @@ use toolcell_shared::{
 };
 
 use crate::error::StartError;
-use crate::reload::Current;
 use crate::replicas::bus::publish;
 use crate::replicas::shared;
 
@@ -37,8 +36,8 @@ impl KeptTasks {
     ///
     /// # Errors
     /// [`StartError`], where the shared state cannot be used.
-    pub fn start(
-        server: &Arc<McpServer<Current>>,
+    pub fn start<H: Host>(
+        server: &Arc<McpServer<H>>,
         manifest: &Manifest,
         folder: &Path,
         (bus, runtime): (Arc<dyn Bus>, &Handle),
@@ -87,7 +86,7 @@ impl Drop for KeptTasks {
 }
 
 /// Hears which tasks have changed, without end.
-async fn hear(server: Weak<McpServer<Current>>, mut heard: Subscription) {
+async fn hear<H: Host>(server: Weak<McpServer<H>>, mut heard: Subscription) {
     loop {
         let news = heard.next().await;
         let Some(server) = server.upgrade() else { return };

@@ -8,10 +8,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use toolcell_mcp::{McpServer, NewsCarrier, ResourceNews};
+use toolcell_mcp::{Host, McpServer, NewsCarrier, ResourceNews};
 use toolcell_shared::{Bus, News, Subscription};
-
-use crate::reload::Current;
 
 const CHANNEL: &str = "resources";
 
@@ -79,7 +77,7 @@ impl NewsDesk {
 
 impl Updates {
     /// Begins to carry news for the clients of this server.
-    pub fn start(server: &Arc<McpServer<Current>>, bus: Arc<dyn Bus>, runtime: &Handle) -> Arc<Self> {
+    pub fn start<H: Host>(server: &Arc<McpServer<H>>, bus: Arc<dyn Bus>, runtime: &Handle) -> Arc<Self> {
         let _inside = runtime.enter();
         let gathered = Arc::<Gathered>::default();
         let heard = bus.subscribe(&[CHANNEL]);
@@ -157,7 +155,7 @@ fn pieces(news: ResourceNews) -> Vec<ResourceNews> {
     pieces
 }
 
-async fn speak(gathered: Arc<Gathered>, server: Arc<McpServer<Current>>, bus: Arc<dyn Bus>) {
+async fn speak<H: Host>(gathered: Arc<Gathered>, server: Arc<McpServer<H>>, bus: Arc<dyn Bus>) {
     loop {
         gathered.ready.notified().await;
         sleep(GATHERED).await;
@@ -172,7 +170,7 @@ async fn speak(gathered: Arc<Gathered>, server: Arc<McpServer<Current>>, bus: Ar
     }
 }
 
-async fn hear(server: Arc<McpServer<Current>>, mut heard: Subscription) {
+async fn hear<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
     let mut told = Told::default();
     let mut began = false;
     let mut waits = false;

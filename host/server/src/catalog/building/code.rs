@@ -9,13 +9,13 @@ use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, Digest, LoadLimit, Manifest, Reference, SourceRef, TrustPolicy};
 use toolcell_registry::{Store, StoreError};
 
-use super::super::side_files;
 use super::basis::{Pin, Withheld};
 use super::problems::{past, unreadable};
-use crate::dev::DevFolder;
+use crate::catalog::DevFolder;
 use crate::fetching::registries;
 use crate::fetching::trust::{ReadRule, Signed};
 use crate::files::file;
+use crate::files::file::absolute;
 use crate::identity::secrets::Fault;
 
 /// Where the components of one manifest come from.
@@ -58,7 +58,7 @@ impl<'m> CodePlaces<'m> {
     /// The place of a component, for messages.
     pub(super) fn shown(&self, policy: &ComponentPolicy) -> String {
         match policy.source() {
-            SourceRef::File(written) => side_files::absolute(&self.folder.join(written)).display().to_string(),
+            SourceRef::File(written) => absolute(&self.folder.join(written)).display().to_string(),
             other => other.to_string(),
         }
     }

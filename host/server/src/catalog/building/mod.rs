@@ -35,13 +35,13 @@ use super::skills::Skills;
 use super::texts::TextPrompts;
 use super::visibility::Visibility;
 use super::{
-    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, SandboxSetup, Tally,
-    WalledComponents, program, service_paths, side_files,
+    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, Tally, WalledComponents,
+    program, service_paths, side_files,
 };
-use crate::dev::DevFolder;
+use crate::catalog::DevFolder;
 use crate::fetching::trust::Signed;
 use crate::files::file_stamp::Stamps;
-use crate::machine::Machine;
+use crate::machine::{Machine, SandboxSetup};
 use crate::replicas::shared::SharedKept;
 use crate::replicas::updates::NewsDesk;
 use crate::resources::folders::{FileReads, FolderPlaces};

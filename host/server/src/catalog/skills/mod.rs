@@ -18,8 +18,8 @@ use toolcell_policy::{Callable, Diagnostic, Manifest, SkillsPolicy, ToolName};
 use toolcell_sandbox::ComponentDigest;
 
 use super::held::{HeldBody, HeldFile, HeldFiles};
-use super::side_files::absolute;
 use crate::files::blocking_files;
+use crate::files::file::absolute;
 use crate::resources::folders::uri_of;
 use frontmatter::Frontmatter;
 use tree::{SKILL_FILE, Tree};

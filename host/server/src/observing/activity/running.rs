@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_audit::Outcome;
 use toolcell_mcp::{Cancellation, McpTool};
+use toolcell_policy::Limits;
 
 use super::figures::Figures;
 use super::phases::{CallPhase, Phases};
 use super::recent::{CallNotes, RecentCalls};
-use crate::catalog::CallTarget;
 
 /// Places of the table. A host runs 256 calls at once by default, and as many may wait.
 const PLACES: usize = 1_024;
@@ -104,15 +104,16 @@ impl RunningCalls {
     /// Puts a call into the table.
     pub(crate) fn track(
         self: &Arc<Self>,
-        (id, caller): (u64, &str),
+        id: u64,
+        caller: &str,
         tool: &Arc<McpTool>,
-        target: &CallTarget,
+        component: &str,
+        limits: &Limits,
     ) -> TrackedCall {
-        let limits = &target.limits;
         let call = Arc::new(LiveCall {
             id,
             tool: Arc::clone(tool),
-            component: target.component.name().to_owned(),
+            component: component.to_owned(),
             caller: caller.to_owned(),
             began: Instant::now(),
             waits: Waits { runs: limits.deadline(), queues: limits.queue_wait(), asks: limits.ask_wait() },

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
-use super::socket_paths::{ControlSocket, SocketPaths, owner_of};
 use crate::machine::peer::peer;
+use crate::machine::socket_paths::{ControlSocket, SocketPaths, owner_of};
 
 /// The manifest of the packaged service.
 const SERVICE_MANIFEST: &str = "/etc/toolcell/toolcell.toml";

@@ -9,9 +9,9 @@ mod client;
 mod message;
 mod operators;
 mod serve;
-mod socket_paths;
 mod status;
 
+pub use crate::machine::socket_paths::ControlSocket;
 pub use activity::{
     ActivitySnapshot, ApprovalShown, CallShown, CallState, Decision, DecisionRequest, DenialShown, MinuteShown,
     RuleShown,
@@ -19,6 +19,5 @@ pub use activity::{
 pub use client::{ANSWERS_WITHIN, Unreachable, ask, ask_all, served, sockets};
 pub use message::Request;
 pub use serve::Control;
-pub use socket_paths::{ControlSocket, folders, remove_if_dead};
 pub use status::StatusSources;
 pub(crate) use status::load;

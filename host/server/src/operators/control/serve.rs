@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 use super::activity::DecisionRequest;
 use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
 use super::operators::Operators;
-use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use super::status::StatusSources;
 use crate::http::listener_process::listens_on;
 use crate::machine::peer::peer;
+use crate::machine::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use crate::observing::log::LogLevel;
 use crate::reload::{Journal, Orders, ReloadOutcome};
 

@@ -12,9 +12,9 @@ use toolcell_sandbox::{SLOT_RESETS, Standing};
 use crate::catalog::Catalog;
 use crate::dev::LastBuild;
 use crate::identity::login;
-use crate::observing::health::Health;
 use crate::observing::log::OperatorLog;
 use crate::operators::console::{Doorman, Sources};
+use crate::operators::health::Health;
 use crate::reload::{Current, Journal, ReloadAttempt};
 
 /// State that the status comes from.

@@ -5,7 +5,6 @@
 //! beside the manifest would wake the host. A file counts as written when it is closed, which skips
 //! half-written ones. Links, renames and removals count at once.
 mod native;
-mod network;
 
 use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -18,10 +17,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::driver::Orders;
 use super::files::WatchedFiles;
 use super::path_entries;
-use crate::files::blocking_files;
 use crate::files::file_stamp::Stamps;
+use crate::files::{Watch, blocking_files, on_network};
 use native::Entries;
-pub use network::holds as on_network;
 
 /// Quiet time after a change before files are examined. Changes that belong together (a build that
 /// writes several files, an editor that renames twice) come within it.
@@ -32,20 +30,6 @@ const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
 
 /// Interval of polls. A change counts when two polls show it alike.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-
-/// Way to see changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Watch {
-    /// Through inotify. Network filesystems are polled.
-    #[default]
-    Auto,
-    /// Through inotify alone.
-    Native,
-    /// By polling twice a second, which works everywhere.
-    Poll,
-    /// Not at all: only SIGHUP and `toolcell reload` start a reload.
-    Off,
-}
 
 /// The watching thread; it ends when dropped.
 pub struct Watcher {
@@ -165,7 +149,7 @@ impl WatchThread {
         let steps = looked.into_iter().filter_map(|(_, steps)| steps).flatten();
         let folders = native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;
         let asked = if self.watch == Watch::Auto { folders } else { Vec::new() };
-        let networks = blocking_files::each(asked, network::holds).into_iter();
+        let networks = blocking_files::each(asked, on_network).into_iter();
         match networks.filter(|(_, holds)| *holds == Some(true)).map(|(folder, _)| folder).next() {
             Some(folder) => Err(format!("{} is on a network filesystem", folder.display())),
             None => Ok(()),

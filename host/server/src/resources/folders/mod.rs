@@ -58,7 +58,7 @@ impl Folder {
     /// The folder of a rule. `None` if the rule is for no folder.
     pub fn open(rule: &ResourceRule, places: &FolderPlaces) -> Option<Self> {
         let files = rule.files()?;
-        let absolute = |path: &Path| crate::catalog::side_files::absolute(&places.base.join(path));
+        let absolute = |path: &Path| crate::files::file::absolute(&places.base.join(path));
         let folder = Self {
             root: absolute(Path::new(files.path())),
             state: absolute(&places.state),

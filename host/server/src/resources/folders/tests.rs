@@ -13,7 +13,7 @@ use toolcell_mcp::ResourceNews;
 
 use super::watch::FolderChanges;
 use super::*;
-use crate::reload::Watch;
+use crate::files::Watch;
 
 /// A folder `docs` in a temporary one, as a manifest with these further keys has it.
 fn served(keys: &str) -> (tempfile::TempDir, Folder) {

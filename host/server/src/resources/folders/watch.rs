@@ -14,7 +14,7 @@ use toolcell_mcp::ResourceNews;
 
 use super::Folder;
 use crate::files::inotify::{self, Inotify};
-use crate::reload::{Watch, on_network};
+use crate::files::{Watch, on_network};
 
 /// Quiet time after a change before the files are looked at.
 const DEBOUNCE: Duration = Duration::from_millis(25);

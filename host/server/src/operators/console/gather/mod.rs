@@ -22,8 +22,8 @@ use toolcell_mcp::Host as _;
 use crate::catalog::Catalog;
 use crate::identity::{Authenticator, TokenFile};
 use crate::observing::activity::Activity;
-use crate::observing::health::Health;
 use crate::observing::refusals::Refusals;
+use crate::operators::health::Health;
 use crate::reload::{Current, Journal};
 
 pub use audit::{Search, check_chain};

@@ -1,5 +1,20 @@
-//! Filesystems that change without the kernel of this machine reporting it.
+//! Ways to see that files change, and filesystems that change without the kernel of this machine
+//! reporting it. Must not hold: the watching.
 use std::path::Path;
+
+/// Way to see changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Watch {
+    /// Through inotify. Network filesystems are polled.
+    #[default]
+    Auto,
+    /// Through inotify alone.
+    Native,
+    /// By polling twice a second, which works everywhere.
+    Poll,
+    /// Not at all: only SIGHUP and `toolcell reload` start a reload.
+    Off,
+}
 
 /// Magic numbers of filesystems that other machines write to, from `statfs(2)` and the kernel's
 /// `magic.h`. They include FUSE and 9p: folders that virtual machines share with their host, and
@@ -20,7 +35,7 @@ const NETWORK: [u64; 12] = [
 ];
 
 /// True if this folder is on one of them. False if the system does not tell.
-pub fn holds(folder: &Path) -> bool {
+pub fn on_network(folder: &Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|found| {
         // Magic numbers have 32 bits; the field's type differs between architectures.
         let magic = u64::try_from(found.f_type).unwrap_or_default() & 0xFFFF_FFFF;

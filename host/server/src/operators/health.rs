@@ -7,8 +7,9 @@ use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::http::{Readiness, ReadinessLook};
 
-use crate::catalog::{LeftOutComponent, SandboxSetup, walls_in_words};
+use crate::catalog::LeftOutComponent;
 use crate::http::ending_certificates;
+use crate::machine::{SandboxSetup, walls_in_words};
 use crate::reload::Current;
 use crate::replicas::readiness::StateReach;
 

@@ -16,10 +16,10 @@ use serde::Serialize;
 use toolcell_policy::quantity::show_bytes;
 
 /// The variable of a build that names the folder, relative to the project.
-pub(super) const VARIABLE: &str = "TOOLCELL_DEV";
+pub const DEV_VARIABLE: &str = "TOOLCELL_DEV";
 
 /// The folder in a project. Projects of `toolcell new` have it in their `.gitignore`.
-pub(super) const PATH: &str = ".toolcell/dev";
+pub const DEV_FOLDER: &str = ".toolcell/dev";
 
 /// Most files of a component's source. A tool has dozens.
 const FILES_MAX: usize = 2_000;
@@ -50,7 +50,7 @@ impl DevFolder {
     /// That of this project, whose path has no links.
     #[must_use]
     pub fn of(project: &Path) -> Self {
-        Self(project.join(PATH))
+        Self(project.join(DEV_FOLDER))
     }
 
     /// The component of this name, if a build of this process put it there.
@@ -167,10 +167,10 @@ mod tests {
         let (project, folder) = staged();
         let other = tempfile::tempdir().unwrap();
         std::fs::create_dir(other.path().join(".toolcell")).unwrap();
-        std::os::unix::fs::symlink(&folder.0, other.path().join(PATH)).unwrap();
+        std::os::unix::fs::symlink(&folder.0, other.path().join(DEV_FOLDER)).unwrap();
         let refused = DevFolder::of(&other.path().canonicalize().unwrap()).clear().unwrap_err();
         assert!(refused.to_string().ends_with(" is a link"), "{refused}");
-        assert!(project.path().join(PATH).join("tool/schemas").exists());
+        assert!(project.path().join(DEV_FOLDER).join("tool/schemas").exists());
     }
 
     #[test]

@@ -17,15 +17,15 @@ use toolcell_mcp::{Host as _, Method, ServedCatalog as _};
 use toolcell_sandbox::Standing;
 
 use super::process;
-use super::requests::RequestCounters;
 use super::tools::{NamedTools, Ranges, ToolFigures};
 use crate::catalog::Catalog;
 use crate::http::shown_certificates;
 use crate::observing::alerts::{AlertRule, Alerts};
-use crate::observing::health::{Health, HealthPart};
 use crate::observing::log::OperatorLog;
 use crate::observing::refusals::Refusals;
+use crate::observing::requests::RequestCounters;
 use crate::observing::traces::SpanCounters;
+use crate::operators::health::{Health, HealthPart};
 use crate::reload::{Current, Journal};
 
 /// Prefix of this program's own figures.

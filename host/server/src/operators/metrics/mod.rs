@@ -8,10 +8,8 @@ mod listen;
 mod page;
 mod plain;
 mod process;
-mod requests;
 mod tools;
 
 pub use listen::{BoundPage, ServedPage};
 pub use page::{MetricSources, Page};
-pub use requests::RequestCounters;
 pub use tools::NamedTools;

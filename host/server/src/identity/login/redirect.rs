@@ -3,17 +3,18 @@
 //!
 //! Any page that the browser shows can send requests to this port. They are answered with a fixed
 //! text and change nothing: only one that knows the state ends the login.
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolcell_policy::LoopbackRedirect;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::error::LoginError;
+use crate::http::small::serve;
 
 /// Time for a person to agree: to find a password and a second factor.
 const AGREED_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -43,9 +44,7 @@ pub(super) struct Expected {
 /// Listens on the loopback.
 pub(super) struct Listener {
     listener: TcpListener,
-    authority: String,
-    path: String,
-    expected: Expected,
+    judge: Judge,
 }
 
 /// The meaning of a request.
@@ -68,12 +67,13 @@ impl Listener {
         let (port, listener) = bound.map_err(|error| {
             LoginError::Redirect(format!("the browser cannot return to {host}: {}", crate::files::file::plain(&error)))
         })?;
-        Ok(Self { listener, authority: format!("{host}:{port}"), path: redirect.path().to_owned(), expected })
+        let authority = format!("{host}:{port}");
+        Ok(Self { listener, judge: Judge { authority, path: redirect.path().to_owned(), expected } })
     }
 
     /// The address, as the server is told it.
     pub(super) fn address(&self) -> String {
-        format!("http://{}{}", self.authority, self.path)
+        format!("http://{}{}", self.judge.authority, self.judge.path)
     }
 
     /// The code that the browser brings. The listener is gone afterwards.
@@ -82,27 +82,13 @@ impl Listener {
     }
 
     async fn wait(self) -> Result<Zeroizing<String>, LoginError> {
-        let mut open = JoinSet::new();
-        loop {
-            tokio::select! {
-                accepted = self.listener.accept(), if open.len() < CONNECTIONS_MAX => {
-                    // A connection that is gone already is nobody's.
-                    if let Ok((stream, _)) = accepted {
-                        let judge = Judge {
-                            authority: self.authority.clone(),
-                            path: self.path.clone(),
-                            expected: self.expected.clone(),
-                        };
-                        open.spawn(async move { timeout(REQUEST_WITHIN, judge.serve(stream)).await.ok().flatten() });
-                    }
-                }
-                Some(ended) = open.join_next() => match ended.ok().flatten() {
-                    Some(Came::Code(code)) => return Ok(code),
-                    Some(Came::Failed(problem)) => return Err(LoginError::Redirect(problem)),
-                    Some(Came::Other(_)) | None => {}
-                },
-            }
-        }
+        let Self { listener, judge } = self;
+        let judge = Arc::new(judge);
+        let converse = |(stream, _)| {
+            let judge = Arc::clone(&judge);
+            async move { timeout(REQUEST_WITHIN, judge.serve(stream)).await.ok().flatten() }
+        };
+        serve(listener, CONNECTIONS_MAX, converse).await
     }
 }
 
@@ -114,7 +100,8 @@ struct Judge {
 }
 
 impl Judge {
-    async fn serve(&self, mut stream: TcpStream) -> Option<Came> {
+    /// Answers a request. `None` if it does not end the login.
+    async fn serve(&self, mut stream: TcpStream) -> Option<Result<Zeroizing<String>, LoginError>> {
         let head = read_head(&mut stream).await?;
         let came = self.came(&head);
         let (status, text) = match &came {
@@ -132,7 +119,11 @@ impl Judge {
         // A browser that does not read its answer has brought the code all the same.
         let _ = stream.write_all(answer.as_bytes()).await;
         let _ = stream.shutdown().await;
-        Some(came)
+        match came {
+            Came::Code(code) => Some(Ok(code)),
+            Came::Failed(problem) => Some(Err(LoginError::Redirect(problem))),
+            Came::Other(_) => None,
+        }
     }
 
     fn came(&self, head: &[u8]) -> Came {

@@ -1,19 +1,13 @@
 //! The console's socket: connections, one request each, with their bounds and times. Must not
 //! hold: answers.
-use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -21,28 +15,19 @@ use tokio::time::{Instant, timeout};
 use toolcell_mcp::http::{Certificate, OriginPolicy};
 use toolcell_policy::{ConsolePolicy, ListenAddress};
 
-use super::places::{Place, Places};
+use super::places::{Place, Places, STRANGERS_MAX};
 use super::service::Console;
 use crate::error::StartError;
 use crate::files::FilePolling;
-use crate::http::listener_process::cannot_listen;
 use crate::http::open_certificate;
+use crate::http::small::{BoundSocket, HeadBounds, answer_one, serve};
 
-/// Most header fields of a request. A browser sends about twenty.
-const FIELDS_MAX: usize = 64;
-
-/// Most bytes of a request's head.
-const HEAD_BYTES_MAX: usize = 16 * 1_024;
-
-/// Time to receive the head, and before it to shake hands.
-const HEAD_TIME: Duration = Duration::from_secs(5);
+/// A browser sends about twenty header fields. The time is also that of a handshake before.
+const HEAD: HeadBounds = HeadBounds { fields_max: 64, bytes_max: 16 * 1_024, time: Duration::from_secs(5) };
 
 /// Time of a connection, which has one request, until its answer is written. Answers that take
 /// longer say so.
 const CONNECTION_TIME: Duration = Duration::from_secs(15);
-
-/// Pause after accepting failed, for example without free descriptors.
-const ACCEPT_RESTS: Duration = Duration::from_millis(100);
 
 /// The address where none is named: any free port of this machine.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -72,9 +57,7 @@ impl FromStr for ConsoleAddress {
 
 /// A bound socket for the console.
 pub struct BoundConsole {
-    socket: std::net::TcpListener,
-    address: SocketAddr,
-    doors: OriginPolicy,
+    socket: BoundSocket,
     certificate: Option<Certificate>,
     polling: FilePolling,
     /// The first name of the manifest.
@@ -146,31 +129,23 @@ impl BoundConsole {
             let hint = "write operators = [\"NAME\"] into [console], callers with a token, or listen on 127.0.0.1";
             return Err(StartError::refused(message).hint_if(Some(hint)));
         }
-        let wrong = |error: std::io::Error| {
-            let reason = cannot_listen(address, &error);
-            StartError::refused(format!("the console cannot be served at {address}: {reason}"))
-        };
         let hosts = policy.map(ConsolePolicy::hosts).unwrap_or_default();
-        let doors = hosts.iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host));
-        let doors = doors.map_err(|error| StartError::refused(error.to_string()))?;
         let mut polling = FilePolling::new(runtime);
         let certificate = tls.map(|files| open_certificate(&files, folder, &mut polling)).transpose();
         let certificate = certificate.map_err(StartError::refused)?;
-        let socket = std::net::TcpListener::bind(address).map_err(wrong)?;
-        socket.set_nonblocking(true).map_err(wrong)?;
-        let address = socket.local_addr().map_err(wrong)?;
-        Ok(Some(Self { socket, address, doors, certificate, polling, host: hosts.first().cloned() }))
+        let socket = BoundSocket::bind("the console", address, hosts)?;
+        Ok(Some(Self { socket, certificate, polling, host: hosts.first().cloned() }))
     }
 
     /// Its address, for links.
     pub fn url(&self) -> String {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        match self.host.as_ref().filter(|_| self.address.ip().is_unspecified()) {
+        match self.host.as_ref().filter(|_| self.socket.address.ip().is_unspecified()) {
             Some(host) if host.ends_with(']') || !host.contains(':') => {
-                format!("{scheme}://{host}:{}", self.address.port())
+                format!("{scheme}://{host}:{}", self.socket.address.port())
             }
             Some(host) => format!("{scheme}://{host}"),
-            None => format!("{scheme}://{}", self.address),
+            None => format!("{scheme}://{}", self.socket.address),
         }
     }
 
@@ -181,7 +156,7 @@ impl BoundConsole {
 
     /// The port it listens on.
     pub fn port(&self) -> u16 {
-        self.address.port()
+        self.socket.address.port()
     }
 
     /// True if it is reached over TLS.
@@ -191,33 +166,28 @@ impl BoundConsole {
 
     /// The hosts it goes by.
     pub fn doors(&self) -> OriginPolicy {
-        self.doors.clone()
+        self.socket.doors.clone()
     }
 
     /// Starts serving.
     pub fn serve(self, console: Arc<Console>, runtime: &Handle) -> std::io::Result<ServedConsole> {
         let _inside = runtime.enter();
-        let socket = TcpListener::from_std(self.socket)?;
-        let accepting = runtime.spawn(accept(socket, self.certificate, console));
-        Ok(ServedConsole { accepting, _polling: self.polling })
-    }
-}
-
-async fn accept(socket: TcpListener, certificate: Option<Certificate>, console: Arc<Console>) {
-    let places = Arc::new(Places::default());
-    loop {
-        match socket.accept().await {
-            Ok((stream, peer)) => {
+        let socket = self.socket.listener()?;
+        let certificate = self.certificate;
+        let places = Arc::new(Places::default());
+        let accepting = runtime.spawn(async move {
+            // A connection begins on a place, which has a bound of its own.
+            let converse = |(stream, peer): (TcpStream, SocketAddr)| {
                 places.begin(peer.ip(), |place| {
                     let console = Arc::clone(&console);
                     let certificate = certificate.clone();
                     tokio::spawn(shake_hands((stream, peer.ip()), certificate, console, place)).abort_handle()
                 });
-                // A request that is there already is read before a later connection can end it.
-                tokio::task::yield_now().await;
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_RESTS).await,
-        }
+                std::future::ready(None)
+            };
+            serve(socket, STRANGERS_MAX, converse).await
+        });
+        Ok(ServedConsole { accepting, _polling: self.polling })
     }
 }
 
@@ -235,7 +205,7 @@ async fn shake_hands(
         None => converse(stream, ends, console, place).await,
         Some(certificate) => {
             // A browser that cannot shake hands is not told why.
-            if let Ok(Ok(stream)) = timeout(HEAD_TIME, certificate.http1_acceptor().accept(stream)).await {
+            if let Ok(Ok(stream)) = timeout(HEAD.time, certificate.http1_acceptor().accept(stream)).await {
                 converse(stream, ends, console, place).await;
             }
         }
@@ -251,24 +221,16 @@ async fn converse(
 ) {
     let (time, mut times) = watch::channel(Instant::now() + CONNECTION_TIME);
     let time = ConnectionTime(time, place);
-    let respond = service_fn(move |request: Request<Incoming>| {
+    let respond = |request| {
         let console = Arc::clone(&console);
         let time = time.clone();
-        async move { Ok::<_, Infallible>(console.respond(request, ends, time).await) }
-    });
-    let mut protocol = http1::Builder::new();
-    protocol
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_headers(FIELDS_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .keep_alive(false);
-    let mut serving = std::pin::pin!(protocol.serve_connection(TokioIo::new(stream), respond));
+        async move { console.respond(request, ends, time).await }
+    };
+    let mut serving = std::pin::pin!(answer_one(stream, HEAD, respond));
     loop {
         let end = *times.borrow_and_update();
         tokio::select! {
-            // A browser may break off; that is no error.
-            _ = &mut serving => return,
+            () = &mut serving => return,
             () = tokio::time::sleep_until(end) => return,
             Ok(()) = times.changed() => {}
         }

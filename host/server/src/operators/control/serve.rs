@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::activity::DecisionRequest;
@@ -18,6 +18,7 @@ use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
 use super::operators::Operators;
 use super::status::StatusSources;
 use crate::http::listener_process::listens_on;
+use crate::http::small::serve;
 use crate::machine::peer::peer;
 use crate::machine::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use crate::observing::log::LogLevel;
@@ -73,7 +74,16 @@ impl Control {
         let operators = subject.views.clone().map(|views| Operators::new(views, orders.clone()));
         let is_open_to_group = fs::metadata(&path).is_ok_and(|metadata| metadata.mode() & 0o060 != 0);
         let answering = Arc::new(Responder { subject, operators, orders, is_open_to_group });
-        let accepting = runtime.spawn(accept(listener, answering));
+        let accepting = runtime.spawn(async move {
+            let converse = |stream| {
+                let answering = Arc::clone(&answering);
+                async move {
+                    answering.converse(stream).await;
+                    None
+                }
+            };
+            serve(listener, CONNECTIONS_MAX, converse).await
+        });
         Ok(Some(Self { path, inode, accepting }))
     }
 }
@@ -124,24 +134,6 @@ fn draft_of(path: &Path) -> Result<PathBuf, String> {
         return Err(format!("the path {} is longer than a socket's may be", draft.display()));
     }
     Ok(draft)
-}
-
-async fn accept(listener: UnixListener, answering: Arc<Responder>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let answering = Arc::clone(&answering);
-                drop(tokio::spawn(async move {
-                    answering.converse(stream).await;
-                    drop(place);
-                }));
-            }
-            // Most likely there are no free descriptors; later there may be.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-        }
-    }
 }
 
 impl Responder {

@@ -1,5 +1,4 @@
 //! HTTP endpoint of the metrics page, with its bounds. Must not hold: figures.
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +6,17 @@ use std::time::Duration;
 use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use toolcell_mcp::http::OriginPolicy;
 use toolcell_policy::{ListenAddress, MetricsPolicy};
 
 use super::page::Page;
 use super::plain;
 use crate::error::StartError;
-use crate::http::listener_process::cannot_listen;
+use crate::http::small::{BoundSocket, HeadBounds, answer_one, serve};
 
 /// Path of the page.
 const PATH: &str = "/metrics";
@@ -38,26 +34,15 @@ const OPEN_METRICS_NAME: &str = "application/openmetrics-text";
 /// Most connections at a time; more wait. Enough for two scrapers and some people.
 const CONNECTIONS_MAX: usize = 8;
 
-/// Most header fields of a request. A scraper sends about ten.
-const FIELDS_MAX: usize = 64;
-
-/// Most bytes of a request's head: the smallest bound that hyper takes.
-const HEAD_BYTES_MAX: usize = 8 * 1_024;
-
-/// Time to receive the head.
-const HEAD_TIME: Duration = Duration::from_secs(5);
+/// A scraper sends about ten header fields. 8 KiB is the smallest bound that hyper takes.
+const HEAD: HeadBounds = HeadBounds { fields_max: 64, bytes_max: 8 * 1_024, time: Duration::from_secs(5) };
 
 /// Time of a connection, which has one request: as long as scrapers wait by default.
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
 
-/// Pause after accepting failed, for example without free descriptors.
-const ACCEPT_RESTS: Duration = Duration::from_millis(100);
-
 /// A bound socket for the page.
 pub struct BoundPage {
-    socket: std::net::TcpListener,
-    address: SocketAddr,
-    doors: OriginPolicy,
+    socket: BoundSocket,
     tools: usize,
 }
 
@@ -85,23 +70,15 @@ impl BoundPage {
                 "listen on 127.0.0.1, or write public = true into [metrics] where something else keeps strangers out";
             return Err(StartError::refused(message).hint_if(Some(hint)));
         }
-        let wrong = |error: std::io::Error| {
-            let reason = cannot_listen(address, &error);
-            StartError::refused(format!("the metrics cannot be served at {address}: {reason}"))
-        };
         let hosts = policy.map(MetricsPolicy::hosts).unwrap_or_default();
-        let doors = hosts.iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host));
-        let doors = doors.map_err(|error| StartError::refused(error.to_string()))?;
-        let socket = std::net::TcpListener::bind(address).map_err(wrong)?;
-        socket.set_nonblocking(true).map_err(wrong)?;
-        let address = socket.local_addr().map_err(wrong)?;
+        let socket = BoundSocket::bind("the metrics", address, hosts)?;
         let tools = policy.map_or_else(|| MetricsPolicy::default().tools(), MetricsPolicy::tools);
-        Ok(Some(Self { socket, address, doors, tools }))
+        Ok(Some(Self { socket, tools }))
     }
 
     /// URL of the page, for people.
     pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.address)
+        format!("http://{}{PATH}", self.socket.address)
     }
 
     /// Tools with series of their own, at most.
@@ -112,9 +89,16 @@ impl BoundPage {
     /// Starts serving the page.
     pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<ServedPage> {
         let _inside = runtime.enter();
-        let socket = TcpListener::from_std(self.socket)?;
-        let asked = Arc::new(PageServer { page: Arc::new(page), doors: self.doors });
-        Ok(ServedPage(runtime.spawn(accept(socket, asked))))
+        let asked = Arc::new(PageServer { page: Arc::new(page), doors: self.socket.doors.clone() });
+        let socket = self.socket.listener()?;
+        Ok(ServedPage(runtime.spawn(async move {
+            let converse = |(stream, _)| {
+                let asked = Arc::clone(&asked);
+                // A connection that takes longer is closed without a message.
+                async move { timeout(CONNECTION_TIME, asked.converse(stream)).await.err().and(None) }
+            };
+            serve(socket, CONNECTIONS_MAX, converse).await
+        })))
     }
 }
 
@@ -124,43 +108,17 @@ struct PageServer {
     doors: OriginPolicy,
 }
 
-async fn accept(socket: TcpListener, asked: Arc<PageServer>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        match socket.accept().await {
-            Ok((stream, _)) => {
-                let asked = Arc::clone(&asked);
-                drop(tokio::spawn(async move {
-                    // A connection that takes longer is closed without a message.
-                    let _ = tokio::time::timeout(CONNECTION_TIME, converse(stream, asked)).await;
-                    drop(place);
-                }));
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_RESTS).await,
-        }
-    }
-}
-
-/// One request, one response.
-async fn converse(stream: TcpStream, asked: Arc<PageServer>) {
-    let Ok(local) = stream.local_addr() else { return };
-    let respond = service_fn(move |request: Request<Incoming>| {
-        let asked = Arc::clone(&asked);
-        async move { Ok::<_, Infallible>(asked.respond(request, local.ip()).await) }
-    });
-    let mut protocol = http1::Builder::new();
-    protocol
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_headers(FIELDS_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .keep_alive(false);
-    // A client may break off; that is no error.
-    let _ = protocol.serve_connection(TokioIo::new(stream), respond).await;
-}
-
 impl PageServer {
+    /// One request, one response.
+    async fn converse(self: Arc<Self>, stream: TcpStream) {
+        let Ok(local) = stream.local_addr() else { return };
+        let respond = |request| {
+            let asked = Arc::clone(&self);
+            async move { asked.respond(request, local.ip()).await }
+        };
+        answer_one(stream, HEAD, respond).await;
+    }
+
     async fn respond(&self, request: Request<Incoming>, local: IpAddr) -> Response<String> {
         let (parts, _) = request.into_parts();
         if !self.doors.allows(&parts, Some(local)) {

@@ -25,7 +25,6 @@ pub mod reload;
 mod replicas;
 mod resources;
 mod serve;
-pub mod workers;
 
 pub use call::{Beside, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
@@ -33,7 +32,7 @@ pub use error::StartError;
 pub use fetching::{download, registries, trust, wishes};
 pub use files::{Watch, file, wit};
 pub use identity::{login, secret_store, secrets};
-pub use machine::{CodeCacheOptions, Note, shell};
+pub use machine::{CodeCacheOptions, Note, shell, workers};
 pub use observing::log::{LogLevel, OperatorLog};
 pub use open::{ManifestFile, OpenOptions, Opened, Progress, Ready, Records, Refusal, lost_signers};
 pub use operators::console::ConsoleAddress;

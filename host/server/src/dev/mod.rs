@@ -6,12 +6,11 @@
 mod build;
 mod driver;
 mod folder_watch;
-mod last_build;
 mod project;
 
 pub use crate::catalog::DevFolder;
+pub use crate::observing::LastBuild;
 pub(crate) use driver::Driver;
-pub use last_build::LastBuild;
 pub use project::{Project, ProjectState};
 
 use std::io;

@@ -7,6 +7,7 @@ mod sandboxes;
 pub(crate) mod service_manager;
 pub mod shell;
 pub(crate) mod socket_paths;
+pub mod workers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use toolcell_sandbox::{
 use toolcell_walls::process::{Command, Program, Starter, Threads};
 
 use crate::error::{StartError, StepExt as _};
-use crate::workers::Workers;
 pub use sandboxes::SandboxSetup;
 pub(crate) use sandboxes::without as walls_in_words;
+use workers::Workers;
 
 /// Advice where walls are wanted and there are no sandbox processes.
 const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the host";

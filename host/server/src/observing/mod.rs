@@ -4,6 +4,7 @@
 pub(crate) mod activity;
 pub(crate) mod alerts;
 mod audit;
+mod last_build;
 pub(crate) mod log;
 pub(crate) mod observation;
 pub(crate) mod refusals;
@@ -12,3 +13,4 @@ pub(crate) mod traces;
 mod window;
 
 pub(crate) use audit::open_audit;
+pub use last_build::LastBuild;

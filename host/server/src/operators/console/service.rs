@@ -20,8 +20,8 @@ use super::guard;
 use super::listen::{ConnectionTime, Ends};
 use super::reply::{self, Reply};
 use super::session::SessionName;
+use crate::machine::workers::GuestExecutor;
 use crate::reload::Orders;
-use crate::workers::GuestExecutor;
 
 /// Most exports and checks of the chain at a time. Each reads all that is recorded.
 const LONG_READS_MAX: usize = 2;

@@ -10,8 +10,8 @@ use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_sandbox::{SLOT_RESETS, Standing};
 
 use crate::catalog::Catalog;
-use crate::dev::LastBuild;
 use crate::identity::login;
+use crate::observing::LastBuild;
 use crate::observing::log::OperatorLog;
 use crate::operators::console::{Doorman, Sources};
 use crate::operators::health::Health;

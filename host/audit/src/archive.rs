@@ -66,7 +66,7 @@ pub struct Chain {
 }
 
 /// The chains that processes with this audit write, or have written: one for each that ran at the
-/// same time as another. The first one comes first; where there are none at all, it is named alone.
+/// same time as another. The first chain comes first; without any, it is returned alone.
 ///
 /// # Errors
 /// The system's error where the folder cannot be looked at.
@@ -118,8 +118,8 @@ impl Archive {
         for _ in 0..ATTEMPTS_MAX {
             let Some(archive) = Self::attempt(&files)? else { continue };
             let strays = archive.strays(&files)?;
-            // A file that was moved while the others were opened is none: the second look finds it
-            // among them.
+            // A file that moved while the others were opened is not a stray: the second pass finds
+            // it among them.
             if strays.is_empty() || before.as_ref() == Some(&strays) {
                 return Ok((archive, strays));
             }
@@ -136,8 +136,8 @@ impl Archive {
         Ok(Self { files: vec![ArchivedFile::open(path.to_owned())?], lacks_current: false })
     }
 
-    /// True if there is no file of the audit's own name, but closed ones: a host was killed while
-    /// it rotated, or somebody removed it.
+    /// True if closed files exist, but none with the audit's own name: a host was killed while it
+    /// rotated, or the file was removed.
     #[must_use]
     pub const fn lacks_current(&self) -> bool {
         self.lacks_current
@@ -220,7 +220,7 @@ impl Archive {
         Ok(Some(Self { files: opened, lacks_current: was.is_none() }))
     }
 
-    /// Files that are numbered like closed ones and are none, by any name.
+    /// Files that are numbered like closed ones but do not belong to them.
     fn strays(&self, files: &Files) -> io::Result<Vec<PathBuf>> {
         let mut strays = Vec::new();
         for path in files.numbered()? {
@@ -272,7 +272,8 @@ impl ArchivedFile {
         BufReader::with_capacity(READ_BYTES, Between { file: &self.file, at: 0, end: self.lines_end })
     }
 
-    /// Its last whole lines, at most so many bytes of them. A line that begins before is left out.
+    /// Its last whole lines, at most `bytes` bytes of them. A line that begins before that is left
+    /// out.
     ///
     /// # Errors
     /// The system's error where the file cannot be read.
@@ -318,7 +319,7 @@ impl Read for Between<'_> {
     }
 }
 
-/// Finds where the last so many whole lines before `end` start; with 0, where the last whole line
+/// Finds where the last `wanted` whole lines before `end` start; with 0, where the last whole line
 /// ends.
 fn from_end(file: &File, end: u64, wanted: u64) -> io::Result<FromEnd> {
     let mut step = vec![0; READ_BYTES];

@@ -31,7 +31,7 @@ pub(crate) fn push_timestamp(line: &mut Vec<u8>, time: SystemTime) {
     }
 }
 
-/// Appends the decimal digits of a number, at least so many.
+/// Appends the decimal digits of a number, at least `width`.
 pub(crate) fn push_number(line: &mut Vec<u8>, value: u64, width: usize) {
     let start = line.len();
     let mut rest = value;

@@ -86,8 +86,8 @@ impl From<&Metadata> for Identity {
 }
 
 impl Files {
-    /// By the name of the file that is written. Closed files are beside it, not beside a link to
-    /// it. That holds also in the moment of a rotation in which the link leads to nothing.
+    /// By the name of the file that is written. If it is a link, closed files are next to its
+    /// target, even while a rotation leaves the link without one.
     pub(crate) fn of(path: &Path) -> Self {
         let mut current = path.to_owned();
         for _ in 0..LINKS_MAX {
@@ -185,8 +185,8 @@ impl Files {
         Removal::between(&self.number(closed), Some(&self.number(keep - 1)), &self.number(keep))
     }
 
-    /// Makes place for one more closed file among so many: the oldest go, the others move up by
-    /// one. Stopped anywhere, it leaves a gap at most, which the next time fills.
+    /// Makes room for one more closed file among `keep`: the oldest are removed, the others move up
+    /// by one. If it is interrupted, it leaves at most one gap, which the next rotation fills.
     pub(crate) fn make_place(&self, keep: u32) -> io::Result<()> {
         let keep = keep.clamp(1, FILES_MAX);
         let closed = self.closed_in_row()?;
@@ -210,11 +210,11 @@ impl Files {
     }
 }
 
-/// Opens a file to be read. What is no regular file is not opened: opening a FIFO would wait for
-/// its other end.
+/// Opens a regular file for reading. It opens nothing else, since a FIFO would wait for its other
+/// end.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`]: it is no regular file. Else as the system says.
+/// [`io::ErrorKind::InvalidInput`]: it is not a regular file. Otherwise an error of the system.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     if !fs::metadata(path)?.is_file() {

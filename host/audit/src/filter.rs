@@ -120,7 +120,7 @@ fn with_offset(text: &str) -> Option<String> {
     Some(timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)))
 }
 
-/// A number of so many digits, up to a bound.
+/// A number with this many digits, up to a bound.
 fn number(text: &str, digits: usize, max: u64) -> Option<u64> {
     let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| is_number && *number <= max)

@@ -33,9 +33,9 @@ impl Follower {
         Self { files, places, ahead: Vec::new(), line: Vec::new() }
     }
 
-    /// The next whole line without its newline, or nothing if there is none yet; ask again later.
-    /// After a removal of unread files, the lines of the oldest one left come next; the record's
-    /// number tells.
+    /// The next whole line without its newline; `None` if it is not written yet, so ask again
+    /// later. After a removal of unread files, the lines of the oldest remaining one come next; the
+    /// record's number shows that.
     ///
     /// # Errors
     /// The system's error where a file cannot be read, or where a line is longer than any record.
@@ -52,7 +52,7 @@ impl Follower {
         }
     }
 
-    /// Reads one line of the first file; false where there is no whole one.
+    /// Reads one line of the first file; false if no whole one is left.
     fn read_line(&mut self) -> io::Result<bool> {
         let Some(FilePosition { file, offset }) = self.places.front_mut() else { return Ok(false) };
         loop {
@@ -78,7 +78,7 @@ impl Follower {
         }
     }
 
-    /// Finds the files that came after the one that is read; false where there are none.
+    /// Finds the files that came after the one that is read; false without any.
     fn look_for_more(&mut self) -> io::Result<bool> {
         let read = self.places.front().map(|place| place.file.identity());
         if read.is_some() && Identity::at(self.files.current())? == read {
@@ -94,7 +94,7 @@ impl Follower {
     }
 }
 
-/// The number of a record; nothing where the line is none.
+/// The number of a record; `None` if the line is not one.
 #[must_use]
 pub fn record_number(line: &[u8]) -> Option<u64> {
     chain::link(line).map(|link| link.seq)

@@ -40,8 +40,8 @@ impl<R: BufRead> Lines<R> {
     /// The next line without its newline; nothing at the end.
     ///
     /// # Errors
-    /// [`LineError`] where there is no whole line of a record's length; [`number`](Self::number) is
-    /// its number.
+    /// [`LineError`] if no whole line of a record's length follows; [`number`](Self::number) is its
+    /// number.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, LineError> {
         self.line.clear();
         let mut bounded = self.reader.by_ref().take(RECORD_BYTES_MAX as u64);

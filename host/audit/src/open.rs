@@ -65,8 +65,8 @@ pub(crate) fn create(path: &Path) -> io::Result<Result<File, OpenError>> {
     Ok(lock(&file).map(|()| file))
 }
 
-/// The file, locked, if it is one that can be. A writer that goes on in a new file has no file of
-/// this name for a moment, and holds the lock of the newest closed one meanwhile.
+/// The file, locked, if possible. While a writer begins a new file, this name does not exist for a
+/// moment, and the writer holds the lock of the newest closed file.
 fn locked(files: &Files) -> Result<File, OpenError> {
     for _ in 0..ATTEMPTS_MAX {
         if let Some(file) = found(reading().open(files.current()))? {

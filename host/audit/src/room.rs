@@ -116,7 +116,7 @@ pub fn is_written(path: &Path) -> io::Result<bool> {
 
 /// The lock of a chain.
 enum ChainLock {
-    /// There is no such chain.
+    /// The chain does not exist.
     NoChain,
     /// A process writes the chain.
     Others,

@@ -75,8 +75,8 @@ pub enum OpenError {
     /// It holds something, and not an audit: nothing is written to it.
     #[error("the file does not end as an audit file does; it is left as it is")]
     NotAnAudit,
-    /// A file has the name of a closed file of this audit and is none: rotation would move it, and
-    /// remove it at last.
+    /// A file has the name of a closed file of this audit, but is not one: rotation would move it,
+    /// and finally remove it.
     #[error("the file of this name with .{number} behind it is no audit file, and rotation would move it")]
     Foreign {
         /// The number behind its name.

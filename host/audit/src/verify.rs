@@ -10,12 +10,12 @@ use crate::lines::{LineError, Lines};
 pub struct Summary {
     /// The number of records.
     pub records: u64,
-    /// The number of the first one: more than 1 where older files are gone; 0 where there is none.
+    /// The number of the first one: more than 1 if older files are gone; 0 without records.
     pub first: u64,
-    /// The number of the last one; 0 where there is none.
+    /// The number of the last one; 0 without records.
     pub last: u64,
-    /// The hash of the last one, 64 hex digits; zeros where there is none. Kept elsewhere, it shows
-    /// later whether the end was cut off or written anew.
+    /// The hash of the last one, 64 hex digits; zeros without records. Kept elsewhere, it shows
+    /// later whether the end was cut off or rewritten.
     pub head: String,
     /// When the first and the last record were written.
     pub times: Option<(String, String)>,

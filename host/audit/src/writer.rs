@@ -243,8 +243,7 @@ impl Writer {
             self.unsaid = 0;
         }
         if begun.is_err() && is_in_place {
-            // Where even this fails, there is no file of that name; the next opening continues from
-            // there.
+            // If even this fails, no file has that name; the next opening continues from there.
             let _ = fs::rename(&newest, &current);
         }
         if begun.is_ok() && keep == 0 {

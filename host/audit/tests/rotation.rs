@@ -402,7 +402,7 @@ fn an_audit_whose_host_was_killed_between_two_renames_is_what_is_there() {
     assert_eq!((found.last, &found.head), (before.last, &before.head));
     assert_eq!(Archive::open_with_strays(&folder.audit()).unwrap().1, Vec::<PathBuf>::new());
 
-    // Whoever follows goes on with the file that the next host makes.
+    // A follower continues with the file that the next host makes.
     let mut follower = archive.follow(&folder.audit(), 1).unwrap();
     assert_eq!(record_number(follower.next_line().unwrap().unwrap()), Some(before.last));
     assert!(follower.next_line().unwrap().is_none());
@@ -410,7 +410,7 @@ fn an_audit_whose_host_was_killed_between_two_renames_is_what_is_there() {
     assert_eq!(record_number(follower.next_line().unwrap().unwrap()), Some(before.last + 1));
     assert!(!Archive::open(&folder.audit()).unwrap().lacks_current());
 
-    // With nothing of that name at all there is no audit.
+    // If nothing has that name, there is no audit.
     let missing = Archive::open(&folder.folder.path().join("missing.jsonl")).unwrap_err();
     assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
 }
@@ -458,7 +458,7 @@ fn what_is_numbered_beyond_a_gap_is_found_whatever_its_number() {
         fs::write(folder.folder.path().join(name), "anything").unwrap();
     }
     fs::create_dir(folder.folder.path().join("audit.jsonl.99999999999999999999")).unwrap();
-    // What is no number is somebody else's.
+    // Without a number it belongs to something else.
     for name in ["audit.jsonl.gz", "audit.jsonl.1.gz", "audit.jsonl.", "other.jsonl.30", "audit.jsonl.-1"] {
         fs::write(folder.folder.path().join(name), "anything").unwrap();
     }

@@ -1,7 +1,5 @@
 //! `toolcell` for the drill: a guest that imports `toolcell:drill/native` has the power of native
 //! code in its sandbox process. For tests alone: no package holds it, and `--version` says so.
-//!
-//! Must not hold: anything but the modules of `main.rs`.
 #![forbid(unsafe_code)]
 
 mod args;

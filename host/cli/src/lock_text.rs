@@ -1,5 +1,4 @@
-//! Differences from the lock and errors of the lock file, as people see them. Must not hold: how
-//! they are found.
+//! Differences from the lock and errors of the lock file, as people see them.
 use toolcell_server::lock::{Drift, LockError};
 
 use crate::exit::Exit;

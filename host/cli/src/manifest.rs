@@ -1,5 +1,4 @@
-//! Opening a manifest for a command, with its problems on stderr. Must not hold: the command's use
-//! of it.
+//! Opening a manifest for a command, with its problems on stderr.
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
 //! One run of the program: reads the command line, runs one command, turns its answer into an exit
-//! code. Must not hold: what a command does.
+//! code.
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 

@@ -1,5 +1,5 @@
 //! This program as a sandbox process: the host starts it with one argument, and a socket as its
-//! input. Must not hold: what it is told there.
+//! input.
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 

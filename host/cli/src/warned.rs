@@ -1,5 +1,4 @@
-//! Warnings that were shown: a command that runs for each call repeats them once a day. Must not
-//! hold: the warnings.
+//! Warnings that were shown: a command that runs for each call repeats them once a day.
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

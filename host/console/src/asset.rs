@@ -1,6 +1,5 @@
 //! The files that pages refer to, embedded: one style sheet, one script, one icon, and the library
-//! that draws charts. Their addresses hold a hash of their content: browsers keep them. Must not
-//! hold: anything that is written while the server runs.
+//! that draws charts. Their addresses hold a hash of their content: browsers keep them.
 //!
 //! uPlot 1.6.32 (MIT) is `dist/uPlot.iife.min.js` and `dist/uPlot.min.css` of its package, as
 //! published.

@@ -1,5 +1,5 @@
 //! Pictures of figures: bars as SVG without a style or a script, and lines that the script lets
-//! uPlot draw. Must not hold: texts of others.
+//! uPlot draw.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Differences of two texts, word by word. Must not hold: markup of pages.
+//! Differences of two texts, word by word.
 
 use maud::{Markup, html};
 
@@ -27,7 +27,7 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// True if texts of so many words can be compared. That takes from the effort.
+    /// True if texts of this many words can be compared. That takes from the effort.
     fn allows(&mut self, old: usize, new: usize) -> bool {
         if old > DIFF_WORDS || new > DIFF_WORDS {
             return false;

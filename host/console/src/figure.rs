@@ -1,4 +1,4 @@
-//! Figures in words: counts, bytes, fuel, times. Must not hold: texts of others.
+//! Figures in words: counts, bytes, fuel, times.
 
 use std::time::Duration;
 

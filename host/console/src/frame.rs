@@ -1,5 +1,4 @@
-//! The document around each view: head, names of views, the notice of what was just done. Must not
-//! hold: views.
+//! The document around each view: head, names of views, the notice of what was just done.
 
 use maud::{DOCTYPE, Markup, html};
 

@@ -1,5 +1,5 @@
 //! JSON texts laid out in lines, without reading their values: numbers, escapes and keys that stand
-//! there twice stay as they are. Must not hold: values.
+//! there twice stay as they are.
 
 use std::borrow::Cow;
 

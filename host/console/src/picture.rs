@@ -1,5 +1,5 @@
 //! The picture of what a tool can reach: the tool on the left, on the right what it reaches, by
-//! kinds. Must not hold: whether it may.
+//! kinds.
 
 use maud::{Markup, html};
 

@@ -1,5 +1,4 @@
-//! The content security policy of every page, and the other headers that belong to it. Must not
-//! hold: HTTP.
+//! The content security policy of every page, and the other headers that belong to it.
 
 /// The policy: everything comes from the console's own address, scripts and styles are files, and
 /// no page may stand in a frame. Pictures of results are `data:` addresses.

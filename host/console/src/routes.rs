@@ -1,4 +1,4 @@
-//! Addresses of the console, and the names of fields of its forms. Must not hold: answers.
+//! Addresses of the console, and the names of fields of its forms.
 //!
 //! | form | sent to | fields beside [`CSRF`] |
 //! |---|---|---|

@@ -1,5 +1,5 @@
 //! Tables. On narrow windows each row becomes a block, and roles keep it a table for screen
-//! readers. Must not hold: what is in cells.
+//! readers.
 
 use maud::{Markup, html};
 

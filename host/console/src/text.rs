@@ -1,5 +1,5 @@
 //! Texts of others, made visible: clipped, escaped, with names in place of what would hide or turn
-//! text. Must not hold: texts of this crate.
+//! text.
 
 use maud::{Escaper, Markup, Render, html};
 use std::fmt::Write as _;
@@ -177,7 +177,7 @@ struct Word {
     letters: usize,
     longest: usize,
     last: Option<char>,
-    /// The last letter that is no separator.
+    /// The last letter that is not a separator.
     inner: Option<char>,
 }
 

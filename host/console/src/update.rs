@@ -5,8 +5,6 @@
 //! [`key`](crate::View::key). Each event `update` has a JSON object as its data: `parts`, a
 //! list of markup whose outermost elements have ids, and `say`, a sentence for screen readers. An
 //! event `ended` says that the session is over: the script stops, and says that the page is old.
-//!
-//! Must not hold: when events are sent.
 
 use maud::Markup;
 use serde_json::json;

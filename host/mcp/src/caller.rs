@@ -1,5 +1,4 @@
-//! The caller of a request: a name and scopes, as the program around this crate found them. Must
-//! not hold: authentication, or rights.
+//! The caller of a request: a name and scopes, as the program around this crate found them.
 
 use std::collections::BTreeSet;
 use std::fmt;

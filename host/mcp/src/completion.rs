@@ -1,5 +1,5 @@
 //! Completions: values offered for an argument of a prompt, or for a variable of a template of
-//! addresses. Must not hold: methods, or the wire format.
+//! addresses.
 
 use crate::host::ServedCatalog;
 

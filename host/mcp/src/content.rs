@@ -1,5 +1,4 @@
-//! The result of a call: content blocks, structured JSON, the error flag. Must not hold: the wire
-//! format, which is in `revision`.
+//! The result of a call: content blocks, structured JSON, the error flag.
 
 use std::collections::BTreeMap;
 

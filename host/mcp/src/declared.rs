@@ -1,5 +1,4 @@
 //! Resources that the operator or a component declares, and those that the host reads by itself.
-//! Must not hold: resources that tools embed, or the wire format.
 
 use crate::caller::Caller;
 use crate::content::{ContentAnnotations, ContentIcon, Map, ResourceBody};
@@ -108,7 +107,7 @@ pub struct HostContents {
 /// The host has not read a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRead {
-    /// There is none, or the caller may not know of it.
+    /// It does not exist, or the caller may not see it.
     Unknown,
     /// There is one, which cannot be read: a sentence for the client.
     Refused(String),

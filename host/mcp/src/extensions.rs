@@ -1,4 +1,4 @@
-//! The extensions of the protocol that a client declares. Must not hold: what any of them means.
+//! The extensions of the protocol that a client declares.
 
 use std::sync::Arc;
 
@@ -20,8 +20,7 @@ struct DeclaredExtensions<'a> {
     extensions: Option<&'a RawValue>,
 }
 
-/// The extensions that these `ClientCapabilities` declare, as a JSON object; `None` where there are
-/// none.
+/// The extensions that these `ClientCapabilities` declare, as a JSON object; `None` without any.
 pub(crate) fn declared(capabilities: &str) -> Option<Arc<str>> {
     if !capabilities.contains(MEMBER) {
         return None;

@@ -87,8 +87,8 @@ pub trait ServedCatalog: Send + Sync + 'static {
         None
     }
 
-    /// Resources below a template that the host reads, at most so many: those behind this address,
-    /// in an order that does not change. Asked for each page of a list; must be cheap.
+    /// Resources below a template that the host reads, at most this many: those behind this
+    /// address, in an order that does not change. Called for each page of a list; must be cheap.
     fn entries(&self, folder: &DeclaredResource, after: Option<&str>, most: usize) -> Vec<ResourceEntry> {
         let _ = (folder, after, most);
         Vec::new()
@@ -105,7 +105,8 @@ pub trait ServedCatalog: Send + Sync + 'static {
     }
 
     /// The identity of what reads an address, such as the digest of a tool's code and policy:
-    /// clients that watch the address are told of another one. `None`, the default: nothing does.
+    /// clients that watch the address are notified when it changes. `None`, the default, if nothing
+    /// reads it.
     fn reads_with(&self, uri: &str) -> Option<String> {
         let _ = uri;
         None
@@ -190,8 +191,8 @@ pub trait ServedCatalog: Send + Sync + 'static {
         &[]
     }
 
-    /// The things directly in a folder of resources, in the order of their addresses, as far as a
-    /// caller with these entries sees them. `None`, the default: there is no such folder for it.
+    /// The entries directly in a folder of resources, in the order of their addresses, as far as a
+    /// caller with these entries sees them. `None`, the default, if the caller has no such folder.
     fn folder(&self, uri: &str, entries: &ToolList) -> Option<Vec<FolderChild>> {
         let _ = (uri, entries);
         None
@@ -202,8 +203,8 @@ pub trait ServedCatalog: Send + Sync + 'static {
         false
     }
 
-    /// `_meta` of the content of a view that a tool reads: what the page may reach is not for its
-    /// tool to say. `None`, the default: the address is no view's.
+    /// `_meta` of the content of a view that a tool reads, since its tool must not decide what the
+    /// page may reach. `None`, the default, if the address is not a view's.
     fn view_meta(&self, uri: &str) -> Option<Map> {
         let _ = uri;
         None

@@ -1,5 +1,5 @@
 //! The methods of requests and the names of notifications. Each is declared here once, and parsed
-//! once, when its frame is decoded. Must not hold: answers.
+//! once, when its frame is decoded.
 
 use std::borrow::Cow;
 

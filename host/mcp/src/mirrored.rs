@@ -1,5 +1,5 @@
 //! Values that HTTP headers repeat from the body of a request (2026-07-28, "Request Metadata"):
-//! their encoding, and their comparison. Must not hold: the headers that a method needs.
+//! their encoding, and their comparison.
 
 use std::borrow::Cow;
 use std::fmt;

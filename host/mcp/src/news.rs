@@ -1,5 +1,5 @@
 //! News of resources: what has changed, who carries it to all replicas, and the bounds on those who
-//! wait for it. Must not hold: the wire format of notifications.
+//! wait for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The observer of requests, for operators. Must not hold: metrics or traces.
+//! The observer of requests, for operators.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use crate::host::CallContext;
 use crate::meta::{PROTOCOL_VERSION, TraceContext, trace_of};
 use crate::method::Method;
 
-/// Is told of requests, on the threads that answer them. It must not block.
+/// Observes requests, on the threads that answer them. It must not block.
 pub trait Observer: Send + Sync + 'static {
     /// True if the observer wants [`ObservedRequest::details`]. They cost a look at the clock and
     /// at the trace context.

@@ -1,5 +1,5 @@
 //! Resources that tools embedded in their results. They are kept for the client that got them, so
-//! that it may read them again. Must not hold: methods, or the wire format.
+//! that it may read them again.
 //!
 //! The kept resources are bounded in number, bytes and time. They exist in this process only. Where
 //! several replicas answer a client, a [shelf](toolcell_shared::Shelf) keeps them instead.
@@ -273,7 +273,7 @@ impl KeptResource {
                 }
             }
         }
-        // Earlier ones would be dropped at once: only so many of the last ones are kept.
+        // Only the last ones that fit are kept, since earlier ones would be dropped at once.
         let fitting = found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX && kept.can_be_listed());
         let mut fitting: VecDeque<KeptResource> = fitting.collect();
         fitting.drain(..fitting.len().saturating_sub(HOLDER_COUNT_MAX));

@@ -1,5 +1,4 @@
-//! Sealing: bytes that travel through others, which can neither read nor change them. Must not
-//! hold: their meaning.
+//! Sealing: bytes that travel through others, which can neither read nor change them.
 //!
 //! They are sealed with AES-256-GCM under a fresh key: HKDF-SHA256 over the server's key and a
 //! random salt. A key that seals once needs no nonce. So nothing is counted, and replicas may share

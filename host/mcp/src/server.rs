@@ -231,8 +231,8 @@ impl<H: Host> McpServer<H> {
         }
     }
 
-    /// Tells the clients of this process of changed resources. Returns true if some read too slowly
-    /// to be told of all yet. Empty news try again.
+    /// Notifies the clients of this process of changed resources. Returns true if some read too
+    /// slowly to know of all yet. Empty news try again.
     pub fn resources_changed(&self, news: &ResourceNews) -> bool {
         let listeners = self.listening();
         listeners.iter().filter(|listener| listener.resources_changed(news)).count() > 0
@@ -272,8 +272,8 @@ impl<H: Host> McpServer<H> {
     }
 
     /// Announces a changed catalog whose callers may see different parts of the list: each listener
-    /// is told of differences in its own part. Returns true if clients of any revision see one in
-    /// the whole list, or anybody was told.
+    /// is notified of differences in its own part. Returns true if clients of any revision see one
+    /// in the whole list, or any client was notified.
     pub fn catalog_replaced(&self, old: &H::Catalog, new: &H::Catalog) -> bool {
         self.tell_of_resources(old, new, true);
         self.catalog_replaced_by(old, new, None)

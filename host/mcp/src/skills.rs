@@ -1,5 +1,4 @@
-//! Skills as the protocol has them: entries of their list, and what their folders hold. Must not
-//! hold: files, methods.
+//! Skills as the protocol has them: entries of their list, and what their folders hold.
 
 /// One skill that the host serves (ext-skills, "Skill Entries").
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! The names under which clients' resources are kept where every replica reads them. Must not hold:
-//! where that is.
+//! The names under which clients' resources are kept where every replica reads them.
 
 /// The client that has resources.
 #[derive(Clone, Debug, PartialEq, Eq)]

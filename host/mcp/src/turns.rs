@@ -1,5 +1,4 @@
 //! Turns for costly work, shared out fairly: next comes the owner whose work has cost least so far.
-//! Must not hold: the work.
 //!
 //! Promise: costly requests leave others theirs.
 

@@ -1,5 +1,5 @@
 //! Requests to addresses that an operator named, with one bound on time and bytes of each.
-//! Redirects are not followed. Must not hold: what is asked.
+//! Redirects are not followed.
 use std::time::Duration;
 
 use bytes::Bytes;

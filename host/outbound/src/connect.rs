@@ -1,4 +1,4 @@
-//! Connecting to a server: its name, TCP and TLS. Must not hold: HTTP.
+//! Connecting to a server: its name, TCP and TLS.
 //!
 //! The address that was checked is the one that is connected to: a name is looked up once, here.
 use std::io;

@@ -1,4 +1,4 @@
-//! Reasons why a request has no answer. Must not hold: the address, which callers know.
+//! Reasons why a request has no answer.
 use std::net::IpAddr;
 use std::time::Duration;
 

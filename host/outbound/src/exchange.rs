@@ -1,5 +1,4 @@
-//! One request on one connection, and its answer while it comes. Must not hold: redirects, or the
-//! time of an answer.
+//! One request on one connection, and its answer while it comes.
 use std::future::Future;
 use std::pin::{Pin, pin};
 

@@ -1,5 +1,4 @@
-//! Addresses that the host itself may reach, and what a URL says of its server. Must not hold:
-//! connections.
+//! Addresses that the host itself may reach, and what a URL says of its server.
 use std::net::IpAddr;
 
 use toolcell_policy::AddressClass;

@@ -1,4 +1,4 @@
-//! Redirects: where one leads, and which are not followed. Must not hold: requests.
+//! Redirects: where one leads, and which are not followed.
 use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
 use url::Url;

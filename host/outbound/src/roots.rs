@@ -1,4 +1,4 @@
-//! The machine's certificate authorities, and TLS with some. Must not hold: connections.
+//! The machine's certificate authorities, and TLS with some.
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};

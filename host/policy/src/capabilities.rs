@@ -1,4 +1,4 @@
-//! The grants of a component or a tool in words. Must not hold: decisions, or drawing of tables.
+//! The grants of a component or a tool in words.
 
 use crate::diagnostic::Span;
 use crate::grants::{Capability, Delivery, EnvSource, Grants, HttpRule, MethodSet, Mount, MountKind, Quota, Secret};

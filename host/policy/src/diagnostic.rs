@@ -1,5 +1,4 @@
-//! One problem of a manifest: what, where, and what to do about it. Must not hold: how problems are
-//! found, or the drawing of carets (that is `render`).
+//! One problem of a manifest: what, where, and what to do about it.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
 //! The part of a manifest that speaks of one component, as a manifest of its own. A sandbox process
-//! is given this and no more. Must not hold: the meaning of any key.
+//! is given this and no more.
 use toml_edit::{DocumentMut, Item, Table};
 
 /// Sections that every component's meaning depends on.

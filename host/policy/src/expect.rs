@@ -1,5 +1,4 @@
-//! A table of expectations, for a user's own tests of a manifest. Must not hold: which tools there
-//! are.
+//! A table of expectations, for a user's own tests of a manifest.
 //!
 //! ```toml
 //! [[expect]]
@@ -57,7 +56,7 @@ accessors! {
     /// The outcome of an expectation.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ExpectationResult {
-        /// The answer; `None` where there is no such tool.
+        /// The answer; `None` if the tool does not exist.
         explanation: Option<Explanation> => Option<&Explanation>,
         /// The difference, with its place in the file of expectations.
         problem: Option<Diagnostic> => Option<&Diagnostic>,
@@ -136,7 +135,7 @@ impl Expectation {
         self.allowed.0
     }
 
-    /// Compares with what the tool's grants say; `None` where there is no such tool.
+    /// Compares with what the tool's grants say; `None` if the tool does not exist.
     #[must_use]
     pub fn check(&self, grants: Option<&Arc<Grants>>) -> ExpectationResult {
         let Some(grants) = grants else {

@@ -1,5 +1,4 @@
-//! Problems that show only once a component's tools are known. Must not hold: how they become
-//! known.
+//! Problems that show only once a component's tools are known.
 
 use crate::diagnostic::Diagnostic;
 use crate::manifest::ComponentPolicy;

@@ -1,5 +1,4 @@
-//! Patterns of identities: exact text, with `*` where it cannot widen who is meant. Must not hold:
-//! a certificate, or its issuer.
+//! Patterns of identities: exact text, with `*` where it cannot widen who is meant.
 
 use std::fmt;
 
@@ -25,7 +24,7 @@ pub const IDENTITY_PATTERN_BYTES_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityPattern(String);
 
-/// Reason why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// Empty, too long, or with characters that no identity has.

@@ -1,5 +1,4 @@
-//! Grants for what a component does not import: they can never be used. Must not hold: how imports
-//! become known.
+//! Grants for what a component does not import: they can never be used.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Delivery;

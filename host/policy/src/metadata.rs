@@ -1,6 +1,5 @@
 //! Metadata: titles, descriptions, hints and limits that a component's author suggests, as the
-//! component carries them. They grant nothing, and hold nowhere until a manifest says them. Must
-//! not hold: where a component carries them.
+//! component carries them. They grant nothing, and hold nowhere until a manifest says them.
 //!
 //! The text is TOML, with keys that an entry of a manifest has:
 //!

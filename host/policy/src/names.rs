@@ -1,5 +1,4 @@
-//! Names of components and tools, and guesses at what somebody meant. Must not hold: where names
-//! are written.
+//! Names of components and tools, and guesses at what somebody meant.
 //!
 //! | name | form | example |
 //! |---|---|---|

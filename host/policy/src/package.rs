@@ -1,5 +1,4 @@
-//! Names of packages as WIT and `wkg` write them, and the references that they stand for. Must not
-//! hold: asking which registry has a namespace.
+//! Names of packages as WIT and `wkg` write them, and the references that they stand for.
 //!
 //! | form | meaning |
 //! |---|---|
@@ -23,7 +22,7 @@ pub struct PackageName {
     version: Option<String>,
 }
 
-/// Reason why a text is no name of a package, or stands for no reference.
+/// Why a text is not the name of a package, or does not lead to a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {
     /// No single `:` between two names.
@@ -37,13 +36,13 @@ pub enum PackageError {
     /// A version of another form.
     #[error("{0:?} is no version: write three numbers, as in \"1.2.0\", and \"-\" with more if need be")]
     Version(String),
-    /// A version with build metadata, which is no tag.
+    /// A version with build metadata, which a tag cannot have.
     #[error("the version {0:?} has a \"+\", which no tag of a registry may have")]
     Build(String),
     /// The prefix of a registry's namespaces has a character that no repository has.
     #[error("the prefix {0:?} may have a-z and 0-9, and between them . _ - and /")]
     Prefix(String),
-    /// The whole is no reference.
+    /// The whole is not a reference.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
 }

@@ -1,5 +1,4 @@
-//! From text to a checked manifest: bounds, syntax, version, then every table. Must not hold: what
-//! the single tables mean (that is `read`).
+//! From text to a checked manifest: bounds, syntax, version, then every table.
 
 use toml::Spanned;
 use toml::de::{DeTable, Error};

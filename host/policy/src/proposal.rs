@@ -1,5 +1,5 @@
 //! Limits proposed from usage: head-room, readable numbers, the bounds of each limit, and the lines
-//! of a manifest that set them. Must not hold: how calls are made or measured.
+//! of a manifest that set them.
 
 use std::fmt::Write as _;
 use std::time::Duration;

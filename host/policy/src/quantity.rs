@@ -1,5 +1,4 @@
-//! Sizes, durations and rates as people write them, both ways. Must not hold: the keys that take
-//! them, or their bounds.
+//! Sizes, durations and rates as people write them, both ways.
 //!
 //! | form | meaning | example |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Names of components in registries, and digests. Must not hold: asking a registry.
+//! Names of components in registries, and digests.
 //!
 //! | part | form | example |
 //! |---|---|---|
@@ -87,7 +87,7 @@ pub enum ReferenceError {
     /// Nothing behind the registry.
     #[error("a reference names a registry and a repository, as in \"oci://ghcr.io/example/weather\"")]
     Repository,
-    /// A first part that is no registry, as in short names of Docker Hub.
+    /// The first part is not a registry, as in short names of Docker Hub.
     #[error("{0:?} is no registry: write its host, as in \"oci://docker.io/…\" for Docker Hub")]
     NoRegistry(String),
     /// A registry whose host or port has another form.
@@ -466,7 +466,7 @@ mod tests {
             ("127.0.0.0x1/a", Some("127.0.0.1")),
             ("LOCALHOST:5000/a", Some("localhost:5000")),
             ("b\u{fc}cher.example/a", Some("xn--bcher-kva.example")),
-            // Without a port it would be no registry.
+            // Without a port it would not be a registry.
             ("registry:443/a", None),
             ("registry:80/a", None),
             ("docker.io/library/alpine", None),

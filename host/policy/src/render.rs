@@ -1,5 +1,4 @@
-//! Draws problems for people: the line, a caret, a label and a hint. Must not hold: what the
-//! problems mean, or where the text goes.
+//! Draws problems for people: the line, a caret, a label and a hint.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 

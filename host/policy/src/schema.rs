@@ -1,5 +1,4 @@
 //! The manifest's JSON Schema, for editors and for the reference page, out of the declared tables.
-//! Must not hold: what any key means.
 
 use serde_json::{Map, Value, json};
 

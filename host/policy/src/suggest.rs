@@ -1,5 +1,4 @@
-//! From what tools tried to the lines that would allow it. Must not hold: decisions, or where
-//! attempts are recorded.
+//! From what tools tried to the lines that would allow it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -195,7 +194,7 @@ impl Needs {
     fn add_request(&mut self, ask: &HttpAsk) {
         self.add_private(ask.host(), ask.port());
         let host = format!("{}://{}", ask.scheme().name(), ask.authority());
-        // What is no rule by itself: an ambiguous path, or a method without a name.
+        // These cannot be rules themselves: an ambiguous path, or a method without a name.
         let exact = format!("{} {host}{}", ask.method(), ask.path());
         let is_rule = HttpRule::parse(&exact, 0..0).is_ok_and(|rule| rule.matches(ask));
         let named = HttpRule::parse(&format!("{} {host}", ask.method()), 0..0).is_ok();

@@ -1,6 +1,6 @@
 //! The form in which a table of the manifest is declared: its keys, the shape of each value, and
 //! the names people try instead. One declaration gives the known keys, the JSON Schema and with it
-//! the reference page. Must not hold: which tables there are, or how values are read.
+//! the reference page.
 //!
 //! ```text
 //! table! {

@@ -1,5 +1,5 @@
 //! Wishes: what a component would like to reach, as it carries them itself. They grant nothing, and
-//! what is granted beyond them is warned of. Must not hold: where a component carries them.
+//! what is granted beyond them is warned of.
 //!
 //! The text is TOML, and has the keys with which a manifest narrows a tool:
 //!

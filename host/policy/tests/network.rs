@@ -187,8 +187,9 @@ fn what_is_compared_is_what_is_sent() {
     }
 }
 
-/// The readings of a path that servers are known for: decoded so many times, backslashes as slashes
-/// or not, parameters of a segment cut off or not, slashes merged or not; then without dots.
+/// The readings of a path that servers are known for: decoded up to this number of times,
+/// backslashes as slashes or not, parameters of a segment cut off or not, slashes merged or not;
+/// then without dots.
 fn readings(path: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut text = path.to_owned();
@@ -564,7 +565,7 @@ fn a_decision_among_a_hundred_rules_is_made_in_two_microseconds() {
     let grants = network(&format!("http = [{}]", rules.join(", ")));
     let ask = HttpAsk::new("GET", "https", "api99.example.com", "/v1/berlin/now").unwrap();
     let other = HttpAsk::new("GET", "https", "api.example.org", "/v1/berlin/now").unwrap();
-    // The best of many short rounds: what else the machine does is no part of a decision.
+    // The best of many short rounds, since other work on the machine must not count.
     let time = |work: &dyn Fn() -> bool| {
         let round = || {
             let start = Instant::now();

@@ -175,7 +175,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever the values: each is in its own argument, whole, and the arguments beside it are the
+    /// Whatever the values: each is in its own argument, complete, and the other arguments are the
     /// author's.
     #[test]
     fn a_value_never_splits_and_never_becomes_another_argument(a in hostile(), b in hostile(), l in prop::collection::vec(hostile(), 0..5)) {

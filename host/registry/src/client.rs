@@ -130,7 +130,7 @@ impl RegistryClient {
         self.manifest_within(repository, name, MANIFEST_BYTES_MAX).await
     }
 
-    /// The bytes of a manifest of at most so many bytes, alike.
+    /// The bytes of a manifest of at most this size, in the same way.
     pub(crate) async fn manifest_within(
         &self,
         repository: &Repository,

@@ -349,7 +349,7 @@ impl PullError {
         Self::Redirect { host: shown(url), to, problem }
     }
 
-    /// True if nothing was reached: there may be no network.
+    /// True if nothing was reached, perhaps for lack of a network.
     #[must_use]
     pub fn is_unreached(&self) -> bool {
         match self {

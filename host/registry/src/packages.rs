@@ -82,7 +82,7 @@ impl RegistryClient {
     }
 }
 
-/// Reads `1.2.3`. Versions before a release and other tags are no releases.
+/// Reads `1.2.3`. Pre-releases and other tags do not count as releases.
 fn release(tag: &str) -> Option<(u64, u64, u64)> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let mut parts = tag.split('.').map(|part| is_number(part).then(|| part.parse().ok()).flatten());

@@ -71,7 +71,7 @@ pub(super) struct Pattern {
 /// The reason to refuse a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternRefusal {
-    /// The text is no pattern, or needs more than linear time.
+    /// The text is not a pattern, or needs more than linear time.
     NotRun,
     /// It has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`].
     Classes,

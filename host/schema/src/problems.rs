@@ -43,7 +43,7 @@ impl ArgumentProblems {
         Self { problems, more: 0, is_verdict: true }
     }
 
-    /// Where there is no schema to check by, though it compiled once.
+    /// Without a schema to check by, although it compiled once.
     #[must_use]
     pub fn unchecked() -> Self {
         Self::verdict("nothing has checked it")

@@ -48,8 +48,8 @@ impl Schemas {
         }
     }
 
-    /// The problems that need no compiler: a schema that is no object, or too large. It is for
-    /// schemas that are compiled elsewhere.
+    /// The problems that can be found without compiling: a schema that is not an object, or too
+    /// large. It is for schemas that are compiled elsewhere.
     #[must_use]
     pub fn look_at(input: &Value, output: Option<&Value>, bounds: &SchemaBounds) -> Vec<DefinitionProblem> {
         let mut problems: Vec<_> = not_of_objects(input).into_iter().collect();

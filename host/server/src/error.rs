@@ -1,10 +1,9 @@
-//! Errors that keep a server from starting, or end it. Must not hold: exit codes, or the form for
-//! people.
+//! Errors that keep a server from starting, or end it.
 use std::error::Error;
 
 use toolcell_mcp::stdio::StdioError;
 
-/// Reason why there is no server.
+/// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The manifest, or an option, is at fault: the operator can fix it.

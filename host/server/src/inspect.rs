@@ -1,5 +1,4 @@
-//! A look at a component without a manifest: what it is, and the tools it lists. Must not hold: a
-//! form for people.
+//! A look at a component without a manifest: what it is, and the tools it lists.
 use toolcell_policy::{Limits, LoadLimits};
 use toolcell_sandbox::{
     CarriedWishes, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListedBeside, ListingResult, LoadJob,
@@ -47,7 +46,7 @@ impl Inspected {
 /// where it lies.
 ///
 /// # Errors
-/// One sentence, and advice: it is no component.
+/// One sentence, and advice: it is not a component.
 pub fn inspect(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
     machine.runtime.block_on(look(&machine.loader, name, bytes))
 }

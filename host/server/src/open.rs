@@ -1,5 +1,4 @@
-//! Opens a manifest on disk and builds its catalog: every command but `inspect` begins here. Must
-//! not hold: how problems are shown.
+//! Opens a manifest on disk and builds its catalog: every command but `inspect` begins here.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,7 +80,7 @@ pub struct Opened {
     pub file: ManifestFile,
     /// All errors and warnings, in the order of the text.
     pub problems: Vec<Diagnostic>,
-    /// The tools to serve, if there is no error.
+    /// The tools to serve, if there was no error.
     pub ready: Option<Ready>,
     /// Reason besides the problems why nothing can be served.
     pub refusal: Option<Refusal>,
@@ -92,7 +91,7 @@ pub struct Opened {
 pub enum Refusal {
     /// The audit cannot be opened: one sentence.
     Audit(String),
-    /// There is no lock file at this path, and only pinned components may be served.
+    /// The lock file at this path is missing, and only pinned components may be served.
     NoLock(PathBuf),
     /// The lock file is broken.
     Lock(LockError),
@@ -129,7 +128,7 @@ pub(crate) struct OpenedAs {
     pub(crate) name: String,
     pub(crate) digest: toolcell_sandbox::ComponentDigest,
     pub(crate) locked: bool,
-    /// The warnings that were found, which whoever opened it has shown.
+    /// The warnings that were found, which were shown on opening.
     pub(crate) warned: Vec<String>,
     /// True if components differ from the lock, and are not served.
     pub(crate) differs: bool,

@@ -1,8 +1,8 @@
 //! The cost of state that tools keep on a server, beside the bare client. Prints a table of
 //! microseconds.
 //!
-//! The rows take turns in short rounds on one machine, so that other work hurts all of them alike.
-//! A ratio is the median of the rounds' ratios.
+//! The rows take turns in short rounds on one machine, so that other work affects all of them
+//! equally. A ratio is the median of the rounds' ratios.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

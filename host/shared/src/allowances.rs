@@ -18,7 +18,7 @@ pub struct Allowances {
 }
 
 impl Allowances {
-    /// A whole allowance for each caller, up to so many. Beyond these, new ones share one.
+    /// A whole allowance for each caller, up to `callers_max`. Beyond these, new ones share one.
     #[must_use]
     pub fn new(pace: Pace, callers_max: usize) -> Self {
         Self { pace, callers_max, callers: HashMap::new() }

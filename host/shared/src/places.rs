@@ -1,6 +1,6 @@
 //! A place among those that run at once.
 
-/// A place among so many, left when dropped.
+/// A place among those that run at once, left when dropped.
 #[derive(Default)]
 #[must_use = "a place is left when it is dropped"]
 pub struct Place {

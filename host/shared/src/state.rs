@@ -25,8 +25,8 @@ pub trait SharedState: fmt::Debug + Send + Sync {
     /// [`Away`]. A place that was taken all the same comes free within ten seconds.
     async fn enter(&self, name: &str, most: usize) -> Result<Option<Place>, Away>;
 
-    /// Waits for one of `most` places of this name. Those of one replica get theirs in the order in
-    /// which they came, and replicas take turns. Whoever drops the future waits no longer.
+    /// Waits for one of `most` places of this name. Waiters of one replica get theirs in order, and
+    /// replicas take turns. Dropping the future stops waiting.
     ///
     /// # Errors
     /// [`Away`], as [`enter`](Self::enter).
@@ -52,7 +52,7 @@ pub trait SharedState: fmt::Debug + Send + Sync {
     async fn begin(&self, request: &Request<'_>, time: Duration) -> Result<Begun, Away>;
 
     /// Ends a request that was begun here. Its answer is kept for a time; without one it may begin
-    /// again. An empty answer is none.
+    /// again. An empty answer counts as no answer.
     ///
     /// # Errors
     /// [`Away`]: it counts as running for the time of its beginning.
@@ -143,7 +143,7 @@ pub enum Begun {
     Ended(String),
     /// A request of this name asked for something else.
     Other,
-    /// There is no room to keep it, among the caller's or in all.
+    /// The caller's requests, or all of them, are at their bound.
     NoRoom,
 }
 

@@ -35,7 +35,8 @@ const HEAD_BYTES_MAX: u64 = 256 << 10;
 /// Bytes that are read first: without questions, the rest is rarely longer.
 const SHORT_HEAD_BYTES: u64 = 2 << 10;
 
-/// Longest file that is read: the longest result that the manifest allows, and what is beside it.
+/// Longest file that is read: the longest result that the manifest allows, and the rest of the
+/// file.
 const FILE_BYTES_MAX: u64 = (64 << 20) + (1 << 20);
 
 /// Tasks of others whose changes are looked for: as many clients may wait for one here.
@@ -101,7 +102,7 @@ pub enum TaskElsewhere {
     Runs(Box<KeptTask>),
     /// Its process has ended: it is one of this process now, where there is room for it.
     TakenOver,
-    /// There is none.
+    /// It does not exist.
     Unknown,
 }
 
@@ -129,7 +130,7 @@ struct Keeper {
     lost: LostTask,
     most: usize,
     news: Box<dyn TasksNews>,
-    /// A failure was told of.
+    /// True once a failure was reported.
     told: bool,
 }
 
@@ -222,7 +223,7 @@ impl TaskFiles {
         }
         let (done, removed) = oneshot::channel();
         if self.jobs.send(Job::Remove(id, Some(done))).await.is_ok() {
-            // Without a thread there is no file.
+            // Without a thread the file does not exist.
             let _ = removed.await;
         }
     }
@@ -540,7 +541,7 @@ impl Keeper {
     fn open_letter(&mut self, id: &str, path: &Path) {
         let letter = read_bounded(path).and_then(|bytes| Letter::decoded(&bytes));
         if let Some(task) = letter.and_then(|letter| self.news.letter(id, letter)) {
-            // Whoever sent it looks at the file next.
+            // The sender checks the file next.
             let _ = self.write(&task);
             self.news.changed(id);
         }

@@ -58,7 +58,7 @@ pub enum Creation {
     Created,
     /// The caller has no room for it.
     CallerFull,
-    /// There is no room for it at all.
+    /// All tasks together are at their bound.
     Full,
 }
 
@@ -110,7 +110,7 @@ pub enum Changed {
     Done,
     /// The task has ended before, or is forgotten.
     Over,
-    /// There is no room for its result.
+    /// Its result does not fit.
     NoRoom,
 }
 
@@ -138,8 +138,8 @@ pub trait Tasks: fmt::Debug + Send + Sync {
     /// [`Away`].
     async fn find(&self, caller: &str, id: &str) -> Result<Option<TaskRecord>, Away>;
 
-    /// The caller's tasks behind this number in the order of their beginnings, without results, at
-    /// most so many.
+    /// The caller's tasks after this number in the order of their beginnings, without results, at
+    /// most `most`.
     ///
     /// # Errors
     /// [`Away`].
@@ -152,7 +152,7 @@ pub trait Tasks: fmt::Debug + Send + Sync {
     async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away>;
 
     /// Answers questions of the caller's task, by their keys. Answers to others are ignored. False
-    /// if there is no such task.
+    /// if the task does not exist.
     ///
     /// # Errors
     /// [`Away`]. Some may be answered.

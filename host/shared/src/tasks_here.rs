@@ -298,7 +298,7 @@ impl std::fmt::Debug for News {
 }
 
 impl Held {
-    /// Takes answers to questions of the caller's task. False if there is none.
+    /// Takes answers to questions of the caller's task. False if it does not exist.
     fn answer(&mut self, caller: &str, id: &str, answers: &[(String, String)]) -> bool {
         let Some(task) = self.of_caller(caller, id) else { return false };
         for (key, answer) in answers {
@@ -383,7 +383,7 @@ impl Held {
         self.tasks.get_mut(id).filter(|task| task.caller == caller)
     }
 
-    /// True if there is room for a result of so many bytes in place of the arguments.
+    /// True if a result of this size fits in place of the arguments.
     fn has_room(&self, id: &str, bytes: usize, bounds: &TaskBounds) -> bool {
         let Some(task) = self.tasks.get(id) else { return false };
         let own = self.callers.get(&task.caller).map_or(0, |own| own.bytes);

@@ -36,7 +36,7 @@ fn bucket() -> Bucket<'static> {
     Bucket { component: "notes", namespace: "", name: "default" }
 }
 
-/// Every write that somebody is told of. Returns those that went well.
+/// Every write that a caller relies on. Returns those that succeeded.
 async fn writes(state: &Valkey, kept: &Arc<Kept>, name: &str) -> Vec<&'static str> {
     let mut done = Vec::new();
     let mut note = |what, went| done.extend(Some(what).filter(|_| went));

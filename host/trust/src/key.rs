@@ -19,7 +19,7 @@ pub struct PublicKey {
     fingerprint: [u8; 32],
 }
 
-/// Why a text is no public key.
+/// Why a text is not a public key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// More than [`KEY_PEM_BYTES_MAX`].

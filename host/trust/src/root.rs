@@ -37,7 +37,7 @@ pub struct TrustedRoot {
     digest: [u8; 32],
 }
 
-/// Why a text is no trusted root.
+/// Why a text is not a trusted root.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RootError {
     /// More than [`ROOT_BYTES_MAX`].

@@ -157,7 +157,7 @@ fn signers(verified: &Verified, statement: Statement) -> &[VerifiedSigner] {
     }
 }
 
-/// The statements that count, where one is missing of which there is no evidence at all.
+/// What was found instead of a missing statement, for the error message.
 fn instead(verified: &Verified) -> String {
     let lists =
         [("a signature", &verified.signers), ("a provenance", &verified.provenance), ("an SBOM", &verified.sbom)];

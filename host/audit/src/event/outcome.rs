@@ -93,7 +93,7 @@ impl Outcome {
     ];
 
     /// True if something went wrong, and the call gave no result for that reason. Calls that were
-    /// cancelled, go on with an answer, or had their result before are no errors.
+    /// cancelled, continue with an answer, or had their result before do not count.
     #[must_use]
     pub const fn is_error(self) -> bool {
         !matches!(self, Self::Ok | Self::Cancelled | Self::InputRequired | Self::Repeated)

@@ -19,8 +19,8 @@ pub struct ResourceRead<'a> {
     pub component: &'a str,
     /// Its address.
     pub uri: Clipped<'a>,
-    /// `read`; `unknown` where there is no such file, `refused` where it is too large or the caller
-    /// reads too often, `failed` where it could not be read in time.
+    /// `read`; `unknown` if the file does not exist, `refused` if it is too large or the caller
+    /// reads too often, `failed` if it could not be read in time.
     pub outcome: &'a str,
     /// The bytes that were read.
     pub bytes: u64,

@@ -15,7 +15,7 @@ pub const ARGUMENTS_BYTES_MAX: usize = 2_048;
 pub struct Clipped<'a>(pub &'a str);
 
 /// A call's arguments: longer ones than [`ARGUMENTS_BYTES_MAX`] are recorded cut, with `…` at the
-/// end, and are no JSON then.
+/// end, and are not JSON then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArgumentsText<'a>(pub &'a str);
 

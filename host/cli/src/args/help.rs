@@ -1,5 +1,5 @@
 //! Help texts that fit the terminal: lines of a paragraph are joined, so that clap alone breaks
-//! them. Must not hold: the texts.
+//! them.
 use clap::Command;
 
 /// The command and all below it, with paragraphs that clap can wrap at any width.

@@ -1,5 +1,4 @@
 //! `toolcell client-config`: prints the entry for this server in an MCP client's configuration.
-//! Must not hold: other ways to start or reach a server.
 //!
 //! Each client has its own form: the key of the table, the key of the address, and the mark of a
 //! local or remote server. They are those of the clients' own pages in November 2026.
@@ -13,7 +12,7 @@ use crate::args::{ClientConfigArgs, ClientName};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Stands for the token. A configuration file is no place for this program to put a secret.
+/// Stands for the token. This program must not put a secret into a configuration file.
 const TOKEN: &str = "YOUR_TOKEN";
 
 /// Variable with the token, for clients that can read one.

@@ -16,7 +16,7 @@ use crate::terminal;
 /// Columns of a description shown; its first sentence usually fits.
 const DESCRIPTION_COLUMNS: usize = 88;
 
-/// Begins the name of the entry that reads the resources of a component, which is no tool.
+/// The prefix of the entry that reads a component's resources, which is not a tool.
 const OWN_RESOURCES: &str = "resources/";
 
 /// Said of a component that is not served until its signers are approved.

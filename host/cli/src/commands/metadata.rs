@@ -1,6 +1,5 @@
 //! The metadata of a component's author, as people see it and `add` takes it into a manifest. A
-//! stranger wrote it: each suggestion is one short line behind a mark of ours. Must not hold: how
-//! it is read.
+//! stranger wrote it: each suggestion is one short line behind a mark of ours.
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -77,14 +76,13 @@ pub fn not_carried(manifest: &ManifestFile, file: &Path, component: &[u8]) -> Op
     ))
 }
 
-/// The metadata as members of JSON: its suggestions, or why it cannot be read; `null` where there
-/// is none.
+/// The metadata as members of JSON: its suggestions, or why it cannot be read; `null` without any.
 pub fn json(read: &ReadMetadata) -> [(&'static str, Value); 2] {
     let lines = read.as_ref().ok().and_then(Option::as_ref).map(|metadata| lines(metadata.suggestions()));
     [("metadata", json!(lines)), ("metadata_problem", json!(read.as_ref().err()))]
 }
 
-/// All suggestions, a line each; nothing where there are none.
+/// All suggestions, a line each; empty without any.
 pub fn text(read: &ReadMetadata) -> String {
     match read {
         Ok(None) => String::new(),
@@ -93,8 +91,8 @@ pub fn text(read: &ReadMetadata) -> String {
     }
 }
 
-/// Limits of loading that the author suggests, as advice where a component was not loaded within
-/// others; nothing where there are none.
+/// Limits of loading that the author suggests, as advice if a component was not loaded within
+/// others; empty without any.
 pub fn loading_advice(read: &ReadMetadata) -> String {
     let suggestions = read.iter().flatten().flat_map(Metadata::suggestions);
     let of_loading = suggestions.filter(|suggestion| matches!(suggestion.what(), Suggested::Load(..)));

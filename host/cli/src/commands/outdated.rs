@@ -97,7 +97,7 @@ fn with_tag_alone(reference: &Reference, tag: &str) -> Result<Reference, Fault> 
     reference.clone().bare().with_tag(tag).map_err(|error| (error.to_string(), String::new()))
 }
 
-/// Reads `1.2.3` or `v1.2.3`. Others, and those before a release, are no versions to move to.
+/// Reads `1.2.3` or `v1.2.3`. Other tags, and pre-releases, are not versions to update to.
 fn version(tag: &str) -> Option<Version> {
     let mut parts = tag.strip_prefix('v').unwrap_or(tag).split('.').map(|part| {
         let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,5 +1,4 @@
-//! `toolcell push`: puts a component into a registry, and signs it. Must not hold: how a signature
-//! is made.
+//! `toolcell push`: puts a component into a registry, and signs it.
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Opening a manifest for the commands that talk to registries. Must not hold: what they ask for.
+//! Opening a manifest for the commands that talk to registries.
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::args::MANIFEST;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{self, Progress};
 
-/// The manifest where there is none: registries are reached as they are by default.
+/// Used without a manifest: registries are reached with the defaults.
 const EMPTY: &str = "version = 1\n";
 
 /// Bytes of one step of the progress.
@@ -68,8 +68,8 @@ pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled
     }
 }
 
-/// Brings a component into the store, whoever signed it, with progress if it takes long. Returns
-/// what is attached to it and did not come.
+/// Brings a component into the store, whatever its signatures, with progress if it takes long.
+/// Returns what is attached to it and did not come.
 pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<LeftOut, Fault> {
     with_progress(|progress| registries.fetch(reference, progress))
 }

@@ -1,5 +1,4 @@
-//! A call from the command line: a tool and its arguments. Must not hold: a command's use of the
-//! answer.
+//! A call from the command line: a tool and its arguments.
 use std::io::Read as _;
 use std::path::Path;
 
@@ -24,7 +23,7 @@ pub fn arguments_or_say(given: &str) -> Option<Box<RawValue>> {
         .ok()
 }
 
-/// The tool of this name and its index. Prints a problem if there is none.
+/// The tool of this name and its index. Prints a problem if it does not exist.
 pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c McpTool)> {
     let found = catalog.tools().find(name);
     if found.is_none() {

@@ -1,5 +1,4 @@
-//! `toolcell search`: entries of a registry of MCP servers that hold components. Must not hold:
-//! what an entry says of its packages.
+//! `toolcell search`: entries of a registry of MCP servers that hold components.
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use crate::args::{MANIFEST, SearchArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// The manifest where there is none: registries are reached as they are by default.
+/// Used without a manifest: registries are reached with the defaults.
 const EMPTY: &str = "version = 1\n";
 
 /// Searches and prints what was found.

@@ -1,5 +1,5 @@
 //! Warnings about tools that load, and that some model API or client refuses, cuts or makes less
-//! of: for people and as JSON. Must not hold: the rules, which `host/schema` has.
+//! of: for people and as JSON.
 use serde_json::{Value, json};
 use toolcell_mcp::{ServedCatalog as _, sanitize};
 use toolcell_policy::Style;
@@ -9,7 +9,7 @@ use toolcell_server::catalog::Catalog;
 
 use crate::terminal::{self, yellow};
 
-/// Most warnings of all tools; further ones are counted. JSON of so many is read in one go.
+/// Most warnings of all tools; further ones are only counted. JSON of this size is read in one go.
 const WARNINGS_MAX: usize = 1_000;
 
 /// Most lines for one rule that people are shown, or names of tools; `--json` has the rest.
@@ -138,7 +138,7 @@ impl ToolWarnings {
         }
     }
 
-    /// True if there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

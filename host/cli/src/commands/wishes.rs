@@ -1,5 +1,5 @@
 //! A component's wishes, as people see them and may grant them. A stranger wrote them: each is one
-//! short line behind a mark of ours. Must not hold: how they are read or compared.
+//! short line behind a mark of ours.
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -18,14 +18,14 @@ const SHOWN_CHARS_MAX: usize = 70;
 /// Wishes as they were read.
 pub type ReadWishes = Result<Option<Wishes>, String>;
 
-/// The wishes as members of JSON: the rights, or why they cannot be read; `null` where there are
-/// none.
+/// The permission requests as members of JSON: the rights, or why they cannot be read; `null`
+/// without any.
 pub fn json(wishes: &ReadWishes) -> [(&'static str, Value); 2] {
     let rights = wishes.as_ref().ok().and_then(Option::as_ref).map(Wishes::rights);
     [("wishes", json!(rights)), ("wishes_problem", json!(wishes.as_ref().err()))]
 }
 
-/// The wishes, a line each, behind a line that says what they are; nothing where there are none.
+/// The permission requests, a line each, after a line that says what they are; empty without any.
 pub fn text(wishes: &ReadWishes) -> String {
     let rights = match wishes {
         Ok(None) => return String::new(),

@@ -167,7 +167,7 @@ fn lock_note(manifest: &Path) -> &'static str {
     }
 }
 
-/// Asks a person on the terminal. Anything but yes is no.
+/// Asks a person on the terminal. Anything but yes counts as no.
 pub fn agrees(question: &str) -> std::io::Result<bool> {
     let mut stderr = std::io::stderr();
     stderr.write_all(question.as_bytes())?;

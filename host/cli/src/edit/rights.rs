@@ -1,5 +1,5 @@
 //! Rights as the command line names them, such as `GET https://api.example.com/*`, and the entries
-//! of a manifest that they are. Must not hold: the manifest.
+//! of a manifest that they are.
 use toolcell_policy::edit::{Array, InlineTable, ManifestEntry, Value};
 use toolcell_policy::{Ask, Attempt, suggest};
 

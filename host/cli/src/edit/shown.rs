@@ -1,4 +1,4 @@
-//! The lines in which two texts differ, for people. Must not hold: where the texts come from.
+//! The lines in which two texts differ, for people.
 use crate::terminal::{green, red};
 use toolcell_policy::Style;
 

@@ -36,7 +36,7 @@ struct LogState {
     handle: reload::Handle<LevelFilter, Registry>,
     /// Index of the level in [`LEVELS`].
     level: AtomicU8,
-    /// True once somebody has chosen a level: then the manifest's is none to follow.
+    /// True once a level was chosen: then the manifest's is ignored.
     is_chosen: AtomicBool,
     format: LogFormat,
     errors: ErrorCounter,

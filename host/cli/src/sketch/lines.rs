@@ -1,5 +1,4 @@
-//! The text of a manifest, line by line, each with the option that it comes from. Must not hold:
-//! what the options are.
+//! The text of a manifest, line by line, each with the option that it comes from.
 use std::fmt::Write as _;
 
 use toolcell_policy::edit::ManifestEntry;

@@ -1,5 +1,4 @@
-//! Questions to the processes that serve a manifest, over their control sockets. Must not hold:
-//! how answers are shown.
+//! Questions to the processes that serve a manifest, over their control sockets.
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

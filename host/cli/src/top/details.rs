@@ -1,4 +1,4 @@
-//! All that is known of one row, as names and texts. Must not hold: positions on a screen.
+//! All that is known of one row, as names and texts.
 use toolcell_server::control::{ApprovalShown, CallShown, DenialShown};
 
 use super::state::Row;

@@ -1,5 +1,4 @@
-//! Drawing: a pure function from what was seen and the state to cells. Must not hold: keys, the
-//! terminal.
+//! Drawing: a pure function from what was seen and the state to cells.
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -117,8 +116,8 @@ impl Screen<'_> {
         }
     }
 
-    /// One row, with all that is known of it, above so many lines that are said. The line below
-    /// tells of more, also while a question is asked.
+    /// One row with all its details, above this many lines of text. The line below announces more,
+    /// also during a question.
     fn one(&self, page: &mut Page<'_>, row: &Row<'_>, said: usize) {
         let width = usize::from(page.area.width).saturating_sub(NAMES);
         let mut lines: Vec<(&str, String)> = Vec::new();
@@ -222,7 +221,7 @@ pub fn row_line(columns: &[Column], fitted: &[(usize, usize)], cells: &[String])
     line
 }
 
-/// The text in so many columns, with a mark where something is missing.
+/// The text in this many columns, with a mark if something is missing.
 fn shortened(text: &str, width: usize) -> String {
     if text::columns(text) <= width {
         return text.to_owned();
@@ -233,14 +232,14 @@ fn shortened(text: &str, width: usize) -> String {
     short
 }
 
-/// A part of the buffer that lines are written to. Nothing is written beside it.
+/// A part of the buffer that lines are written to, and the only one.
 struct Page<'a> {
     area: Rect,
     buffer: &'a mut Buffer,
 }
 
 impl Page<'_> {
-    /// Number of the line that is so many above the end.
+    /// Number of the line this far above the end.
     const fn below(&self, above: u16) -> u16 {
         self.area.height.saturating_sub(above)
     }

@@ -1,4 +1,4 @@
-//! All views as plain text. Must not hold: colours, or positions on a screen.
+//! All views as plain text.
 use super::ask::Seen;
 use super::details::details;
 use super::draw::{minute, row_line};

@@ -1,4 +1,4 @@
-//! Keys: a pure function from a key to a step. Must not hold: drawing, or what a step does.
+//! Keys: a pure function from a key to a step.
 use ratatui::termion::event::Key;
 use toolcell_server::control::Decision;
 

@@ -1,5 +1,5 @@
 //! The terminal: looks at the processes once a second, takes keys, draws, and gives the terminal
-//! back. Must not hold: what is drawn, or what a key means.
+//! back.
 use std::io::{Stdout, stdin, stdout};
 use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError};
 use std::time::Duration;
@@ -30,14 +30,14 @@ const USUAL_SIZE: (u16, u16) = (80, 24);
 /// Keys and answers that wait. A full queue makes those wait who fill it.
 const QUEUE_MAX: usize = 64;
 
-/// Inputs in a row that are no keys. More of them mean that the terminal is gone.
+/// Malformed inputs in a row. More of them mean that the terminal is gone.
 const WRONG_KEYS_MAX: usize = 16;
 
 type Screens = Terminal<TermionBackend<AlternateScreen<RawTerminal<Stdout>>>>;
 
 enum Message {
     Key(Key),
-    /// There are no further keys.
+    /// No more keys will come.
     NoKeys,
     Seen(Seen),
     Came(Result<String, String>),

@@ -1,4 +1,4 @@
-//! The place of a person: the view, the row, the question. Must not hold: drawing, or keys.
+//! The place of a person: the view, the row, the question.
 use std::collections::BTreeMap;
 
 use toolcell_server::control::{ApprovalShown, CallShown, DenialShown};

@@ -1,4 +1,4 @@
-//! Tables of views: their columns, and the cells of a row. Must not hold: positions on a screen.
+//! Tables of views: their columns, and the cells of a row.
 use super::state::{Row, View};
 use super::text;
 
@@ -20,7 +20,7 @@ pub struct Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
-    /// Figures, which end alike.
+    /// Figures, aligned at their ends.
     Figure,
     /// Takes what is left.
     Rest,
@@ -74,7 +74,7 @@ pub fn columns(view: View, has_several: bool) -> Vec<Column> {
     columns
 }
 
-/// Places and widths of the columns that fit into so many columns of the terminal.
+/// Places and widths of the columns that fit into this width of the terminal.
 pub fn fitting(columns: &[Column], width: usize) -> Vec<(usize, usize)> {
     let mut places: Vec<usize> = (0..columns.len()).collect();
     let needed = |places: &[usize]| {

@@ -1,4 +1,4 @@
-//! Texts of others made safe to show, and figures in words. Must not hold: cells.
+//! Texts of others made safe to show, and figures in words.
 use ratatui::text::Span;
 
 use crate::logging::escaped;
@@ -43,7 +43,7 @@ pub fn columns(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// The lines of a text in so many columns.
+/// The lines of a text in this many columns.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();

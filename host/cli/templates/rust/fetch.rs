@@ -23,7 +23,7 @@ mod component {
     }
 }
 
-/// Title and state of the answer, or why there are none.
+/// Title and state of the answer, or why it has none.
 pub fn todo(status: u16, body: &[u8]) -> Result<(String, bool), String> {
     let found = serde_json::from_slice(body).unwrap_or(serde_json::Value::Null);
     if status != 200 {

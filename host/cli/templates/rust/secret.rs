@@ -16,7 +16,7 @@ mod component {
 
     impl Guest for Component {
         fn who_am_i() -> Result<User, String> {
-            // There is no token here: the host adds it, as toolcell.toml says.
+            // The token is not here: the host adds it, as toolcell.toml says.
             let headers = [("accept", "application/json"), ("user-agent", "{{name}}")];
             let (status, body) = crate::http::get(&format!("{API}/user"), &headers)?;
             let (login, name) = crate::user(status, &body)?;
@@ -25,7 +25,7 @@ mod component {
     }
 }
 
-/// Login and name of the answer, or why there are none.
+/// Login and name of the answer, or why it has none.
 pub fn user(status: u16, body: &[u8]) -> Result<(String, Option<String>), String> {
     match status {
         200 => {}

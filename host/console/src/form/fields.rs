@@ -1,4 +1,4 @@
-//! Fields of a form, made of an input schema. Must not hold: what was sent.
+//! Fields of a form, made of an input schema.
 //!
 //! References lead only within the schema. Whatever they lead to, a form has a bounded number of
 //! fields and choices: what is beyond becomes a field for JSON.
@@ -71,7 +71,7 @@ impl<'s> Form<'s> {
         Field { name, argument: argument.to_owned(), description, required, nullable, kind, default }
     }
 
-    /// The kind of a schema that is no reference.
+    /// The kind of a schema other than a reference.
     fn kind(&mut self, schema: &'s Value, name: &str, depth: usize) -> FieldKind {
         if let Some(values) = schema.get("enum").and_then(Value::as_array) {
             return self.choice(values);
@@ -124,8 +124,8 @@ impl<'s> Form<'s> {
         Some(FieldKind::Lines(Box::new(each)))
     }
 
-    /// The schema that a reference leads to, and true if null is taken as well. `None` where it
-    /// leads nowhere, too far, or something else stands beside it.
+    /// The schema that a reference leads to, and true if null is accepted, too. `None` if it leads
+    /// nowhere or too far, or has other keywords next to it.
     fn resolved(&self, schema: &'s Value) -> (Option<&'s Value>, bool) {
         let mut at = schema;
         let mut nullable = false;

@@ -1,4 +1,4 @@
-//! The view of calls that wait for a person. Must not hold: answers on their way.
+//! The view of calls that wait for a person.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The view of audit records. Must not hold: reading them.
+//! The view of audit records.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The view of one call, from start to end. Must not hold: other calls.
+//! The view of one call, from start to end.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The view of who may call what. Must not hold: digests of tokens.
+//! The view of who may call what.
 
 use super::Moment;
 
@@ -69,7 +69,7 @@ pub struct FreshToken {
     pub secret: String,
 }
 
-/// Requests that were refused alike.
+/// Refused requests of the same kind.
 #[derive(Debug, Clone, Default)]
 pub struct RefusedCaller {
     /// Who: a caller's name, or the range of addresses of strangers.

@@ -1,4 +1,4 @@
-//! The view of generations and of what is held back. Must not hold: decisions.
+//! The view of generations and of what is held back.
 
 use super::Moment;
 

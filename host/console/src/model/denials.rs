@@ -1,4 +1,4 @@
-//! The view of what tools asked for and no grant allows. Must not hold: refused callers.
+//! The view of what tools asked for and no grant allows.
 
 use super::Moment;
 use crate::bounds::RULE_LINES;

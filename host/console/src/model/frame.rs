@@ -1,4 +1,4 @@
-//! Everything around a view, and the pages without one. Must not hold: views.
+//! Everything around a view, and the pages without one.
 
 /// Everything around each view.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +74,7 @@ pub enum SignInReason {
     NotNow,
 }
 
-/// A page that says why there is no view.
+/// A page that says why a view is missing.
 #[derive(Debug, Clone, Default)]
 pub struct ErrorPage {
     /// The HTTP status: 404.

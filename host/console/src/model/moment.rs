@@ -1,4 +1,4 @@
-//! A point in time, as pages show it. Must not hold: a clock.
+//! A point in time, as pages show it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

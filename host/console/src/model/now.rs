@@ -1,4 +1,4 @@
-//! The view of what runs now. Must not hold: calls that ended.
+//! The view of what runs now.
 
 use std::time::Duration;
 

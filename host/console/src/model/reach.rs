@@ -1,4 +1,4 @@
-//! Things that a tool can reach. Must not hold: decisions.
+//! Things that a tool can reach.
 
 /// One thing that a tool can reach, and the grant for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

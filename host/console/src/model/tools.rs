@@ -1,4 +1,4 @@
-//! The views of all tools and of one. Must not hold: calls of clients.
+//! The views of all tools and of one.
 
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ pub enum Unit {
 pub struct TryState {
     /// The fields, name and text, as the form sent them.
     pub fields: Vec<(String, String)>,
-    /// Why the fields are no arguments: one sentence.
+    /// Why the fields are not arguments: one sentence.
     pub problem: Option<String>,
     /// The result of the call.
     pub result: Option<TryResult>,

@@ -32,7 +32,7 @@ pub fn sign_in(page: &SignIn) -> String {
     bare(&format!("Sign in · {}", words(&page.server, 60)), &html! {}, &content)
 }
 
-/// A page that says why there is no view.
+/// A page that says why a view is missing.
 #[must_use]
 pub fn error(page: &ErrorPage) -> String {
     let content = html! {

@@ -1,4 +1,4 @@
-//! The answers of clients, checked against their questions. Must not hold: questions.
+//! The answers of clients, checked against their questions.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! The capabilities that a client declares for questions. Must not hold: its other capabilities.
+//! The capabilities that a client declares for questions.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,4 +1,4 @@
-//! Requests to a legacy client that are not answered yet. Must not hold: questions.
+//! Requests to a legacy client that are not answered yet.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,7 +20,8 @@ const ID_PREFIX: &str = "toolcell/ask/";
 /// The requests that one connection's client has not answered.
 #[derive(Default)]
 pub(crate) struct PendingAsks {
-    /// Tells its requests from those of others that ask the same client; `None`: there are none.
+    /// Distinguishes its requests from those of others that ask the same client; `None` if there
+    /// are no others.
     address: OnceLock<Box<str>>,
     state: Mutex<PendingQuestions>,
 }
@@ -170,7 +171,8 @@ impl PendingAsks {
     pub(crate) fn answer(&self, number: u64, reply: ReplyText) {
         let waiting = {
             let mut state = lock(&self.state);
-            // An answer to what was taken back is none, though its call may not have ended yet.
+            // An answer to a withdrawn question does not count, though its call may not have ended
+            // yet.
             let counts = state.open.get(&number).is_some_and(|open| !open.taken_back);
             if counts { state.open.remove(&number) } else { None }
         };

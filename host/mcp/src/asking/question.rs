@@ -1,5 +1,5 @@
 //! Questions as they are sent: checked against the revision, cleaned of misleading characters,
-//! written once. Must not hold: answers.
+//! written once.
 
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;

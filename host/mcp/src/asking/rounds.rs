@@ -1,5 +1,5 @@
 //! Asking a modern client: the call ends with its questions, and the client calls again with the
-//! answers (2026-07-28, "Multi Round-Trip Requests"). Must not hold: requests to legacy clients.
+//! answers (2026-07-28, "Multi Round-Trip Requests").
 //!
 //! Each round runs the tool from its beginning. Earlier answers are used again for questions that
 //! have not changed.

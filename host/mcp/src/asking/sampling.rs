@@ -1,5 +1,4 @@
-//! The params of `sampling/createMessage`, checked for the rules of every revision. Must not hold:
-//! the content of messages.
+//! The params of `sampling/createMessage`, checked for the rules of every revision.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
 //! `requestState`: the sealed memory of a call between its rounds, which travels through the
-//! client. Must not hold: its use.
+//! client.
 
 use std::time::SystemTime;
 

@@ -328,7 +328,7 @@ impl<H: Host> ConnectionParts<H> {
     }
 
     /// Stops a call or ends a subscription, as its client asked. Nothing more is sent for it.
-    /// Returns false if there is none.
+    /// Returns false if neither exists.
     pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) -> bool {
         let removed = self.state().remove(id);
         let is_open = removed.is_some();

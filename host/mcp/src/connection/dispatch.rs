@@ -1,5 +1,5 @@
 //! From a request to its answer: its era, the client's right to its method, and one `match` over
-//! all methods. Must not hold: methods that take more than a few lines.
+//! all methods.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! A session whose client other processes answer too: the parts of it that belong to another
-//! process, and those that another process passes on. Must not hold: the way between them.
+//! process, and those that another process passes on.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) type CancelKnown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The other processes that answer the client of one session.
 pub(crate) trait Elsewhere: Send + Sync {
-    /// Passes the client's answer to the process at this address. `None` if there is none.
+    /// Passes the client's answer to the process at this address. `None` if no process has it.
     fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>) -> Option<Passed>;
 
     /// Cancels a request that this process does not have. `None` if nothing is to be passed on.

@@ -44,7 +44,7 @@ use watched::WatchedUris;
 /// The readiness of a connection for further frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// It does.
+    /// It accepts messages.
     Open,
     /// Too much is unread or queued. Read nothing until [`Outbox::notice`], or until the client
     /// reads again.
@@ -57,7 +57,7 @@ pub struct ClientConnection<H: Host> {
 }
 
 impl<H: Host> ClientConnection<H> {
-    /// Opens a connection that is told of a changed list only after it subscribes.
+    /// Opens a connection that is notified of a changed list only after it subscribes.
     pub(crate) fn open(
         server: Arc<McpServer<H>>,
         caller: Caller,
@@ -79,8 +79,8 @@ impl<H: Host> ClientConnection<H> {
         }
     }
 
-    /// Makes the connection a lasting one. It is told of a changed list without subscribing, and
-    /// has resources of its own.
+    /// Makes the connection a lasting one. It is notified of a changed list without subscribing,
+    /// and has resources of its own.
     pub(crate) fn listening(self) -> Self {
         let _ = self.shared.number.set(self.shared.server.number());
         self.shared.listen_for_changes();
@@ -170,7 +170,7 @@ pub(crate) trait ServerEvents: Send + Sync {
     /// `has_changed` if something else reads an address from now on.
     fn resources_replaced(&self, list_differs: &dyn Fn(&Caller) -> bool, has_changed: &dyn Fn(&str) -> bool);
 
-    /// Resources have changed. Returns true if the client has not been told of all yet.
+    /// Resources have changed. Returns true if the client does not know of all of them yet.
     fn resources_changed(&self, news: &ResourceNews) -> bool;
 
     /// The caller, if its client watches this task.
@@ -257,7 +257,7 @@ struct ConnectionState<C> {
     active: usize,
     /// Requests that wait for a task to end.
     waiting: usize,
-    /// Tasks that the legacy session has begun, and is told of.
+    /// Tasks that the legacy session has begun, and gets notifications for.
     tasks: TaskWatch,
     /// The number of the last call. It tells a call from a later one that reuses its id.
     sequence: u64,
@@ -265,7 +265,7 @@ struct ConnectionState<C> {
     listens: bool,
     /// Resources that the legacy session watches.
     watched: WatchedUris,
-    /// Requests that are answered later and are no calls, such as the reading of a file.
+    /// Requests other than calls that are answered later, such as the reading of a file.
     later: usize,
 }
 

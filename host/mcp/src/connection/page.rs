@@ -1,5 +1,4 @@
-//! One page of `resources/list`: bounded in entries and bytes, with the start of the next one. Must
-//! not hold: ownership of resources, or the rest of the answer.
+//! One page of `resources/list`: bounded in entries and bytes, with the start of the next one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -68,7 +67,7 @@ impl ResourcePage {
     }
 
     /// Adds resources below these templates while there is room. `below` returns those of one
-    /// behind an address, at most so many.
+    /// behind an address, at most the given number.
     pub(super) fn take_entries(
         &mut self,
         folders: &[&DeclaredResource],
@@ -93,7 +92,7 @@ impl ResourcePage {
         }
     }
 
-    /// The number behind which kept resources follow; `None` if there is no room for any.
+    /// The number behind which kept resources follow; `None` if the page is full.
     pub(super) const fn kept_after(&self) -> Option<u64> {
         match (&self.next, &self.begins) {
             (Some(_), _) => None,
@@ -139,8 +138,8 @@ impl ResourcePage {
         })
     }
 
-    /// Appends an entry. Returns false, and appends nothing, if there is no room. The first entry
-    /// always has room.
+    /// Appends an entry. Returns false, and appends nothing, if the page is full. The first entry
+    /// always fits.
     fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.entries >= self.entries_max {
             return false;

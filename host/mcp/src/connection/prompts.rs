@@ -1,5 +1,4 @@
-//! The methods of prompts, and completion. A prompt is got by a call, as tools are called. Must not
-//! hold: how a call runs.
+//! The methods of prompts, and completion. A prompt is got by a call, as tools are called.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

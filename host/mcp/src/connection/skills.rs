@@ -1,6 +1,5 @@
 //! The methods of skills: their list, one entry, and folders (ext-skills, "Listing Skills",
-//! "Getting a Skill", "Reading Directories"). Must not hold: reading their files, which are
-//! resources.
+//! "Getting a Skill", "Reading Directories").
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! The listeners for changes: ready legacy sessions, and `subscriptions/listen` of the modern era.
-//! They are told of changed lists, and of the resources that they watch.
+//! They are notified of changed lists, and of the resources that they watch.
 
 use std::sync::Arc;
 
@@ -207,7 +207,7 @@ impl<H: Host> ConnectionParts<H> {
         self.server.watches.take(self.caller.name(), self.server.options.caller_watched_max)
     }
 
-    /// Takes news of resources. Returns true if the client has not been told of all yet, as it
+    /// Takes news of resources. Returns true if the client does not know of all of it yet, since it
     /// reads too slowly.
     pub(super) fn take_news(&self, news: &ResourceNews) -> bool {
         if news.to.as_deref().is_some_and(|to| !self.is_holder(to)) {
@@ -232,8 +232,8 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    /// Tells the client of resources that have changed, if it reads. Returns true if it has not
-    /// been told of all. Until it reads, several changes of one resource become one.
+    /// Notifies the client of changed resources, if it reads. Returns true if some remain. Until it
+    /// reads, several changes of one resource become one.
     pub(super) fn tell_updates(&self) -> bool {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         let mut waits = false;

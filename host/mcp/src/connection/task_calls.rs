@@ -1,5 +1,4 @@
-//! Calls that are tasks, or become one while they run. Must not hold: the methods of tasks, or the
-//! way of any other call.
+//! Calls that are tasks, or become one while they run.
 
 use std::future::Future;
 use std::pin::pin;
@@ -74,7 +73,7 @@ impl<H: Host> ConnectionParts<H> {
         tool.task().decide(&tool.definition().name, wish, (peer.revision, peer.capabilities))
     }
 
-    /// Notes that the session's client is told of a task.
+    /// Notes that the session's client is notified of a task.
     fn watch_own(&self, id: &str) {
         let most = self.server.options.watched_max;
         self.state.lock().unwrap_or_else(PoisonError::into_inner).tasks.add(id, most);

@@ -1,5 +1,5 @@
 //! News of tasks for those who watch them: legacy sessions that began them, and
-//! `subscriptions/listen` with `taskIds`. Must not hold: other news.
+//! `subscriptions/listen` with `taskIds`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The methods of tasks. Must not hold: how a task runs, or news of it.
+//! The methods of tasks.
 
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
 //! The addresses that one session or stream watches, and those of them whose changes its client has
-//! not been told of. Must not hold: notifications.
+//! not been told of.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl WatchedUris {
     /// one.
     ///
     /// # Errors
-    /// The address is too long, or there is no room for it.
+    /// The address is too long, or the list is full.
     pub(super) fn add(
         &mut self,
         uri: &str,
@@ -68,7 +68,7 @@ impl WatchedUris {
         }
     }
 
-    /// True if the client has something to be told of.
+    /// True if the client does not know of all changes yet.
     pub(super) fn has_news(&self) -> bool {
         self.0.values().any(|watched| watched.changed)
     }

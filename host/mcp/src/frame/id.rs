@@ -39,7 +39,7 @@ impl RequestId {
 /// The integer that a JSON number stands for, however it is written: `1`, `1.0`, `10e-1`. JSON has
 /// one kind of number, and some writers have only floats.
 pub(crate) fn integer(number: &str) -> Option<i64> {
-    /// Digits of a number past which it is no integer that an id may be.
+    /// A number with more digits cannot be an id.
     const DIGITS_MAX: usize = 18;
     if number.len() <= DIGITS_MAX && number.bytes().all(|byte| byte.is_ascii_digit()) {
         return number.parse().ok();

@@ -1,5 +1,4 @@
-//! Finds the id of a message that is too long to be kept: it is read once, in constant memory. Must
-//! not hold: any other content of the message, or what it is answered with.
+//! Finds the id of a message that is too long to be kept: it is read once, in constant memory.
 
 use super::RequestId;
 
@@ -21,7 +20,7 @@ pub struct OverlongFrame {
     id: Option<RequestId>,
     has_method: bool,
     has_reply: bool,
-    /// Nothing further is looked at: the outermost object has ended, or there is none.
+    /// Nothing further is read: the outermost object has ended, or is missing.
     done: bool,
     bytes: usize,
 }

@@ -1,5 +1,4 @@
-//! The bytes that callers may send in a minute: a longer request takes longer to read. Must not
-//! hold: bytes that wait.
+//! The bytes that callers may send in a minute: a longer request takes longer to read.
 //!
 //! Promise: costly requests leave others theirs.
 

@@ -1,4 +1,4 @@
-//! The open connections, and the choice of the one that makes room. Must not hold: their traffic.
+//! The open connections, and the choice of the one that makes room.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,4 @@
 //! Legacy sessions that several replicas answer: the messages between them, and what each does.
-//! Must not hold: the way of a message.
 //!
 //! | message | to | effect |
 //! |---|---|---|

@@ -24,7 +24,7 @@ pub(super) fn check_modern(headers: &HeaderMap, request: &McpRequest<'_>, versio
 
 /// Checks the version alone, for notifications: they have no other standard header.
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
-    // A version that is no string is refused by the reader of `_meta`.
+    // The reader of `_meta` refuses a version that is not a string.
     let Some(version) = scan::string(version) else { return Ok(()) };
     same(headers, &PROTOCOL_VERSION, &version, Coding::Plain).map_err(|mismatch| mismatch.error("MCP-Protocol-Version"))
 }

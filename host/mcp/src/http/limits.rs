@@ -1,5 +1,4 @@
-//! The limits of the transport: sizes, counts and times, with the reasons for the defaults. Must
-//! not hold: their enforcement.
+//! The limits of the transport: sizes, counts and times, with the reasons for the defaults.
 
 use std::time::Duration;
 

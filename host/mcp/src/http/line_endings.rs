@@ -4,7 +4,6 @@
 //!
 //! hyper accepts a bare line feed as a line's end, as RFC 9112 section 2.2 allows. A proxy in front
 //! may take the same line for part of a value, and let a header through that it would have removed.
-//! Must not hold: other checks of requests.
 
 use std::io;
 use std::pin::Pin;

@@ -55,7 +55,7 @@ const KERNEL_BYTES: u32 = 128 * 1024;
 /// Interval of pings on a silent HTTP/2 connection, and the time for each answer.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// The response to a client for which there is no room.
+/// The response to a client when the server is full.
 const NO_ROOM: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -136,7 +136,7 @@ fn keep_little(stream: &TcpStream) {
 pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let mut http1 = builder.http1();
-    // `ConnectionWatch` keeps the deadlines, for both versions alike.
+    // `ConnectionWatch` keeps the deadlines for both versions.
     http1
         .timer(TokioTimer::new())
         .header_read_timeout(None)
@@ -205,10 +205,10 @@ impl Drop for ConnectionCount {
 }
 
 impl AcceptedConnection {
-    /// Answers that there is no room, unless that needs a TLS handshake first.
+    /// Answers that the server is full, unless that needs a TLS handshake first.
     async fn turn_away(mut self) {
         if self.certificate.is_none() {
-            // A write that does not fit into an empty socket's buffer is no loss.
+            // If this does not fit into an empty socket's buffer, the client just gets no answer.
             let _ = timeout(ACCEPT_RESTS, self.stream.write_all(NO_ROOM)).await;
         }
     }

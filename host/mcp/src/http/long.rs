@@ -1,5 +1,4 @@
-//! Work that a long message takes, in a turn of its owner. Must not hold: whose turn comes next, or
-//! what messages mean.
+//! Work that a long message takes, in a turn of its owner.
 
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +29,7 @@ where
     let (done, waiting) = oneshot::channel();
     executor.run_long(Box::pin(async move {
         if let Ok(outcome) = catch_unwind(AssertUnwindSafe(work)) {
-            // Whoever has left needs neither.
+            // The client may have left; then neither is needed.
             let _ = done.send(DoneInTurn { outcome, turn });
         }
     }));

@@ -1,5 +1,5 @@
 //! The outbox of one HTTP response or stream. Frames come in from any thread, and go out as the
-//! connection is driven. Must not hold: the wire format.
+//! connection is driven.
 //!
 //! Promise: unread answers take bounded memory.
 

@@ -123,7 +123,7 @@ pub enum AuthFailure {
 /// Hears of requests that are refused before anything of them is read, on the threads that answer
 /// them. It must not block.
 pub trait RefusalObserver: Send + Sync + 'static {
-    /// A request from this address was refused. There is no address over a Unix socket.
+    /// A request from this address was refused. Over a Unix socket it has no address.
     fn refused(&self, from: Option<IpAddr>, reason: RefusalReason);
 }
 

@@ -63,7 +63,7 @@ impl OriginPolicy {
     /// Allows requests for this host: a name or an address, with a port to allow only that one.
     ///
     /// # Errors
-    /// The text is no host.
+    /// The text is not a host.
     pub fn host(mut self, text: &str) -> Result<Self, OriginError> {
         self.hosts.push(AllowedHost::parse(text).ok_or_else(|| OriginError::Host(text.to_owned()))?);
         Ok(self)
@@ -72,7 +72,7 @@ impl OriginPolicy {
     /// Allows web pages of this origin to call the server and read its answers.
     ///
     /// # Errors
-    /// The text is no origin.
+    /// The text is not an origin.
     pub fn origin(mut self, text: &str) -> Result<Self, OriginError> {
         let wrong = || OriginError::Origin(text.to_owned());
         let (scheme, host) = text.split_once("://").ok_or_else(wrong)?;

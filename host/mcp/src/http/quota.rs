@@ -1,5 +1,5 @@
 //! Quotas: bounds on things that the transport holds for clients, with a share for each owner, so
-//! that no caller shuts out the others. Must not hold: the things.
+//! that no caller shuts out the others.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

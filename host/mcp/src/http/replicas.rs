@@ -1,5 +1,4 @@
-//! The other replicas of this server, as the program around this crate reaches them. Must not hold:
-//! what is said to them.
+//! The other replicas of this server, as the program around this crate reaches them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,7 +33,7 @@ pub type ReplicaAnswer<'r, T> = Pin<Box<dyn Future<Output = T> + Send + 'r>>;
 pub enum Recipient<'a> {
     /// Every replica, this one included.
     All,
-    /// The replica of this name. If there is none, nobody gets it.
+    /// The replica of this name. If it is gone, the message is dropped.
     Replica(&'a str),
 }
 

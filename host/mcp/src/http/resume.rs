@@ -1,5 +1,5 @@
 //! Streams that a client of a session may take up again, and the ids of their events (2025-11-25,
-//! "Resumability and Redelivery"). Must not hold: the reading of a stream.
+//! "Resumability and Redelivery").
 //!
 //! | id of the first event | its stream | GET with it as `Last-Event-ID` |
 //! |---|---|---|

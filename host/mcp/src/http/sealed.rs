@@ -1,5 +1,5 @@
 //! The id of a legacy session that any replica answers: sealed, it holds all that a replica needs
-//! to go on with it. Must not hold: what is done with a session.
+//! to go on with it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -54,7 +54,7 @@ pub struct HttpOptions {
     pub refusals: Option<Arc<dyn RefusalObserver>>,
     /// The check of what it needs besides itself, if anything.
     pub readiness: Option<Arc<dyn Readiness>>,
-    /// The other replicas of this server; `None`: there are none. They share the server's key.
+    /// The other replicas of this server, if any. They share the server's key.
     pub replicas: Option<Arc<dyn Replicas>>,
 }
 

@@ -1,5 +1,5 @@
 //! One request from its head to its response: its path, its caller, its era, and the form of the
-//! answer. Must not hold: sockets, or the meaning of messages.
+//! answer.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

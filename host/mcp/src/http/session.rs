@@ -53,11 +53,11 @@ struct UnsentFrames {
     name: Option<StreamName>,
     /// The name of the stream that another replica has. It sends what this one would keep.
     elsewhere: Option<String>,
-    /// The change that the client was told of last, or will be.
+    /// The change that the client knows of last, or will know of.
     told: Option<u64>,
 }
 
-/// Messages that were kept for a stream, and the change that it was told of.
+/// Messages that were kept for a stream, and the last change that it sent.
 pub(super) struct KeptFrames {
     pub(super) frames: Vec<String>,
     pub(super) told: Option<u64>,
@@ -400,7 +400,7 @@ impl<H: Host> LegacySessions<H> {
         self.kept().by_id.keys().cloned().collect()
     }
 
-    /// The session of this id, whoever has it.
+    /// The session of this id, for any caller.
     pub(super) fn of_key(&self, id: &str) -> Option<Arc<LegacySession<H>>> {
         self.kept().by_id.get(id).map(|entry| Arc::clone(&entry.session))
     }

@@ -1,4 +1,4 @@
-//! TLS: one certificate and key, which may be replaced during serving. Must not hold: files.
+//! TLS: one certificate and key, which may be replaced during serving.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Counters of the transport, for operators. Must not hold: callers, or the content of requests.
+//! Counters of the transport, for operators.
 
 use std::fmt;
 use std::sync::OnceLock;

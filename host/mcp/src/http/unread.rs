@@ -1,5 +1,4 @@
-//! Frames on their way to a client, counted against its share until it has read them. Must not
-//! hold: the order in which they go out.
+//! Frames on their way to a client, counted against its share until it has read them.
 //!
 //! Promise: unread answers take bounded memory.
 

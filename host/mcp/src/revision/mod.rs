@@ -76,7 +76,7 @@ impl Revision {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// The entry of `prompts/list` for this entry; `None` where it is no prompt.
+    /// The entry of `prompts/list` for this entry; `None` if it is not a prompt.
     #[must_use]
     pub fn prompt_json(self, tool: &McpTool) -> Option<String> {
         let mut out = Vec::new();

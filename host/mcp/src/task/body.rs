@@ -1,5 +1,4 @@
-//! The body of a task that has ended: its call's result, or its error, as one text. Must not hold:
-//! where it is kept.
+//! The body of a task that has ended: its call's result, or its error, as one text.
 
 use crate::frame::{RpcError, push_error};
 

@@ -1,5 +1,4 @@
-//! A call that is a task, or may become one, as the call itself and those who run it see it. Must
-//! not hold: the call.
+//! A call that is a task, or may become one, as the call itself and those who run it see it.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,5 +1,4 @@
-//! The tasks that this process runs, and those that somebody here waits for. Must not hold: tasks
-//! themselves.
+//! The tasks that this process runs, and those that somebody here waits for.
 
 use std::collections::HashMap;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! Tasks as both eras write them. Must not hold: the frames around them.
+//! Tasks as both eras write them.
 
 use std::time::Duration;
 

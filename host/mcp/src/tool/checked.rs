@@ -1,4 +1,4 @@
-//! A result that was checked against its tool's output schema. Must not hold: the check.
+//! A result that was checked against its tool's output schema.
 
 use std::ops::Deref;
 

@@ -25,7 +25,7 @@ const NAME_BYTES_MAX: usize = 128;
 /// Problems of a definition after which no more of them are told.
 const PROBLEMS_MAX: usize = 100;
 
-/// Bytes told of a place.
+/// Bytes of a place that are shown.
 const PLACE_BYTES_MAX: usize = 300;
 
 /// Bytes of the names on the way to all parameters of a tool. A hundred of ordinary names take a

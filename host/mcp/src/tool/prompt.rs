@@ -1,5 +1,4 @@
-//! Prompts: entries of a list that are called as tools are, and listed apart from them. Must not
-//! hold: the texts of prompts, or how one is got.
+//! Prompts: entries of a list that are called as tools are, and listed apart from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! Definitions of resources that components write: cleaned, and held to bounds. Must not hold:
-//! addresses, or what is read at them.
+//! Definitions of resources that components write: cleaned, and held to bounds.
 
 use toolcell_schema::{DefinitionProblem, sanitize};
 

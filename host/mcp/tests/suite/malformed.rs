@@ -136,7 +136,7 @@ fn what_is_not_a_request_gets_its_error_in_every_era() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","\u006dethod":"x"}"#, "1", -32600, "Duplicate key: method"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}"#, "1", -32600, "Duplicate key: params"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","extra":{"a":1,"a":2}}"#, "1", -32600, "Duplicate key: a"),
-        // Params that are no object.
+        // Params that are not an object.
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, "1", -32602, "The params must be an object"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#, "1", -32602, "The params must be an object"),
         (

@@ -1,5 +1,4 @@
-//! The form of grants: sorted wherever the manifest's order means nothing. Must not hold: values of
-//! secrets.
+//! The form of grants: sorted wherever the manifest's order means nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use crate::grants::{Delivery, EnvSource, Grants, Mount, MountKind, Network, Quota, Secret, SecretSource, Ungranted};
 use crate::manifest::{LoginLimit, LoginPolicy};
 
-/// The grants; null where there are none.
+/// The grants; null without any.
 pub(super) fn form(grants: &Grants) -> Value {
     if grants.is_sealed() {
         return Value::Null;

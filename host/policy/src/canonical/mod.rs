@@ -150,7 +150,7 @@ enum Value {
 
 impl Grants {
     /// The grants as JSON with sorted keys: equal grants give equal values, whatever the manifest's
-    /// order; null where there are none. No secret's value is part of it.
+    /// order; null without any. It contains no secret's value.
     #[must_use]
     pub fn canonical(&self) -> serde_json::Value {
         grants::form(self)
@@ -160,8 +160,8 @@ impl Grants {
 impl ComponentPolicy {
     /// The policy as JSON without spaces and with sorted keys: equal policies give equal texts,
     /// whatever the manifest's order, units and comments. Durations are milliseconds, sizes bytes,
-    /// rates texts, rules in their normal form. Where the component's bytes come from is no part of
-    /// it, nor is any secret's value.
+    /// rates texts, rules in their normal form. It contains neither the source of the component's
+    /// bytes nor any secret's value.
     #[must_use]
     pub fn canonical(&self) -> String {
         let grants = grants::form(self.grants());

@@ -1,5 +1,4 @@
-//! A tool's program as JSON that does not depend on how the manifest was written. Must not hold:
-//! digests.
+//! A tool's program as JSON that does not depend on how the manifest was written.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,4 @@
-//! Whole components in a manifest: added, taken out, named anew. Must not hold: rights, or where a
-//! component's file is.
+//! Whole components in a manifest: added, taken out, named anew.
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
 use super::{ManifestEdit, placed, text_of};
@@ -43,7 +42,7 @@ impl ComponentEntry {
         self.table.get(key).and_then(Item::as_str)
     }
 
-    /// Sets the key of a suggestion to its value, in tables that are made where there are none.
+    /// Sets the key of a suggestion to its value, and makes missing tables.
     pub fn suggest(&mut self, suggestion: &Suggestion) {
         let path = suggestion.path();
         let Some((key, tables)) = path.split_last() else { return };

@@ -48,7 +48,7 @@ impl ManifestEdit {
     /// Of this text.
     ///
     /// # Errors
-    /// It is no TOML: one sentence.
+    /// It is not TOML: one sentence.
     pub fn of(text: &str) -> Result<Self, String> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
         Ok(Self { document })
@@ -89,7 +89,7 @@ impl ManifestEdit {
         Some(from.unwrap_or_default())
     }
 
-    /// Names another place for the value of a secret that is there. False if there is none.
+    /// Changes the source of an existing secret's value. False if there is no such secret.
     pub fn set_secret_source(&mut self, component: &str, secret: &str, from: &str) -> bool {
         let sections = self.document.get_mut("components").and_then(|all| all.as_table_like_mut()?.get_mut(component));
         let secrets = sections.and_then(|sections| sections.as_table_like_mut()?.get_mut("secrets"));
@@ -114,7 +114,7 @@ impl ManifestEdit {
     /// components.
     ///
     /// # Errors
-    /// A key is there with another value, or the tables are no TOML: one sentence.
+    /// A key already has another value, or the tables are not TOML: one sentence.
     pub fn merge(&mut self, tables: &str) -> Result<(), String> {
         let added: DocumentMut = tables.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
         merge(self.document.as_table_mut(), added.as_table(), "")

@@ -1,5 +1,5 @@
 //! Rights of single tools: a tool's own table takes rights of its component away, and gives back
-//! what it took. Must not hold: rights of components.
+//! what it took.
 use toml_edit::{Array, InlineTable, Item, Table, TableLike, Value};
 
 use super::{ManifestEdit, ManifestEntry, STATE, extend, placed, take_rule};
@@ -11,8 +11,8 @@ const RULES: [&str; 3] = ["http", "tcp", "udp"];
 const PRIVATE: &str = "private";
 
 impl ManifestEdit {
-    /// Takes a right of the component away from one tool. The tool's table is made where there is
-    /// none, with all the other rights. False if the tool has no such right.
+    /// Takes a right of the component away from one tool. A missing table of the tool is made, with
+    /// all the other rights. False if the tool lacks the right.
     ///
     /// # Errors
     /// The tool's table has no place for it: one sentence.

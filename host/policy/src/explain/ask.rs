@@ -1,4 +1,4 @@
-//! Questions that a person asks, from text. Must not hold: answers.
+//! Questions that a person asks, from text.
 //!
 //! | form | example |
 //! |---|---|

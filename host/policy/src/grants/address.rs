@@ -1,4 +1,4 @@
-//! Kinds of addresses that are not public. Must not hold: which of them a manifest names.
+//! Kinds of addresses that are not public.
 //!
 //! The tables follow the special-purpose registries of IANA and the addresses at which cloud hosts
 //! answer with credentials.

@@ -1,4 +1,4 @@
-//! A denial: what was asked, why not, and which line would allow it. Must not hold: decisions.
+//! A denial: what was asked, why not, and which line would allow it.
 
 use std::fmt;
 use std::sync::Arc;

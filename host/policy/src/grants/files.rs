@@ -1,4 +1,4 @@
-//! Files and folders: the mounts, and what may be done in them. Must not hold: files of the host.
+//! Files and folders: the mounts, and what may be done in them.
 //!
 //! Mounts may lie within one another in the guest's tree. A path belongs to the mount with the
 //! longest path that leads to it, so `"/data/out"` may be writable within a read-only `"/data"`.

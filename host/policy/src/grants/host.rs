@@ -1,5 +1,4 @@
-//! Hosts: names and addresses in one normal form, and the patterns that rules name them with. Must
-//! not hold: schemes, ports, or name resolution.
+//! Hosts: names and addresses in one normal form, and the patterns that rules name them with.
 //!
 //! | form of a pattern | matches | does not match |
 //! |---|---|---|
@@ -55,7 +54,7 @@ pub struct HostPort {
     port: Option<u16>,
 }
 
-/// Why a text is no host. The message completes the sentence "the host …".
+/// Why a text is not a host. The message completes the sentence "the host …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// No text.
@@ -89,7 +88,7 @@ impl Host {
     /// hexadecimal, names in Unicode or not.
     ///
     /// # Errors
-    /// [`HostError`] where the text is no host.
+    /// [`HostError`] if the text is not a host.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
             return Err(HostError::Empty);

@@ -1,5 +1,4 @@
-//! HTTP: what a request asks for, the rules, and the permit. Must not hold: connecting, headers,
-//! bodies.
+//! HTTP: what a request asks for, the rules, and the permit.
 //!
 //! A rule is `[METHODS] scheme://host[:port][/path]`.
 //!
@@ -11,8 +10,8 @@
 //! | port | 1 to 65535 | 443 of `https`, 80 of `http`, and no other |
 //! | path | see [`super::PathPattern`]: exact, `*` within a segment, `/*` at the end for the rest | every path |
 //!
-//! A query is no part of a rule: a grant of a path includes every query. A method does not bring
-//! another: `GET` does not allow HEAD.
+//! Rules ignore queries: a grant of a path includes every query. A method does not include another:
+//! `GET` does not allow HEAD.
 //!
 //! ```
 //! use toolcell_policy::{HttpAsk, HttpRule};
@@ -147,10 +146,10 @@ pub enum AskError {
     /// `user@host`
     #[error("its address must not name a user")]
     User,
-    /// No host, or text that is no host.
+    /// The host is missing or malformed.
     #[error("its host {0}")]
     Host(#[from] HostError),
-    /// Text that is no port, or 0.
+    /// The port is malformed, or 0.
     #[error("its port is none")]
     Port,
     /// Not a path from the root, or with characters that no request line has.
@@ -254,7 +253,7 @@ impl HttpRule {
     /// Reads a rule of the table above; `span` is where the manifest has it.
     ///
     /// # Errors
-    /// [`RuleError`] where the text is no rule, or nothing can match it.
+    /// [`RuleError`] if the text is not a rule, or nothing can match it.
     pub fn parse(text: &str, span: Span) -> Result<Self, RuleError> {
         if text.len() > RULE_BYTES_MAX {
             return Err(RuleError::TooLong { bytes: text.len(), max: RULE_BYTES_MAX });

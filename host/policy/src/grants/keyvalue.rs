@@ -1,4 +1,4 @@
-//! State between calls: how much. Must not hold: where it is kept.
+//! State between calls: how much.
 
 use crate::quantity::{GIB, KIB, MIB};
 use crate::read::Entry;

@@ -141,7 +141,7 @@ impl Subject {
         format!("components.{}.{table}", self.component)
     }
 
-    /// The header of the tool's table; the component's where there is no tool.
+    /// The header of the tool's table; the component's without a tool.
     pub(crate) fn narrowed_section(&self, table: &str) -> String {
         match &self.tool {
             Some(tool) => format!("components.{}.tools.{tool}.{table}", self.component),

@@ -1,5 +1,4 @@
-//! All that is granted of the network, and the decisions. Must not hold: the grammar of single
-//! rules, or connecting.
+//! All that is granted of the network, and the decisions.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -188,7 +187,7 @@ impl Network {
     /// itself.
     ///
     /// # Errors
-    /// [`Denial`] where no rule does, or the text is no host.
+    /// [`Denial`] if no rule does, or the text is not a host.
     pub fn lookup(&self, name: &str) -> Result<LookupPermit, Denial> {
         let denied = |reason| Denial::new(Capability::Lookup, format!("lookup {name}"), reason, &self.subject);
         // An IPv6 address comes without the brackets it has in a URL.

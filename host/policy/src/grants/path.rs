@@ -1,5 +1,4 @@
-//! Paths of HTTP requests in one normal form, and the patterns that rules name them with. Must not
-//! hold: hosts, queries.
+//! Paths of HTTP requests in one normal form, and the patterns that rules name them with.
 //!
 //! | form | matches | does not match |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Ports and ranges of them. Must not hold: which protocol they belong to.
+//! Ports and ranges of them.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! The entries of `private`: the only way to addresses that are not public. Must not hold: which
-//! addresses are not.
+//! The entries of `private`: the only way to addresses that are not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! The proxy of a component's HTTP requests. Must not hold: speaking to it.
+//! The proxy of a component's HTTP requests.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

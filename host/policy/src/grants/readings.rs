@@ -1,6 +1,5 @@
 //! Readings of a path that servers and the proxies before them may make. They decode once more than
-//! they should, read other encodings than UTF-8, make lookalikes plain, or cut parameters off. Must
-//! not hold: rules.
+//! they should, read other encodings than UTF-8, make lookalikes plain, or cut parameters off.
 //!
 //! No list of such servers is complete, so this file asks the opposite: is a path plain? One
 //! decoding of a plain path leaves UTF-8 without anything more to decode, and no further slashes.

@@ -1,5 +1,4 @@
-//! A reference to a rule of the manifest, and why a text is no rule. Must not hold: what rules
-//! mean.
+//! A reference to a rule of the manifest, and why a text is no rule.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ impl fmt::Display for RuleRef {
     }
 }
 
-/// Why a text is no rule. The message completes the sentence "the rule …".
+/// Why a text is not a rule. The message completes the sentence "the rule …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// Longer than any rule needs to be.
@@ -64,7 +63,7 @@ pub enum RuleError {
     /// `#…`
     #[error("must not have a fragment: it is never sent")]
     Fragment,
-    /// Text that is no host.
+    /// The host is malformed.
     #[error("has a host that {0}")]
     Host(#[from] HostError),
     /// A star elsewhere than as the first label.
@@ -73,7 +72,7 @@ pub enum RuleError {
     /// No port where one is needed.
     #[error("has no port")]
     NoPort,
-    /// Text that is no port, or 0, or a range that ends before it starts.
+    /// The port is malformed or 0, or a range ends before it starts.
     #[error("has {0:?} for a port")]
     Port(String),
     /// `**` elsewhere than as the last segment.
@@ -88,7 +87,7 @@ pub enum RuleError {
     /// A scheme or a path in a rule that has none.
     #[error("must not have a scheme or a path")]
     Path,
-    /// Text that is no address range.
+    /// The address range is malformed.
     #[error("has {0:?} for an address range")]
     Range(String),
     /// An address range whose address has bits that the range ignores; the range that is meant.

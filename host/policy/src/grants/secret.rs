@@ -1,4 +1,4 @@
-//! Secrets: where they come from and which requests carry them. Must not hold: a secret's value.
+//! Secrets: where they come from and which requests carry them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! TCP and UDP: the rules, name look-ups and what they led to. Must not hold: sockets, or name
-//! resolution.
+//! TCP and UDP: the rules, name look-ups and what they led to.
 //!
 //! A rule of `tcp` or `udp` is `target:ports`.
 //!
@@ -106,7 +105,7 @@ impl SocketRule {
     /// Reads a rule of the table above; `span` is where the manifest has it.
     ///
     /// # Errors
-    /// [`RuleError`] where the text is no rule.
+    /// [`RuleError`] if the text is not a rule.
     pub fn parse(text: &str, span: Span) -> Result<Self, RuleError> {
         if text.len() > RULE_BYTES_MAX {
             return Err(RuleError::TooLong { bytes: text.len(), max: RULE_BYTES_MAX });
@@ -241,10 +240,10 @@ impl Resolved {
         }
     }
 
-    /// An address in the place of a name that no rule names, so that an observation sees the port
-    /// that is connected to. Nothing is looked up, and no connection goes there: the addresses are
-    /// reserved (RFC 1112), and connecting to them is denied in the name's own words. None past 64
-    /// names of a call, and none for a text that is no name.
+    /// A placeholder address for a name without a rule, so that an observation sees the port that
+    /// is connected to. Nothing is looked up, and no connection goes there: the addresses are
+    /// reserved (RFC 1112), and connecting to them is denied with the name in the text. `None` past
+    /// 64 names of a call, and for a malformed name.
     pub fn placehold(&mut self, name: &str) -> Option<IpAddr> {
         let host = Host::parse(name).ok().filter(|host| host.addr().is_none())?;
         let number = match self.placeheld.iter().position(|known| *known == host) {

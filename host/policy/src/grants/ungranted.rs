@@ -1,5 +1,4 @@
-//! Requests that no rule allows: they are denied, or a person is asked. Must not hold: how anybody
-//! is asked, or what was answered.
+//! Requests that no rule allows: they are denied, or a person is asked.
 //!
 //! | request | asked about |
 //! |---|---|
@@ -152,7 +151,7 @@ impl Grants {
     fn http_lines(&self, ask: &HttpAsk) -> Option<Askable> {
         // A secret goes where the manifest says, and nowhere that a guest makes a person click.
         let carries = self.secrets().iter().any(|secret| *secret.delivery() != Delivery::Expose && secret.matches(ask));
-        // A path with a star is no path, once it is a rule.
+        // A path with a star cannot be taken as it is: in a rule it would be a pattern.
         if carries || ask.path().contains('*') {
             return None;
         }

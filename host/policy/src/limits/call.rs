@@ -1,4 +1,4 @@
-//! The limits of a call. Must not hold: how one is enforced.
+//! The limits of a call.
 
 use std::time::Duration;
 

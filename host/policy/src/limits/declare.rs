@@ -1,6 +1,6 @@
 //! The form in which limits are declared. One row gives the enum's variant, the field with its
 //! accessor, and the manifest key with its bounds. The JSON Schema's property and the line of the
-//! canonical form follow from it. Must not hold: any limit.
+//! canonical form follow from it.
 //!
 //! ```text
 //! limits! {

@@ -1,4 +1,4 @@
-//! The limits of loading a component, before any call. Must not hold: how one is enforced.
+//! The limits of loading a component, before any call.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where a manifest sets limits of calls. Must not hold: their values.
+//! Where a manifest sets limits of calls.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! The section `[alerts]`: how often something may fail before somebody is told. Must not hold:
-//! counting, or telling.
+//! The section `[alerts]`: how often something may fail before somebody is told.
 
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ settings! {
 }
 
 impl AlertsPolicy {
-    /// The settings of `[alerts]`; `None` where there is no such table.
+    /// The settings of `[alerts]`; `None` without the table.
     pub(crate) fn read_from(root: &Section<'_>, problems: &mut Problems) -> Option<Self> {
         let section = root.get("alerts")?.section(problems)?;
         let policy = Self::read(Some(&section), problems);

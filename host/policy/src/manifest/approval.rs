@@ -1,5 +1,4 @@
-//! Calls that a person must confirm before they run: the keys `approval` and `remember`. Must not
-//! hold: how a person is asked.
+//! Calls that a person must confirm before they run: the keys `approval` and `remember`.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The section `[apps]`: views that clients show for the results of tools, what each may reach, and
-//! the tools that name them. Must not hold: reading their files, or the form for clients.
+//! the tools that name them.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub const APPS_MAX: usize = 64;
 /// Begins the address of each view.
 const SCHEME: &str = "ui://";
 
-/// Origins of one kind that a view may reach: more is no list that a person checks.
+/// Origins of one kind that a view may reach: nobody would check a longer list.
 const ORIGINS_MAX: usize = 32;
 
 /// The longest origin, in bytes: a host name of 253 with its scheme, a wildcard and a port.

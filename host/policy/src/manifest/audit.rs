@@ -1,4 +1,4 @@
-//! The section `[audit]`. Must not hold: records, or where they go.
+//! The section `[audit]`.
 
 use crate::quantity::{GIB, KIB, MIB};
 use crate::read::{Entry, Problems, paths};

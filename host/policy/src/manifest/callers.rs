@@ -1,5 +1,4 @@
-//! The section `[callers]`: who may see and call which tools, how often, and how many at once. Must
-//! not hold: how a caller is recognised, or how a bound is enforced.
+//! The section `[callers]`: who may see and call which tools, how often, and how many at once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -359,7 +358,7 @@ impl<'n> KnownNames<'n> {
 }
 
 impl ToolPattern {
-    /// The problem of a name that is no tool's. `*` and `COMPONENT/*` never have it, even where
+    /// The problem of a name that is not a tool's. `*` and `COMPONENT/*` never have it, even if
     /// they match nothing.
     fn unknown(&self, kind: Callable, tools: &[ToolName<'_>], span: &Span) -> Option<Diagnostic> {
         let what = kind.name();

@@ -1,5 +1,4 @@
-//! The section `[console]`: where operators look at the server in a browser, and decide. Must not
-//! hold: what the console shows.
+//! The section `[console]`: where operators look at the server in a browser, and decide.
 
 use std::net::SocketAddr;
 
@@ -44,7 +43,7 @@ impl ConsolePolicy {
         Some(TlsFiles { certificate: self.certificate()?, key: self.key()? })
     }
 
-    /// The settings of `[console]`; `None` where there is no such table.
+    /// The settings of `[console]`; `None` without the table.
     pub(crate) fn read_from(root: &Section<'_>, http: Option<&HttpPolicy>, problems: &mut Problems) -> Option<Self> {
         let section = root.get("console")?.section(problems)?;
         let console = Self::read(Some(&section), problems);
@@ -73,7 +72,7 @@ impl ConsolePolicy {
 
 /// Reports operators who can have no token.
 fn refuse_unknown_operators(section: &Section<'_>, http: Option<&HttpPolicy>, problems: &mut Problems) {
-    // Names that are none were reported when they were read.
+    // Malformed names were reported when they were read.
     let names = section.get("operators").and_then(|entry| entry.strings(NAMES_MAX, &mut Problems::default()));
     for (name, span) in names.unwrap_or_default() {
         if let Some((why, hint)) = without_token(http, name) {

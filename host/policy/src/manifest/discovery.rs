@@ -1,4 +1,4 @@
-//! The way in which clients get to know the tools. Must not hold: searches.
+//! The way in which clients get to know the tools.
 
 use super::{ComponentPolicy, Server};
 use crate::diagnostic::{Diagnostic, Span};
@@ -19,7 +19,7 @@ pub enum Discovery {
 pub(crate) const LIST: &str = "list";
 pub(crate) const SEARCH: &str = "search";
 
-/// True if tools are listed though clients search, and its place; `None` where there is no key.
+/// True if tools are listed although clients search, and its place; `None` without the key.
 pub(crate) type Listed = Option<(bool, Span)>;
 
 pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Discovery> {

@@ -1,5 +1,5 @@
 //! A tool's behaviour, as the manifest describes it: `read_only`, `destructive`, `idempotent`,
-//! `open_world`. Must not hold: how clients are told.
+//! `open_world`.
 
 use crate::read::{Problems, Section};
 

@@ -1,4 +1,4 @@
-//! Icons: pictures for the user interfaces of clients. Must not hold: who has them.
+//! Icons: pictures for the user interfaces of clients.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::quantity::show_bytes;

@@ -1,5 +1,5 @@
 //! The life of a component's instances: one for each call, made ready ahead of it, or one for each
-//! caller. Must not hold: how instances are made and kept.
+//! caller.
 
 use std::time::Duration;
 

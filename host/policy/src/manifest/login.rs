@@ -1,5 +1,5 @@
 //! The sections `[oauth.NAME]`: authorization servers at which a person logs in once, and which
-//! then give the host tokens for an API. Must not hold: tokens, or how they are asked for.
+//! then give the host tokens for an API.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! The section `[http.oauth]`: whose tokens callers may show, and what these must say. Must not
-//! hold: keys, tokens, or how either is fetched or checked.
+//! The section `[http.oauth]`: whose tokens callers may show, and what these must say.
 
 use std::time::Duration;
 
@@ -61,8 +60,8 @@ table! {
         /// default.
         "audience": Definition(&AUDIENCE),
             {"examples": ["api://tools", ["api://tools", "https://tools.example.com/mcp"]]};
-        /// The algorithms that may sign its tokens; all of these by default. There is none with a
-        /// shared key, and no `none`.
+        /// The algorithms that may sign its tokens; all of these by default. Neither shared keys
+        /// nor `none` are possible.
         "algorithms": List(&Definition(&ALGORITHM)),
             {"minItems": 1, "maxItems": ALGORITHMS.len(), "examples": [["RS256", "ES256"]]};
     }

@@ -1,5 +1,4 @@
-//! The table `[packages]`: which registry says where the packages of a namespace are. Must not
-//! hold: asking it.
+//! The table `[packages]`: which registry says where the packages of a namespace are.
 
 use super::registries::is_registry;
 use crate::package::is_label;

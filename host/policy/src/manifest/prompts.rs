@@ -1,5 +1,4 @@
-//! The section `[prompts]`: texts that a person chooses to begin with, and their arguments. Must
-//! not hold: reading their files, or the prompts of components.
+//! The section `[prompts]`: texts that a person chooses to begin with, and their arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +102,7 @@ enum Part {
     Argument(String),
 }
 
-/// Why a text is none for these arguments. The message ends a sentence that begins with the
+/// Why a prompt has no text for these arguments. The message ends a sentence that begins with the
 /// prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptTextError {

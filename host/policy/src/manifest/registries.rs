@@ -1,5 +1,4 @@
-//! The sections `[registries."HOST"]`: how a registry of components is reached. Must not hold: a
-//! request, or the credentials that a machine has for it.
+//! The sections `[registries."HOST"]`: how a registry of components is reached.
 
 use crate::diagnostic::Diagnostic;
 use crate::grants::{HostPort, SecretSource};

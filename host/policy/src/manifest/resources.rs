@@ -1,5 +1,4 @@
 //! The resources of a component: their addresses, and the tool or the mount that each is read from.
-//! Must not hold: how they are read, or what a tool answers.
 
 use std::collections::BTreeMap;
 
@@ -235,9 +234,9 @@ accessors! {
         /// The tool that reads them, by its own name, without prefix. Where the host reads a mount
         /// or state, the tool whose callers read it; `None`: callers of all tools of the component.
         pub(crate) tool: Option<String> => Option<&str>,
-        /// The mount whose files they are; `None`: they are no files.
+        /// The mount whose files they are, if they are files.
         pub(crate) files: Option<MountFiles> => Option<&MountFiles>,
-        /// The entries of state that they are; `None`: they are none.
+        /// The entries of state that they are, if they are entries.
         pub(crate) entries: Option<StateEntries> => Option<&StateEntries>,
         /// The argument of the tool that is given the address.
         pub(crate) argument: String => &str,

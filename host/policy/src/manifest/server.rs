@@ -1,5 +1,5 @@
 //! The section `[server]`: the server's own texts, and the limits that belong to no component,
-//! those of a connection and of the process. Must not hold: how they are enforced.
+//! those of a connection and of the process.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

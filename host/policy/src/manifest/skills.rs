@@ -1,4 +1,4 @@
-//! The section `[skills]`: the folder whose skills are served. Must not hold: reading the folder.
+//! The section `[skills]`: the folder whose skills are served.
 
 use crate::diagnostic::Span;
 use crate::limits::{Spec, Unit};

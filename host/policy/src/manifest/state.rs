@@ -1,5 +1,4 @@
-//! The section `[state]`: the server that keeps what several replicas share. Must not hold: what
-//! is kept there, or how it is asked.
+//! The section `[state]`: the server that keeps what several replicas share.
 
 use std::time::Duration;
 
@@ -176,7 +175,7 @@ impl StatePolicy {
         places.map(|(host, named)| (host.as_str(), named.unwrap_or(port))).collect()
     }
 
-    /// The settings of `[state]`; `None` where there is no such table, or where it names no server.
+    /// The settings of `[state]`; `None` without the table, or if it names no server.
     pub(crate) fn read_from(root: &Section<'_>, server: &Server, problems: &mut Problems) -> Option<Self> {
         let table = root.get("state")?;
         let section = table.section(problems)?;

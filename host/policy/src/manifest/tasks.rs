@@ -1,5 +1,4 @@
-//! Tasks: the key `task` of components and tools, and the section `[tasks]`. Must not hold: how a
-//! task runs, or where it is kept.
+//! Tasks: the key `task` of components and tools, and the section `[tasks]`.
 
 use std::time::Duration;
 

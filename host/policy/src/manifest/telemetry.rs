@@ -1,5 +1,5 @@
 //! The sections `[metrics]` and `[traces]`: where the server's figures are read, and where its
-//! traces are sent. Must not hold: which figures and traces there are.
+//! traces are sent.
 
 use std::net::SocketAddr;
 
@@ -80,8 +80,7 @@ impl TracesPolicy {
         f64::from(self.sample_parts) / f64::from(PARTS)
     }
 
-    /// The settings of `[traces]`; `None` where there is no such table, or where it names no
-    /// collector.
+    /// The settings of `[traces]`; `None` without the table, or if it names no collector.
     pub(crate) fn read_from(root: &Section<'_>, problems: &mut Problems) -> Option<Self> {
         let table = root.get("traces")?;
         let section = table.table(&TRACES, problems)?;

@@ -1,5 +1,4 @@
-//! The sections `[trust."PREFIX"]`: who must have signed components from there. Must not hold: a
-//! signature, or a key.
+//! The sections `[trust."PREFIX"]`: who must have signed components from there.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::identity::{IDENTITY_PATTERN_BYTES_MAX, IdentityPattern, is_plain};

@@ -1,5 +1,5 @@
 //! Keys for a component whose functions are tools: `wit`, `skip_unsupported`, `exports` and
-//! `describe`. Must not hold: files, or what functions the component has.
+//! `describe`.
 
 use std::collections::HashMap;
 
@@ -93,8 +93,8 @@ impl TypedPolicy {
         &self.descriptions
     }
 
-    /// The functions that are tools, in the order of the file. Where there are none, all functions
-    /// of the component are.
+    /// The functions that are tools, in the order of the file. If empty, all functions of the
+    /// component are.
     #[must_use]
     pub fn exports(&self) -> &[NamedExport] {
         &self.exports

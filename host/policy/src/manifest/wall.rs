@@ -1,4 +1,4 @@
-//! The sandbox processes that a component shares with others. Must not hold: processes.
+//! The sandbox processes that a component shares with others.
 //!
 //! | `wall` | the component's calls run in |
 //! |---|---|
@@ -51,7 +51,7 @@ pub const NAMES: [&str; 17] = [
 ];
 
 impl Wall {
-    /// The text in the manifest; `None` where there is no key.
+    /// The text in the manifest; `None` without the key.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -102,7 +102,7 @@ pub(crate) fn read_without(entry: &Entry<'_>, problems: &mut Problems) -> Option
     Some(walls)
 }
 
-/// Refuses walls that may be missing where there is none at all.
+/// Refuses a list of walls that may be missing if walls are off.
 pub(crate) fn check_without(server: &Server, section: Option<&Section<'_>>, problems: &mut Problems) {
     let entry = section.and_then(|section| section.get("walls_without"));
     let Some(entry) = entry.filter(|_| server.walls() == Walls::None) else { return };

@@ -1,5 +1,4 @@
-//! Arguments of a call → what a program is run with. Must not hold: running, or checking arguments
-//! against their schema: that was done before.
+//! Arguments of a call → what a program is run with.
 
 use std::collections::HashMap;
 
@@ -53,7 +52,7 @@ pub enum ExpandError {
     /// More bytes than [`INVOCATION_BYTES_MAX`].
     #[error("the arguments make more than 64MiB of arguments, input and files of the program")]
     TooLarge,
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     #[error("the arguments are no JSON object")]
     NoObject,
 }

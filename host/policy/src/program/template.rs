@@ -1,4 +1,4 @@
-//! A template: text and slots, read once. Must not hold: arguments of calls.
+//! A template: text and slots, read once.
 
 /// A text with slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum SlotKind {
     All,
 }
 
-/// Why a text is no template. The message completes the sentence "args …".
+/// Why a text is not a template. The message completes the sentence "args …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TemplateError {
     /// `{` without `}`.

@@ -1,4 +1,4 @@
-//! Reads `[callers]`. Must not hold: what the rules mean together.
+//! Reads `[callers]`.
 
 use std::collections::HashMap;
 

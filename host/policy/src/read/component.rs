@@ -1,5 +1,4 @@
-//! Reads `[components.NAME]` and the tools in it. Must not hold: files, or what the component
-//! really exports.
+//! Reads `[components.NAME]` and the tools in it.
 
 use std::sync::Arc;
 
@@ -173,7 +172,7 @@ table! {
         /// The JSON Schema of what the program prints. Only with `output = "json"`.
         "output_schema": Any,
             {"examples": [{"type": "object", "properties": {"words": {"type": "integer"}}}]};
-        /// The exit codes that are no failure.
+        /// The exit codes that do not count as a failure.
         "exit_codes": List(&UpTo(255)),
             {"minItems": 1, "maxItems": 256, "default": [0], "examples": [[0, 1]]};
         /// Limits of each call of this tool; they win over the component's.

@@ -1,5 +1,4 @@
 //! Mounts that hold what no guest may write, or read: compared as the manifest writes their paths.
-//! Must not hold: files; the sandbox, which opens the folder, sees links and other names for it.
 
 use super::Problems;
 use super::paths::parts;

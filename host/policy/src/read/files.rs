@@ -1,4 +1,4 @@
-//! Reads `filesystem` tables. Must not hold: files of the host.
+//! Reads `filesystem` tables.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Reads what a component is granted: variables, arguments, standard input, configuration and state
-//! here, the rest in its own file. Must not hold: decisions, or how a tool narrows the grants.
+//! here, the rest in its own file.
 
 use std::sync::Arc;
 

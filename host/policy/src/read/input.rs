@@ -1,5 +1,4 @@
-//! Reads the JSON Schema of a tool's arguments, written out or in short. Must not hold: whether the
-//! schema is a good one: the compiler of schemas tells.
+//! Reads the JSON Schema of a tool's arguments, written out or in short.
 //!
 //! | written | means |
 //! |---|---|

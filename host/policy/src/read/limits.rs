@@ -1,5 +1,4 @@
-//! Reads a `limits` or `load` table, and single values that have a [`Spec`]. Must not hold: which
-//! limits there are.
+//! Reads a `limits` or `load` table, and single values that have a [`Spec`].
 
 use std::sync::Arc;
 

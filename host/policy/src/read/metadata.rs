@@ -1,5 +1,4 @@
-//! Reads the metadata that a component carries, with the readers of a manifest's entry. Must not
-//! hold: what a manifest takes of it.
+//! Reads the metadata that a component carries, with the readers of a manifest's entry.
 
 use super::{Entry, Problems, Section, texts};
 use crate::diagnostic::{Diagnostic, Severity};

@@ -1,5 +1,4 @@
-//! Reads what a tool's table takes away from its component's grants. Must not hold: any way to add
-//! to them.
+//! Reads what a tool's table takes away from its component's grants.
 
 use std::sync::Arc;
 

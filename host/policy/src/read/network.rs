@@ -1,4 +1,4 @@
-//! Reads `network` tables. Must not hold: decisions, or connections.
+//! Reads `network` tables.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -101,7 +101,7 @@ fn list<R: Display>(
     rules
 }
 
-/// A text that is no rule.
+/// A text that is not a rule.
 pub(crate) fn rule_problem(key: &str, text: &str, error: &RuleError, span: Span) -> Diagnostic {
     let problem = Diagnostic::error("grants::rule", format!("the {key} rule {error}")).at(span);
     match hint(key, text, error) {

@@ -1,4 +1,4 @@
-//! Paths and short texts that several tables have. Must not hold: which tables.
+//! Paths and short texts that several tables have.
 
 use super::{Entry, Problems};
 use crate::diagnostic::Diagnostic;

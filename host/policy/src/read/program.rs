@@ -1,6 +1,5 @@
 //! Reads how a tool runs a program: `input`, `args`, `stdin`, `env`, `files`, `output`,
-//! `output_schema`, `exit_codes`. Must not hold: what templates give (that is `program`), where
-//! files lie (`scratch`), or whether the component is a program.
+//! `output_schema`, `exit_codes`.
 
 use serde_json::{Map, Value};
 

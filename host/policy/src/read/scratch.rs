@@ -1,5 +1,4 @@
-//! Reads where files of a program's run lie: its input files, and its answer. Must not hold: their
-//! content.
+//! Reads where files of a program's run lie: its input files, and its answer.
 //!
 //! All of them lie in scratch space, where they are the call's own. In any other folder they could
 //! be left from an earlier call, or come from another one that runs at the same time.

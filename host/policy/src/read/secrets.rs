@@ -1,4 +1,4 @@
-//! Reads `secrets` tables. Must not hold: a secret's value.
+//! Reads `secrets` tables.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! A table being read: its keys checked, its values asked for by type. Must not hold: which keys
-//! there are.
+//! A table being read: its keys checked, its values asked for by type.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};

@@ -1,4 +1,4 @@
-//! Reads texts for people and models. Must not hold: which tables have them.
+//! Reads texts for people and models.
 
 use super::{Entry, Problems};
 use crate::quantity::show_bytes;

@@ -1,5 +1,5 @@
 //! Reads the wishes that a component carries. They come from strangers: each text is bounded, and
-//! shown as it is read. Must not hold: what is granted.
+//! shown as it is read.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ struct TokenAnswer {
 /// The header `Authorization` that answers a challenge.
 ///
 /// # Errors
-/// [`PullError::Unauthorized`] where there is no credential, [`PullError::Token`],
+/// [`PullError::Unauthorized`] without a credential, [`PullError::Token`],
 /// [`PullError::CredentialKept`], and those of finding a credential.
 pub(crate) async fn answer(
     http: &HttpClient,

@@ -121,7 +121,7 @@ fn found(package: &Package, says_wasm: bool) -> Option<FoundPackage> {
 }
 
 /// The place of a package: `ghcr.io/acme/weather:1.2.0` as one text, or in parts as schemas before
-/// 2025-10-17 have it. `None` where it is no reference.
+/// 2025-10-17 have it. `None` if it is not a reference.
 fn reference(package: &Package) -> Option<Reference> {
     let identifier = package.identifier.as_deref()?;
     let whole = Reference::parse(&format!("oci://{identifier}"));

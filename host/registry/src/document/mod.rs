@@ -37,7 +37,7 @@ pub struct Descriptor {
     pub digest: Digest,
     /// Their number.
     pub size: u64,
-    /// Annotations of whoever wrote the descriptor.
+    /// Annotations by the author of the descriptor.
     #[serde(default, deserialize_with = "bounded::annotations", skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Type of the artifact, for one that has a manifest.
@@ -80,7 +80,7 @@ pub struct Manifest {
     /// Manifest that this one is attached to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Descriptor>,
-    /// Annotations of whoever wrote it.
+    /// Annotations by its author.
     #[serde(default, deserialize_with = "bounded::annotations", skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Member of an index, which a manifest must not have.
@@ -101,7 +101,7 @@ pub struct Index {
     /// Its first entries, and the number of all.
     #[serde(deserialize_with = "bounded::entries", serialize_with = "bounded::write_entries")]
     pub manifests: bounded::Entries,
-    /// Annotations of whoever wrote it.
+    /// Annotations by its author.
     #[serde(default, deserialize_with = "bounded::annotations", skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Members of a manifest, which an index must not have.
@@ -210,8 +210,8 @@ impl Index {
     }
 }
 
-/// The digests that an index lists, at most so many, of which only the beginning is there. Nothing
-/// is found where other members come before the list.
+/// The first `max` digests of an index of which only the beginning was read. Nothing is found if
+/// other members come before the list.
 pub(crate) fn digests_at_start(bytes: &[u8], max: usize) -> Vec<Digest> {
     let mut digests = Vec::new();
     // It ends in the middle, and so with an error.

@@ -62,7 +62,7 @@ impl Answer {
         }
     }
 
-    /// The beginning of a body, at most so many bytes, and true if it is all of it.
+    /// At most this many bytes from the beginning of a body, and true if they are all of it.
     ///
     /// # Errors
     /// [`PullError::Late`] and [`PullError::Broken`].
@@ -100,7 +100,7 @@ impl Answer {
     }
 }
 
-/// Counts the bytes of a layer in windows of time. Whoever reads the layer bounds its whole time.
+/// Counts the bytes of a layer in windows of time. The reader bounds the total time.
 pub(crate) struct Rate {
     bounds: Bounds,
     window_ends: Instant,

@@ -23,7 +23,7 @@ impl Store {
         self.read_blob(&descriptor.digest, Some(descriptor.size), descriptor.size)
     }
 
-    /// Reads a blob of at most so many bytes, and checks its digest.
+    /// Reads a blob of at most this many bytes, and checks its digest.
     pub(super) fn read_blob(&self, digest: &Digest, said: Option<u64>, max: u64) -> Result<Vec<u8>, StoreError> {
         let path = self.blob_path(digest);
         let failed = |source: std::io::Error| match source.kind() {

@@ -48,7 +48,7 @@ impl Store {
             }
         }
         for entry in &mut entries {
-            // Whoever imports it would have to take this side's word.
+            // An importer would have to trust this side's claim.
             entry.annotations.remove(REPOSITORY);
         }
         entries.sort_by_key(|entry| (entry.digest.clone(), entry.annotations.clone()));

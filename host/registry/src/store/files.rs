@@ -33,7 +33,7 @@ pub(super) fn open_own(path: &Path) -> std::io::Result<File> {
     open(path, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
-/// Opens a file of the store for reading and writing, and makes it where there is none.
+/// Opens a file of the store for reading and writing, and makes it if it is missing.
 pub(super) fn open_to_write(path: &Path) -> std::io::Result<File> {
     open(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)
 }
@@ -47,7 +47,7 @@ fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file of at most `bytes_max` bytes.
 pub(super) fn read(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_own(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;

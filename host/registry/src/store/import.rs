@@ -65,7 +65,7 @@ enum Sorted {
         subject: Option<Digest>,
         /// Its entry if it is attached to something, or why it is not taken then.
         as_attached: Result<Descriptor, String>,
-        /// The reason why it is no component.
+        /// Why it is not a component.
         as_component: Result<(), String>,
     },
 }
@@ -240,7 +240,7 @@ impl Staged {
             Document::Index(index) => {
                 let chosen = manifest_of_index(&entry.digest, &index).map_err(|error| wrong(error.to_string()))?;
                 self.path_of(chosen)?;
-                // The depth ends here: an index within an index is none.
+                // Only one level is followed: an index within an index does not count.
                 let of_chosen = match taken.read.get(&chosen.digest) {
                     Some(read) => Rc::clone(read),
                     None => {

@@ -73,7 +73,7 @@ pub struct StoredComponent {
     pub index_bytes: Option<Vec<u8>>,
     /// Its config, as it was pushed.
     pub config: Vec<u8>,
-    /// Annotations of its manifest: claims of whoever pushed it.
+    /// Annotations of its manifest: claims of the publisher.
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -202,7 +202,7 @@ impl Store {
         self.component_within(digest, COMPONENT_BYTES_MAX)
     }
 
-    /// A component of at most so many bytes. A larger one is not read.
+    /// A component of at most `bytes_max` bytes. A larger one is not read.
     ///
     /// # Errors
     /// Those of [`Store::component`].
@@ -230,7 +230,7 @@ impl Store {
         })
     }
 
-    /// Bytes of this digest, at most so many: of a component alone, without its manifest.
+    /// Bytes of this digest, at most `bytes_max`: of a component alone, without its manifest.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Size`] where there are more, [`StoreError::Changed`]

@@ -50,7 +50,7 @@ async fn plain_http_is_for_this_machine() {
     let by_host = [("192.0.2.1".to_owned(), RegistrySettings { plain_http: true, ..RegistrySettings::default() })];
     let plain = RegistryClient::new(RegistryOptions { by_host: by_host.into(), ..RegistryOptions::default() });
     for client in [client, plain] {
-        // Either way an address for examples is none to connect to.
+        // Either way, nothing connects to an address for examples.
         let reference = Reference::parse("oci://192.0.2.1/a").unwrap();
         let error = client.resolve(&reference).await.unwrap_err();
         assert!(matches!(error, PullError::Address { class: AddressClass::Documentation, .. }), "{error}");

@@ -101,7 +101,7 @@ struct Rendered {
     schema: Value,
     /// Some draft may accept more by it than the written one accepts.
     wider: bool,
-    /// The sentence that its description ends with, where there is no other way to say it.
+    /// The sentence that its description ends with, if it cannot be expressed otherwise.
     note: Option<String>,
 }
 

@@ -122,7 +122,7 @@ fn references_are_replaced_where_they_end_and_are_small() {
     );
     let itself = json!({"type": "object", "properties": {"more": {"$ref": "#"}}});
     assert_eq!(form(&itself), itself);
-    // A pattern that is left out is told of, whatever the reference says.
+    // A pattern that is left out is reported, whatever the reference says.
     let mail = json!({"type": "string", "pattern": "^(?!x)"});
     let told = json!({"properties": {"m": {"$ref": "#/$defs/m", "description": "Where to."}}, "$defs": {"m": mail}});
     let expected = json!({"type": "string", "description": "Where to.\nMust match the pattern ^(?!x)"});

@@ -1,5 +1,4 @@
-//! Calls that a person confirms before they run. Must not hold: how a person is asked, or which
-//! calls need it (see the manifest).
+//! Calls that a person confirms before they run.
 use std::borrow::Cow;
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Values for an argument: those that the manifest, a definition or a folder names, or else those
-//! that a component finds. Must not hold: how values are matched.
+//! that a component finds.
 use std::collections::BTreeMap;
 
 use serde::Deserialize;

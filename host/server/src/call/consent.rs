@@ -1,6 +1,5 @@
 //! Requests of a running guest that no rule allows: a person is asked to allow one, through the
-//! client or on the terminal. Must not hold: which requests may be asked about (the policy), or
-//! what is remembered.
+//! client or on the terminal.
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -129,7 +128,8 @@ impl Consenting {
 
     async fn decided(&self, choice: Option<Choice>, mut open: Unanswered<'_>) -> ConsentAnswer {
         let offer = open.offer;
-        // A person decides once: whoever has the question's state could bring another answer to it.
+        // A person decides once: with the question's state, a client could bring another answer to
+        // it.
         match self.claim(offer, choice).await {
             Ok(true) => {}
             Ok(false) => return open.refused("refused", "the answer was used already"),
@@ -193,7 +193,7 @@ impl Consenting {
         Ok(is_claimed)
     }
 
-    /// The person's choice; `Err` where there is none.
+    /// The person's choice; `Err` without one.
     async fn answer(
         &self,
         offer: &Askable,

@@ -1,5 +1,4 @@
-//! The run of a started call: its limits, and the result made of the sandbox's report. Must not
-//! hold: the content of a catalog.
+//! The run of a started call: its limits, and the result made of the sandbox's report.
 use std::sync::Arc;
 
 use toolcell_audit::{Outcome, Usage};

@@ -1,4 +1,4 @@
-//! Who may end a call before its time, and the words for it. Must not hold: how a guest is ended.
+//! Who may end a call before its time, and the words for it.
 use std::sync::Arc;
 
 use toolcell_mcp::{CallContext, Cancellation};
@@ -71,7 +71,7 @@ impl Interruptions {
     }
 }
 
-/// Waits for this; for ever if there is none.
+/// Waits for the cancellation; forever without one.
 async fn cancelled(cancellation: Option<&Cancellation>) {
     match cancellation {
         Some(cancellation) => cancellation.cancelled().await,

@@ -1,5 +1,5 @@
 //! Name of a call in the operator's log: the host's own number, as in the audit; the client's
-//! request id, which may repeat; the caller; and the tool. Must not hold: messages.
+//! request id, which may repeat; the caller; and the tool.
 use std::borrow::Cow;
 
 use toolcell_mcp::{CallContext, sanitize};

@@ -1,5 +1,5 @@
 //! Requests that a client may send again, under a key of its own: each runs once, and gives its
-//! answer again. Must not hold: where answers are kept.
+//! answer again.
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -101,7 +101,7 @@ fn again(answer: &str) -> EndedCall {
     }
 }
 
-/// The key in this `_meta`, if there is one. `Err` says why it is none.
+/// The key in this `_meta`, if any. `Err` says why it is malformed.
 fn key(meta_json: &str) -> Result<Option<String>, String> {
     if !meta_json.contains(ITS_END) {
         return Ok(None);

@@ -1,5 +1,4 @@
-//! Calls that an operator confirms in the console, beside the person at the client. Must not hold:
-//! the queue, or the client's questions.
+//! Calls that an operator confirms in the console, beside the person at the client.
 use std::time::{Instant, SystemTime};
 
 use toolcell_mcp::{AskOutcome, Call, Caller, QuestionKind};
@@ -113,7 +112,7 @@ impl StartedCall<'_> {
         let client = async {
             if asks_client {
                 match self.ask_person(call, approval, wait).await {
-                    // That is no answer: the operators decide.
+                    // This does not count as an answer: the operators decide.
                     Some(AskOutcome::Refused(_)) => {}
                     asked => return asked,
                 }

@@ -1,5 +1,5 @@
 //! Translates a guest's questions and their answers between sandbox and protocol; each question is
-//! one audit record. Must not hold: how a person is asked.
+//! one audit record.
 use std::time::Duration;
 
 use toolcell_mcp as mcp;

@@ -1,5 +1,4 @@
-//! The rates that a call counts against: its caller's over all tools, and its tool's. Must not
-//! hold: how an allowance is kept.
+//! The rates that a call counts against: its caller's over all tools, and its tool's.
 use toolcell_policy::quantity::Rate;
 use toolcell_shared::{AllowanceName, SharedState, Taken};
 
@@ -34,7 +33,7 @@ pub async fn take(
     }
 }
 
-/// Takes one from the rate of this caller over all tools, for what is no call of a tool.
+/// Takes one from the rate of this caller over all tools, for a request other than a call.
 pub async fn take_of_caller(state: &dyn SharedState, caller: &str, rate: Rate) -> Result<(), QueueRefusal> {
     let scope = format!("caller\n{rate}");
     let of_caller = AllowanceName { scope: &scope, pace: pace(rate), callers_max: CALLERS_MAX };

@@ -1,5 +1,5 @@
 //! Reading a file or an entry of state as a resource: its caller's rate, the content, the audit
-//! record. Must not hold: the way to the content, or calls.
+//! record.
 use toolcell_audit::{Clipped, Event, ResourceRead};
 use toolcell_mcp::{HostContents, HostReading, NotRead, ResourceBody, ServedCatalog as _};
 

@@ -1,5 +1,4 @@
 //! News of resources that a running call changes: what its guest says, and entries of its state.
-//! Must not hold: how clients are told.
 //!
 //! Only addresses of the call's own component are told. Past the rate, all resources of the
 //! component count as changed: nothing is lost.

@@ -1,5 +1,5 @@
 //! Views that clients show for results of tools (ext-apps): those of files are read once, when the
-//! generation is built, and held. Must not hold: what a tool answers, or the methods of clients.
+//! generation is built, and held.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,9 +81,8 @@ impl Apps {
         self.digest() == other.digest()
     }
 
-    /// `_meta` of the content of a view, as clients get it; `None` where the address is no view's.
-    /// A view that the manifest does not name reaches nothing, and neither does one of which it
-    /// says nothing.
+    /// `_meta` of the content of a view, as clients get it; `None` if the address is not a view's.
+    /// A view that the manifest does not name, or says nothing about, may reach nothing.
     pub fn meta_of(&self, uri: &str) -> Option<Map> {
         let known = || self.all.iter().find(|app| app.rule.uri() == uri);
         uri.starts_with(SCHEME).then(|| known().map(App::meta).unwrap_or_default())
@@ -210,8 +209,8 @@ impl App {
     }
 }
 
-/// Puts what the manifest says of a tool's view into its definition. A `_meta` that is no object
-/// stays, and is reported with the definition.
+/// Adds what the manifest says about a tool's view to its definition. A `_meta` that is not an
+/// object stays, and is reported with the definition.
 pub fn link(tool: &mut contract::GuestTool, view: &ToolView) {
     let said = view.meta();
     if said.is_empty() {

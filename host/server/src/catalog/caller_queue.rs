@@ -1,5 +1,4 @@
-//! The queue of one caller: its concurrency over all tools. Must not hold: the limits of a tool, or
-//! rates.
+//! The queue of one caller: its concurrency over all tools.
 //!
 //! Promise: costly requests leave others theirs.
 use std::collections::HashMap;
@@ -23,8 +22,8 @@ const EVERYBODY_ELSE: &str = "";
 /// Bytes from which arguments are large: checking and reading them takes milliseconds of a core.
 pub const LARGE_BYTES: usize = 64 * 1024;
 
-/// Calls with large arguments that one caller runs at once. Half of what a tool runs by default:
-/// whoever else calls it finds room.
+/// Calls with large arguments that one caller runs at once. It is half of what a tool runs by
+/// default, which leaves room for others.
 const LARGE_OWN_MAX: usize = 8;
 
 /// Calls with large arguments that run at once, of all callers.

@@ -1,5 +1,5 @@
 //! Requests that no rule allows and that persons allowed for more than one call, over all
-//! generations. Must not hold: which requests may be asked about, or how a person is asked.
+//! generations.
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -60,7 +60,8 @@ pub enum Choice {
 /// Consents of persons.
 pub struct Consents {
     given: Mutex<Given>,
-    /// The turn of each question that is under way: whoever asks the same waits for its answer.
+    /// The turn of each running question: a second caller with the same question waits for its
+    /// answer.
     open: Mutex<HashMap<String, Weak<Semaphore>>>,
     asked: Mutex<Allowances>,
     /// The manifest, where persons may have it written.
@@ -79,7 +80,7 @@ struct Given {
 }
 
 impl Given {
-    /// False if there is no room for it.
+    /// False if it is full.
     fn insert(&mut self, caller: &str, what: String) -> bool {
         let own = self.callers.get(caller);
         if own.is_some_and(|own| own.contains(&what)) {

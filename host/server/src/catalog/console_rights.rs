@@ -1,5 +1,4 @@
-//! Who may be at the console, and whether they decide: a part of each generation. Must not hold:
-//! sessions.
+//! Who may be at the console, and whether they decide: a part of each generation.
 use toolcell_policy::Manifest;
 
 /// Rights at the console, as the manifest of this generation gives them.

@@ -1,5 +1,5 @@
 //! The folder in which a build puts what `toolcell dev` serves: components that read the project's
-//! files when they run, and those files. Must not hold: builds, and how files reach a guest.
+//! files when they run, and those files.
 //!
 //! A build finds the folder in the variable `TOOLCELL_DEV`. Of the component `NAME` of the manifest
 //! it may write `NAME.wasm` and a folder `NAME` there. Both together are served in place of the

@@ -1,5 +1,4 @@
-//! Resources that components declare: their definitions in the protocol's terms, checked. Must not
-//! hold: resources of the manifest, or how any is read.
+//! Resources that components declare: their definitions in the protocol's terms, checked.
 use std::collections::{BTreeMap, HashSet};
 
 use toolcell_mcp::{DeclaredResource, DefinitionBounds, DefinitionProblem, ResourceMore, ResourceReader, Revision};

@@ -1,5 +1,4 @@
-//! Files that the host holds whole and gives out as resources: those of skills, and views. Must not
-//! hold: where they come from.
+//! Files that the host holds whole and gives out as resources: those of skills, and views.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Files of the host itself, which no mount may hold. They are compared by identity (device and
-//! inode) after every link, not by path. Must not hold: how mounts are opened.
+//! inode) after every link, not by path.
 //!
 //! | a guest could | refused mounts |
 //! |---|---|

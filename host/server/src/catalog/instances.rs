@@ -1,4 +1,4 @@
-//! Instances that are kept for callers. Must not hold: instances made for one call.
+//! Instances that are kept for callers.
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use toolcell_sandbox::{RemoteInstance, ReusedInstance, StartCall};
 /// an instance each, as without `instance = "per-caller"`. State is lost, never shared.
 pub(super) const CALLERS_MAX: usize = 64;
 
-/// Logs once for a component that its instances cannot be made ahead.
+/// Logs once for a component that its instances cannot be prewarmed.
 pub(super) fn tell(component: &str, call: &StartCall) {
     tracing::info!(component, "no instances are made ahead: {call}");
 }
@@ -52,7 +52,7 @@ impl InstancesByCaller {
         let kept = Arc::new(ReusedInstance::new(self.idle, self.lifetime));
         callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
-        // The process of the one that has to go is told of it.
+        // The process of the one that has to go is notified.
         drop(gone);
         Some(kept)
     }

@@ -1,5 +1,4 @@
-//! Components that a generation is without, since something of each is broken. Must not hold: why
-//! others are served all the same (see [`Tolerance`]).
+//! Components that a generation is without, since something of each is broken.
 use std::collections::BTreeSet;
 
 use toolcell_policy::{Diagnostic, Severity};

@@ -1,4 +1,4 @@
-//! Audit records of the components that a catalog has loaded. Must not hold: loading.
+//! Audit records of the components that a catalog has loaded.
 use toolcell_audit::{Clipped, ComponentLoaded, Event, Sink, SinkError};
 use toolcell_mcp::ServedCatalog as _;
 

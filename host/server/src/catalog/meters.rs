@@ -1,5 +1,4 @@
-//! Counters of a tool's calls, over all generations that have the tool. Must not hold: how they are
-//! shown, or single calls; the audit has those.
+//! Counters of a tool's calls, over all generations that have the tool.
 //!
 //! Counting costs a call a few additions to the tool's own numbers, and one lock of the tool's own
 //! that nothing holds for long (see [`usage`](super::usage)).

@@ -167,7 +167,7 @@ pub(crate) struct CallTarget {
     pub(crate) capabilities: Arc<GrantedCapabilities>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) instances: Option<Arc<InstancesByCaller>>,
-    /// Rule for calls that a person confirms; `None` if there are none.
+    /// Rule for calls that a person confirms, if any.
     pub(crate) approval: Option<Approval>,
     /// Digest of all that a person confirms besides the call: what the tool may reach, and the
     /// rule. Empty where no call is confirmed.
@@ -227,7 +227,7 @@ impl LoadedComponent {
         self.component.shape()
     }
 
-    /// All resources that it declares, as clients see them; `None` if there are none.
+    /// All resources that it declares, as clients see them; `None` without any.
     pub(crate) fn pinned_resources(&self) -> Option<serde_json::Value> {
         (!self.resources.is_empty()).then(|| guest_resources::pinned(&self.resources))
     }

@@ -1,4 +1,4 @@
-//! The end of a tool's calls once the manifest lets them reach less. Must not hold: the decision.
+//! The end of a tool's calls once the manifest lets them reach less.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

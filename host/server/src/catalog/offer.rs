@@ -1,5 +1,4 @@
-//! One tool as a catalog offers it, for code that lists tools or watches them. Must not hold: calls
-//! of it.
+//! One tool as a catalog offers it, for code that lists tools or watches them.
 use std::sync::Arc;
 
 use toolcell_mcp::McpTool;
@@ -53,7 +52,7 @@ impl<'a> Offer<'a> {
         self.target.capabilities.grants()
     }
 
-    /// Rule for calls that a person confirms; `None` if there are none.
+    /// Rule for calls that a person confirms, if any.
     pub fn approval(&self) -> Option<Approval> {
         self.target.approval
     }

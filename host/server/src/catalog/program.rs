@@ -1,4 +1,4 @@
-//! Tools that the manifest makes of a program. Must not hold: how a program is run.
+//! Tools that the manifest makes of a program.
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, InstancePolicy, Program};

@@ -1,5 +1,5 @@
 //! Admission of calls: the name of a caller's allowance for one tool, and the tool's concurrency,
-//! queue and wait. Must not hold: the allowances (see `toolcell_shared`).
+//! queue and wait.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! Resources that the manifest or components declare, and what each address is read from. Must not
-//! hold: how they are read.
+//! Resources that the manifest or components declare, and what each address is read from.
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Tools that clients search for instead of reading a list of all: the manifest's settings, applied
-//! to the tools of a generation. Must not hold: the search.
+//! to the tools of a generation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

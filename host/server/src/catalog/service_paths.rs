@@ -1,5 +1,4 @@
 //! Paths that the packaged service has to write, and may not: its configuration is read-only to it.
-//! Must not hold: what is written there.
 use std::path::{Component, Path, PathBuf};
 
 use toolcell_policy::{Access, Diagnostic, Manifest, Mount, MountKind, SourceRef};

@@ -1,6 +1,6 @@
 //! Side files of a component: files besides its code that the manifest names and that are read once
 //! at load. These are certificates that TLS trusts, secrets, and `.wit` files. A change of one is a
-//! change of the component. Must not hold: their content.
+//! change of the component.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! Prompts of the manifest itself: fixed texts, which no guest writes. Must not hold: prompts of
-//! components, or the steps of a call.
+//! Prompts of the manifest itself: fixed texts, which no guest writes.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

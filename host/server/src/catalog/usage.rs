@@ -1,5 +1,5 @@
 //! Use of limits by the calls of a tool: by the newest of them, and the most by any since the
-//! process started. Must not hold: limits, what is proposed for them, or how they are shown.
+//! process started.
 //!
 //! Noting a call takes a lock of the tool's own and about 30 ns. It allocates while the window
 //! grows, and never afterwards.
@@ -30,7 +30,7 @@ pub struct FurtherUse {
 #[derive(Clone, Copy, Debug, Default)]
 struct CallUse {
     fuel: u64,
-    /// Time of a call that is no task; 0 for one that is.
+    /// Time of a call without a task; 0 for one with a task.
     nanos: u64,
     /// Time of a task; 0 for any other call.
     task_nanos: u64,

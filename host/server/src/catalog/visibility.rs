@@ -1,5 +1,4 @@
-//! Tools that each caller sees and may call, in one generation. Must not hold: how callers are
-//! recognised, or rates.
+//! Tools that each caller sees and may call, in one generation.
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 

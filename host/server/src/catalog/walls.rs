@@ -1,5 +1,4 @@
-//! The sandbox processes of a catalog's components, and the groups that share them. Must not hold:
-//! starting a process, or its walls.
+//! The sandbox processes of a catalog's components, and the groups that share them.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -182,7 +181,7 @@ fn all_grants(policy: &ComponentPolicy) -> impl Iterator<Item = Arc<Grants>> {
     tools.chain([Arc::clone(policy.grants())])
 }
 
-/// Logs that nothing is made ahead of a component's calls.
+/// Logs that a component's instances cannot be prewarmed.
 fn tell(component: &str) -> ComponentNotice {
     let component = component.to_owned();
     Arc::new(move |call| super::instances::tell(&component, call))

@@ -1,5 +1,4 @@
-//! One run of a build command, in a process group of its own that is killed with it. Must not hold:
-//! when it runs.
+//! One run of a build command, in a process group of its own that is killed with it.
 use std::io::{self, PipeReader, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::process::CommandExt as _;

@@ -1,5 +1,5 @@
 //! Files of a project: all files of its folder that are neither hidden, nor ignored by git, nor
-//! written by builds or tools. Must not hold: how a change is noticed.
+//! written by builds or tools.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const ENTRIES_MAX: usize = 50_000;
 #[derive(Clone)]
 pub struct Project {
     folder: PathBuf,
-    /// Paths in the folder that are no part of the project.
+    /// Paths in the folder that do not belong to the project.
     outside: BTreeSet<PathBuf>,
 }
 
@@ -41,8 +41,8 @@ impl ProjectState {
 }
 
 impl Project {
-    /// The project in this folder. Files that the manifest in `home` writes or reads at run time
-    /// are no part of it: components, the audit, state, and writable mounts.
+    /// The project in this folder. Files that the manifest in `home` writes or reads at run time do
+    /// not belong to it: components, the audit, state, and writable mounts.
     pub fn new(folder: &Path, manifest: Option<&Manifest>, home: &Path) -> Self {
         let at = |written: &str| real(&home.join(written));
         let outside = manifest.into_iter().flat_map(|manifest| {

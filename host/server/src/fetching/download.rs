@@ -1,5 +1,4 @@
-//! Downloads one file that a person named, within a size and a time. Must not hold: the use of its
-//! bytes, which nobody has checked yet.
+//! Downloads one file that a person named, within a size and a time.
 use std::time::Duration;
 
 use ::http::{Request, Response};
@@ -20,8 +19,8 @@ const FORM: &str = "name an address that begins with https://";
 /// Advice where no file comes.
 const YOURSELF: &str = "download it yourself, and name the file";
 
-/// Downloads the file at this address, of at most so many bytes. Each redirect is checked as the
-/// address was.
+/// Downloads the file at this address, of at most `bytes_max` bytes. Each redirect is checked like
+/// the address.
 ///
 /// # Errors
 /// One sentence, and advice.

@@ -1,5 +1,4 @@
-//! Registries and the store of this host, as a manifest describes them. Must not hold: requests to
-//! registries, the form of the store, or who is trusted.
+//! Registries and the store of this host, as a manifest describes them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -172,7 +171,7 @@ impl<'m> Registries<'m> {
         Ok(Pulled { component, signed, has_rule, attached, left_out: LeftOut::default() })
     }
 
-    /// A component of the store with what is attached to it, whoever signed it.
+    /// A component of the store with what is attached to it, whatever its signatures.
     ///
     /// # Errors
     /// It is not there, or was changed: a sentence, and advice.

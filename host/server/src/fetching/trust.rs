@@ -1,5 +1,4 @@
-//! Signatures of components of registries, checked against the manifest's rules. Must not hold: how
-//! a signature is checked.
+//! Signatures of components of registries, checked against the manifest's rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

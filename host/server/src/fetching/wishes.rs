@@ -1,5 +1,4 @@
-//! The wishes that components carry, read and compared with the manifest. Must not hold: how a
-//! component carries them, or how they are compared.
+//! The wishes that components carry, read and compared with the manifest.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! Threads for file work that may block for ever: a hanging network mount, or a kernel file without
 //! data. A late thread is left behind, and its path is not tried again until the thread is done.
-//! Must not hold: the work itself.
 //!
 //! The kernel does not end such a wait, so the thread cannot be stopped. There is at most one
 //! thread for each path; others who ask for the path get an error at once.

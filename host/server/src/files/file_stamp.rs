@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::files::blocking_files;
 
-/// Stamp of a file, links followed; `None` if there is no file.
+/// Stamp of a file, links followed; `None` if it does not exist.
 pub type Stamp = Option<FileVersion>;
 
 /// Identity of a file, its size, and its times of modification and change.

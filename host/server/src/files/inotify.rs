@@ -1,4 +1,4 @@
-//! inotify on folders. Other systems have none: whoever follows files there polls them.
+//! inotify on folders. Other systems lack it, so files are polled there.
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Polls files for changes while the server runs. Must not hold: the effect of a change.
+//! Polls files for changes while the server runs.
 use std::path::PathBuf;
 use std::time::Duration;
 

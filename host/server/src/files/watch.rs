@@ -1,5 +1,5 @@
 //! Ways to see that files change, and filesystems that change without the kernel of this machine
-//! reporting it. Must not hold: the watching.
+//! reporting it.
 use std::path::Path;
 
 /// Way to see changes.

@@ -1,5 +1,4 @@
-//! Finds and reads `.wit` files: one file, or the files of a folder and of its `deps`. Must not
-//! hold: their meaning.
+//! Finds and reads `.wit` files: one file, or the files of a folder and of its `deps`.
 use std::io;
 use std::path::{Path, PathBuf};
 

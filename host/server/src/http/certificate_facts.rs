@@ -1,4 +1,4 @@
-//! Problems of the certificates that a manifest names, now and soon. Must not hold: TLS.
+//! Problems of the certificates that a manifest names, now and soon.
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! The process that listens at an address which is taken, for the sentence that refuses it. Must
-//! not hold: how sockets are bound.
+//! The process that listens at an address which is taken, for the sentence that refuses it.
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,6 +1,5 @@
 //! Small listeners of the host: the pages of metrics and the console, the browser's return from a
-//! login, the control socket. They have one accept loop. Must not hold: answers; the listener of
-//! MCP, which `host/mcp` has.
+//! login, the control socket. They have one accept loop.
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -86,8 +85,8 @@ impl BoundSocket {
     }
 }
 
-/// Accepts connections, at most so many at a time; more wait. Returns what the first one gives that
-/// gives something. Connections that are open then go on.
+/// Accepts connections, at most this many at a time; more wait. Returns the first result. Open
+/// connections then continue.
 pub async fn serve<L, T, F>(listener: L, connections_max: usize, converse: impl Fn(L::Stream) -> F) -> T
 where
     L: Accept,

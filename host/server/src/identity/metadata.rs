@@ -1,4 +1,4 @@
-//! Addresses of an authorization server's metadata. Must not hold: fetching.
+//! Addresses of an authorization server's metadata.
 use url::Url;
 
 /// Path of the metadata of authorization servers (RFC 8414 section 3), and of OpenID providers.

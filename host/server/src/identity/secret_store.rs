@@ -1,5 +1,4 @@
 //! Keeps values of secrets where a manifest says they are: in a file of their own, or in a keyring.
-//! Must not hold: how a value is read for use.
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;

@@ -1,5 +1,4 @@
-//! Reads secrets from their source in the manifest: a variable, a file, the system's keyring. Must
-//! not hold: their use.
+//! Reads secrets from their source in the manifest: a variable, a file, the system's keyring.
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! The file of tokens: a line for each, with its hash, its caller, and the time when it ends. A
-//! token itself is never written down. Must not hold: who is let in.
+//! token itself is never written down.
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -253,7 +253,7 @@ fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The time of so many seconds since 1970; `None` where no clock reaches so far.
+/// The time this many seconds since 1970; `None` if no clock reaches it.
 fn moment(seconds: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }

@@ -1,5 +1,5 @@
 //! Bearer tokens of the file: who is let in with one, until when, and when it was used last. A
-//! token is never given to a guest. Must not hold: the form of the file.
+//! token is never given to a guest.
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};

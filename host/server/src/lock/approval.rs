@@ -1,4 +1,4 @@
-//! Approval of one component, with the bytes that a person saw of it. Must not hold: its effect.
+//! Approval of one component, with the bytes that a person saw of it.
 use serde::{Deserialize, Serialize};
 
 use super::differ::signers_differ;

@@ -1,5 +1,4 @@
-//! Pinned rule for the calls of a tool that a person confirms. Must not hold: how a person is
-//! asked.
+//! Pinned rule for the calls of a tool that a person confirms.
 use toolcell_policy::quantity::show_millis;
 use toolcell_policy::{Approval, ApprovalPolicy};
 
@@ -17,7 +16,7 @@ impl ConfirmationRule {
         self.policy < before.policy || (before.policy != ApprovalPolicy::Never && self.remember_ms > before.remember_ms)
     }
 
-    /// Difference from before, in words; `None` if there is none.
+    /// The difference from before, in words, if any.
     pub fn since(self, before: Self) -> Option<String> {
         let less = if self.is_weaker_than(before) { "less" } else { "more" };
         (self != before).then(|| format!("needs {less} approval: was {}, is {}", before.shown(), self.shown()))

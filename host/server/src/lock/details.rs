@@ -1,5 +1,5 @@
 //! A difference from the lock in its parts: texts of definitions, grants, signers. Pages show them
-//! one by one. Must not hold: how a difference is found (see `differ`), or pages.
+//! one by one.
 //!
 //! Texts are as their authors wrote them. Whoever shows them makes visible what hides in them.
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ pub(super) struct Findings {
 }
 
 impl DriftDetails {
-    /// Without its texts if there is no `room` for them, in bytes; else the room is less by them.
+    /// Drops its texts if they need more than `room` bytes; otherwise takes them from the room.
     #[must_use]
     pub fn within(mut self, room: &mut usize) -> Self {
         match room.checked_sub(self.texts_bytes()) {

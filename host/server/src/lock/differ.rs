@@ -174,8 +174,8 @@ fn say_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) 
     differ
 }
 
-/// Signatures that are pinned and lost, or checked against another root. A signature more is no
-/// loss.
+/// Signatures that are pinned and lost, or checked against another root. An additional signature is
+/// not a loss.
 fn signers_changed(locked: &PinnedComponent, now: &Signed) -> Vec<String> {
     let gone = lost(locked, now).map(|line| format!("has no longer a {}", json_diff::clean(line)));
     let mut lines: Vec<String> = gone.collect();

@@ -1,5 +1,4 @@
-//! Locks that pin typed tools in the form that earlier versions of the host gave their types. Must
-//! not hold: differences that a component makes.
+//! Locks that pin typed tools in the form that earlier versions of the host gave their types.
 use std::borrow::Cow;
 
 use serde_json::Value;

@@ -17,7 +17,7 @@ const EXTENSION: &str = "lock";
 /// each byte may take seventy in memory.
 const BYTES_MAX: u64 = 8 << 20;
 
-/// Reason why there is no usable lock. Each names the file.
+/// Why the lock cannot be used. Each names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// It cannot be read.
@@ -100,8 +100,8 @@ pub fn path_beside(manifest: &Path) -> LockPath {
     LockPath { path: manifest.with_extension(EXTENSION), manifest: name.to_string_lossy().into_owned() }
 }
 
-/// Reads the lock; `None` if there is none. A lock that names no manifest is this one's: earlier
-/// versions wrote none.
+/// Reads the lock, if any. A lock without a manifest's name belongs to this one: earlier versions
+/// wrote no name.
 pub fn read(lock: &LockPath) -> Result<Option<Lock>, LockError> {
     let path = lock.path.as_path();
     let own = path.to_owned();

@@ -1,5 +1,4 @@
 //! Grants of a tool in words: one line for each right, so that an added line is an added right.
-//! Must not hold: values of secrets.
 use std::collections::BTreeSet;
 
 use toolcell_policy::quantity::show_bytes;

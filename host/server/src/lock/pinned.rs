@@ -114,7 +114,7 @@ impl PinnedComponent {
     fn of_texts(catalog: &Catalog) -> Option<Self> {
         let pinned = |(text, called_by): (&Arc<TextPrompt>, Option<Vec<String>>)| {
             let mut definition = definition(&text.entry);
-            // Its text is no secret to clients, and what they get.
+            // Its text is what clients get, so it is not a secret to them.
             if let Some(members) = definition.as_object_mut() {
                 members.insert("digest".to_owned(), text.digest.clone().into());
             }
@@ -124,7 +124,7 @@ impl PinnedComponent {
         Self::plain("[prompts]", (catalog.texts.digest(), 0), tools)
     }
 
-    /// The skills, all together; `None` where there are none.
+    /// The skills, all together; `None` without any.
     fn of_skills(catalog: &Catalog) -> Option<Self> {
         let listed = catalog.skills().zip(catalog.skills.all());
         let pinned = listed.map(|((_, called_by), skill)| {
@@ -136,7 +136,7 @@ impl PinnedComponent {
         Self::plain("[skills]", (digest, bytes), pinned.collect())
     }
 
-    /// The views, all together; `None` where there are none.
+    /// The views, all together; `None` without any.
     fn of_apps(catalog: &Catalog) -> Option<Self> {
         let apps = catalog.apps.all().iter();
         let pinned = apps.clone().map(|app| (app.uri().to_owned(), PinnedTool::plain(app.pinned(), None)));
@@ -144,7 +144,7 @@ impl PinnedComponent {
         Self::plain("[apps]", (catalog.apps.digest(), bytes), pinned.collect())
     }
 
-    /// Things that the manifest itself offers; `None` where there are none.
+    /// What the manifest itself offers; `None` without any.
     fn plain(source: &str, (digest, size_bytes): (String, u64), tools: BTreeMap<String, PinnedTool>) -> Option<Self> {
         let source = source.to_owned();
         let contract = "none".to_owned();

@@ -1,5 +1,5 @@
 //! Text of the lock file: TOML that is equal for equal content, and easy to compare in version
-//! control. Must not hold: the path of the file.
+//! control.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

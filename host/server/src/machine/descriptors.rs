@@ -1,4 +1,4 @@
-//! The process's limit of descriptors. Must not hold: what they are for.
+//! The process's limit of descriptors.
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that the process needs beside connections: components, processes, files.

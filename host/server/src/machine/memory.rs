@@ -1,5 +1,4 @@
-//! Memory that this process and those that it starts may take on this machine. Must not hold: who
-//! gets how much of it.
+//! Memory that this process and those that it starts may take on this machine.
 use std::fs;
 use std::path::Path;
 

@@ -24,10 +24,10 @@ pub use sandboxes::SandboxSetup;
 pub(crate) use sandboxes::without as walls_in_words;
 use workers::Workers;
 
-/// Advice where walls are wanted and there are no sandbox processes.
+/// Advice if walls are required and sandbox processes cannot start.
 const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the host";
 
-/// Advice where the manifest wants threads, and there are none.
+/// Advice if the manifest asks for threads, and this program has none.
 const NO_THREADS_HINT: &str = "with walls = \"best\" calls run in sandbox processes";
 
 /// The means of running guests. This crate has no engine: its program hands them over.
@@ -114,8 +114,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// Looks if sandbox processes start at all, once something did not load or run: a machine that
-    /// starts none is no fault of a component.
+    /// Checks that sandbox processes start at all, once something did not load or run: if the
+    /// machine cannot start any, the component is not at fault.
     ///
     /// # Errors
     /// None starts.

@@ -1,5 +1,4 @@
-//! The means of starting sandbox processes, or threads in their place. Must not hold: which
-//! components share one.
+//! The means of starting sandbox processes, or threads in their place.
 use std::sync::Arc;
 use std::time::Duration;
 

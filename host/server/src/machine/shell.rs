@@ -1,5 +1,4 @@
-//! Words of commands in hints, for a person who pastes them into a POSIX shell. Must not hold:
-//! running commands.
+//! Words of commands in hints, for a person who pastes them into a POSIX shell.
 
 /// One word of a shell: the text as it is where that is plain, else in quotes. Nothing in it is
 /// expanded.

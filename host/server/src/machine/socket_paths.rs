@@ -1,4 +1,4 @@
-//! Paths of the control sockets of a manifest's processes. Must not hold: their protocol.
+//! Paths of the control sockets of a manifest's processes.
 //!
 //! Several processes may serve one manifest, one for each client, so each has a socket of its own.
 //! Its name has a digest of the manifest's path as written, a digest of its real path when the

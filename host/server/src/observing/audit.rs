@@ -1,4 +1,4 @@
-//! Opens the audit as the manifest says. Must not hold: records.
+//! Opens the audit as the manifest says.
 use std::path::Path;
 
 use toolcell_audit::{Arguments, FILES_MAX, Fsync, Rotation, Settings, Sink};

@@ -1,4 +1,4 @@
-//! State of the last build. Must not hold: how it is shown.
+//! State of the last build.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The operator's log for the server: its level, its losses, and announcements. Must not hold: the
-//! output of lines.
+//! The operator's log for the server: its level, its losses, and announcements.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::LogWord;
 

@@ -1,5 +1,4 @@
-//! Counters of requests, which also passes them to tracing. Must not hold: tool calls; the catalog
-//! counts those.
+//! Counters of requests, which also passes them to tracing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

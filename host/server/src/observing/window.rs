@@ -1,5 +1,5 @@
 //! A count within a window of time. Its parts leave the window as a whole, so that it is up to one
-//! part shorter than said. Must not hold: clocks, or what is counted.
+//! part shorter than said.
 
 /// A count in this many parts, which are numbered since some beginning.
 #[derive(Clone, Copy)]

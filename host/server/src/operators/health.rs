@@ -1,5 +1,4 @@
-//! Problems of this moment, which make calls fail or take away what they should have. Must not
-//! hold: history, or the form of answers.
+//! Problems of this moment, which make calls fail or take away what they should have.
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 

@@ -102,7 +102,7 @@ pub enum ReloadOutcome {
     Replaced {
         /// Its number.
         generation: u64,
-        /// True if clients were told of a changed list.
+        /// True if clients were notified of a changed list.
         announced: bool,
         /// Differences, in one line.
         summary: String,

@@ -150,8 +150,8 @@ impl Difference {
         difference
     }
 
-    /// True if both have the very same components in the same order, for the same callers, who list
-    /// or search them alike and get the same parts of results.
+    /// True if both have the same components in the same order, for the same callers, who list or
+    /// search them in the same way and get the same parts of results.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
         let same_callers = old.callers().canonical() == new.callers().canonical()
             && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
@@ -176,7 +176,7 @@ impl Difference {
         old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(old, new))
     }
 
-    /// The differences in one line. Capabilities that were only prepared anew are no news.
+    /// The differences in one line. Capabilities that were only prepared again do not count.
     pub fn summary(&self) -> String {
         let changed = self.components.iter().filter(|(_, change)| *change != Change::Capabilities);
         let components: Vec<String> = changed.map(|(name, change)| format!("{name}: {}", change.words())).collect();

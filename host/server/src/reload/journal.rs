@@ -22,7 +22,7 @@ pub struct ReloadAttempt {
     pub generation: u64,
     /// True if the attempt replaced the catalog.
     pub replaced: bool,
-    /// True if clients were told of a changed list.
+    /// True if clients were notified of a changed list.
     pub announced: bool,
     /// Duration without debounce.
     pub took: Duration,

@@ -1,10 +1,10 @@
 //! News of a changed list where several replicas answer the same clients: each listener is told
-//! once, when all replicas list the same. Must not hold: how a listener is told.
+//! once, when all replicas list the same.
 //!
-//! A client that is told asks any replica. One that still has the old list would answer with it,
-//! and nothing would tell the client again. So each replica says which list it has, and waits for
-//! the others before it tells its own listeners. Nobody waits for longer than [`AGREED_WITHIN`]. A
-//! replica that comes later is another change: listeners are told of it again.
+//! A notified client asks any replica. One that still has the old list would answer with it, and
+//! nothing would notify the client again. So each replica announces which list it has, and waits
+//! for the others before it notifies its own listeners. None waits longer than [`AGREED_WITHIN`]. A
+//! replica that comes later is another change: listeners are notified again.
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -219,7 +219,7 @@ impl<C: Listed> KnownLists<C> {
         differs
     }
 
-    /// Listeners are told of this catalog. Returns the one that they knew before.
+    /// Notifies listeners of this catalog. Returns the one that they knew before.
     fn tell(&mut self, new: &Arc<C>) -> Arc<C> {
         if new.is_narrowed() {
             return Arc::clone(&self.told);
@@ -232,7 +232,7 @@ impl<C: Listed> KnownLists<C> {
 struct Agreement {
     own: u64,
     others: BTreeMap<Box<str>, OtherList>,
-    /// The time at which listeners are told of a change, agreed or not.
+    /// When listeners are notified of a change, agreed or not.
     due: Option<Instant>,
     /// They are told then, and not before.
     waits: bool,
@@ -363,8 +363,8 @@ mod tests {
         }
     }
 
-    /// Listeners are told of the difference between two catalogs. Between the narrowed one and the
-    /// one that follows there is none.
+    /// Listeners are notified of the difference between two catalogs. The narrowed one does not
+    /// differ from the one that follows.
     #[test]
     fn a_replica_that_hears_another_one_while_rights_are_narrowed_still_tells_its_listeners() {
         let now = Instant::now();

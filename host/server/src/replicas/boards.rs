@@ -1,5 +1,5 @@
 //! Short entries on boards of the state that replicas share. Each replica has a copy of them, so
-//! looking one up asks nobody. Must not hold: what an entry is good for.
+//! looking one up asks nobody.
 //!
 //! An entry is a tag under `state_key`. Who can write to the state's server can take entries away,
 //! and put none there.
@@ -204,8 +204,8 @@ impl Boards {
         self.inner.make_stale(board);
     }
 
-    /// Posts these parts for a time, to be known by all replicas a moment later. False where there
-    /// is no room.
+    /// Posts these parts for a time; all replicas know them a moment later. False if the board is
+    /// full.
     ///
     /// # Errors
     /// [`Away`]. They may be posted.

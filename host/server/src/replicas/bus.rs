@@ -1,4 +1,4 @@
-//! The way to the other replicas, over the state that they share. Must not hold: what they say.
+//! The way to the other replicas, over the state that they share.
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,7 +64,7 @@ struct OfCaller {
 }
 
 impl Waiting {
-    /// False if there is no room for it.
+    /// False if it is full.
     fn push(&mut self, caller: &str, channel: String, message: Vec<u8>) -> bool {
         let (messages, bytes) = self.callers.get(caller).map_or((0, 0), |own| (own.messages.len(), own.bytes));
         let fits = |messages, bytes: usize, part| {

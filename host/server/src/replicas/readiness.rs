@@ -1,5 +1,4 @@
 //! The server's need of shared state: asking whether it answers, once for many who want to know.
-//! Must not hold: what follows from the answer.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Opens the state that replicas share, as the manifest says. Must not hold: what is kept there.
+//! Opens the state that replicas share, as the manifest says.
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 

@@ -1,5 +1,4 @@
-//! Tasks, kept in memory and files, or on the server that replicas share. Must not hold: how a task
-//! runs.
+//! Tasks, kept in memory and files, or on the server that replicas share.
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
@@ -23,7 +22,7 @@ const CHANNEL: &str = "tasks";
 /// The folder of tasks, in that of what tools keep.
 const FOLDER: &str = "tasks";
 
-/// The tasks of a server. All replicas are told of each change.
+/// The tasks of a server. All replicas are notified of each change.
 #[derive(Debug)]
 pub struct KeptTasks {
     tasks: Arc<dyn Tasks>,
@@ -52,7 +51,7 @@ impl KeptTasks {
             Arc::new(here.telling(move |id| {
                 let bus = Arc::clone(&bus);
                 let id = id.to_owned();
-                // Where it fails, whoever waits asks again.
+                // If it fails, waiting callers ask again.
                 drop(runtime.spawn(async move { publish(&*bus, CHANNEL, id.as_bytes()).await }));
             }))
         });

@@ -1,5 +1,5 @@
 //! News of resources on their way to the clients of all replicas: gathered, collapsed and sent over
-//! the bus that replicas share. Must not hold: what changed, or how a client is told.
+//! the bus that replicas share.
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use toolcell_shared::{Bus, News, Subscription};
 
 const CHANNEL: &str = "resources";
 
-/// Time for which news are gathered. Changes of one resource within it are one: clients are told of
-/// each at most ten times a second.
+/// Time for which news are gathered. Changes of one resource within it become one: clients get at
+/// most ten a second for each.
 const GATHERED: Duration = Duration::from_millis(100);
 
 /// Addresses that are gathered for one client or for all. More become "any may have changed"; those
@@ -28,7 +28,7 @@ const CLIENTS_MAX: usize = 1_024;
 /// Addresses in one message: with the longest ones, a quarter of what the bus takes.
 const MESSAGE_ADDRESSES_MAX: usize = 256;
 
-/// Versions of resources that clients were told of. Replicas on one disk all tell of a change.
+/// Versions of resources that clients know. Replicas on one disk all announce a change.
 const TOLD_MAX: usize = 4_096;
 
 /// Pause after which clients that read too slowly are told again.
@@ -193,7 +193,7 @@ async fn hear<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
     }
 }
 
-/// The versions of resources that clients were told of.
+/// The versions of resources that clients know.
 #[derive(Default)]
 struct Told(HashMap<String, u64>);
 
@@ -206,7 +206,7 @@ impl Told {
             self.0.clear();
         }
         self.0.extend(news.updated.iter().map(|(uri, version)| (uri.clone(), *version)));
-        // Another replica has told of the same list.
+        // Another replica has announced the same list.
         news.list &= said == 0 || !news.updated.is_empty();
         news
     }

@@ -1,5 +1,4 @@
-//! Entries of tools' state as resources: their addresses, and reading them. Must not hold: where
-//! state is kept, or who may read it.
+//! Entries of tools' state as resources: their addresses, and reading them.
 //!
 //! | address, of `note:///{+key}` | key |
 //! |---|---|
@@ -108,7 +107,7 @@ impl Addresses {
     }
 }
 
-/// Reads entries, so many at once.
+/// Reads entries, a bounded number at once.
 pub struct EntryReads {
     runtime: Handle,
     places: Arc<Semaphore>,
@@ -126,7 +125,7 @@ impl EntryReads {
         Self { runtime, places: Arc::new(places), asked: Arc::new(asked) }
     }
 
-    /// The entry at this address, as this caller's calls find it; `None` if there is none.
+    /// The entry at this address, as this caller's calls find it, if any.
     pub async fn read(&self, entries: &Arc<KeptEntries>, uri: &str, caller: &str) -> Result<Option<ReadFile>, NotNow> {
         let Some(key) = entries.addresses.key_of(uri) else { return Ok(None) };
         let asked = Arc::clone(&self.asked).try_acquire_owned().map_err(|_full| NotNow)?;

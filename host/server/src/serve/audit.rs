@@ -1,5 +1,4 @@
-//! Audit records of the server itself: its start and its end. Must not hold:
-//! calls.
+//! Audit records of the server itself: its start and its end.
 use toolcell_audit::{Clipped, Event, HostStarted, HostStopped, Sink};
 
 use crate::catalog::{Catalog, record_components};

@@ -1,5 +1,4 @@
-//! Work besides serving: reloads, the control socket, signals. Must not hold: how clients are
-//! served.
+//! Work besides serving: reloads, the control socket, signals.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};

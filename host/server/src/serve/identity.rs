@@ -1,5 +1,4 @@
 //! The server's identity for clients: its name, its limits, the key that seals state they return.
-//! Must not hold: its tools.
 use std::path::Path;
 use std::sync::Arc;
 

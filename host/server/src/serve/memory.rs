@@ -1,5 +1,5 @@
 //! Memory that was freed goes back to the system: what one minute took is not the process's for
-//! ever. Must not hold: bounds on what is in use.
+//! ever.
 //!
 //! Promise: unread answers take bounded memory.
 

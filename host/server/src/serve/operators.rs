@@ -1,4 +1,4 @@
-//! Who signs in at the console, as the manifest says. Must not hold: signing in.
+//! Who signs in at the console, as the manifest says.
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Transports of the server: stdin and stdout, or HTTP. Must not hold: background work.
+//! Transports of the server: stdin and stdout, or HTTP.
 use std::path::Path;
 use std::sync::Arc;
 

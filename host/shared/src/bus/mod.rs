@@ -14,8 +14,8 @@ pub(crate) use subscription::{Subscribers, as_wire};
 /// Longest message, in bytes. 2 MiB: the longest answer of a client twice.
 pub const MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Carries messages between replicas. Those who listen get each message once, in the order of one
-/// who sends. Nothing is kept: who does not listen gets nothing, and who is told
+/// Carries messages between replicas. A subscriber gets each message once, in the order of its
+/// sender. Nothing is kept: without a subscription nothing arrives, and a subscriber that gets
 /// [`News::Listening`] may have missed some.
 #[async_trait]
 pub trait Bus: fmt::Debug + Send + Sync {

@@ -103,7 +103,7 @@ pub enum NotKept {
         /// Its digits.
         bytes: u64,
     },
-    /// The value is no decimal number below 2^64.
+    /// The value is not a decimal number below 2^64.
     #[error("no number")]
     NoNumber,
     /// The number would be 2^64 or more.
@@ -307,8 +307,8 @@ impl Kept {
         self.keys.kept(bucket.component, bucket.namespace, bucket.name)
     }
 
-    /// Does an operation; a large one when it is its turn, and then to its end: whoever stops
-    /// waiting for it must not have the next one pile up behind it.
+    /// Does an operation. A large one waits for its turn, and then runs to its end even if its
+    /// caller stops waiting: otherwise the next one would pile up behind it.
     async fn run<T: FromRedisValue + Send + 'static>(
         self: &Arc<Self>,
         operation: Owned,

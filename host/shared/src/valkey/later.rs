@@ -1,4 +1,4 @@
-//! Operations that the server could not be told of: it is told once it answers again.
+//! Operations that the server did not get: they are sent once it answers again.
 use std::sync::Arc;
 use std::time::Duration;
 

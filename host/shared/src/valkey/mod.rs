@@ -45,8 +45,8 @@ pub const OPERATION_WITHIN: Duration = Duration::from_secs(1);
 /// Times that something is taken back which may be on its way to the server still.
 const TAKEN_BACK: u32 = 2;
 
-/// Time for which a server is waited for that could not be told of an end. Requests run no longer
-/// than their limits allow, which are minutes as a rule.
+/// How long an unreachable server is retried to end a request. Requests run no longer than their
+/// limits allow, usually minutes.
 const LATER_FOR: Duration = Duration::from_secs(3_600);
 
 /// Shared state on a Valkey server. Connects with the first operation, and again after a loss.
@@ -143,7 +143,8 @@ impl Valkey {
         }
     }
 
-    /// Writes what somebody is told of: copies must have it, where the manifest wants some.
+    /// Writes something that a caller relies on: copies must have it, if the manifest asks for
+    /// that.
     async fn write<T: FromRedisValue>(&self, operation: Operation<'_>) -> Result<T, Away> {
         self.copied.run(operation).await
     }

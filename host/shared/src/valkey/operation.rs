@@ -78,7 +78,7 @@ fn unsent() -> RedisError {
     RedisError::from((ErrorKind::Client, "nothing is sent"))
 }
 
-/// A connection on which each command has others beside it.
+/// A connection on which each command is sent together with others.
 pub struct Beside {
     pub connection: MultiplexedConnection,
     /// Before it: that it is known that the key is on its way to this node.

@@ -113,7 +113,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Makes clients for addresses that are spoken to alike.
+/// Makes clients for addresses with the same settings.
 pub struct Opener {
     pub tls: bool,
     pub authorities_pem: Option<Vec<u8>>,

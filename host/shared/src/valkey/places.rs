@@ -170,7 +170,7 @@ impl Places {
     fn refuse(&self, key: &str, away: &Away) {
         let all = self.state().lines.leave_all(key);
         for one in all {
-            // Whoever gave up is told nothing.
+            // A waiter that gave up gets no answer.
             let _ = one.send(Err(away.clone()));
         }
     }
@@ -178,7 +178,7 @@ impl Places {
     async fn ask(self: &Arc<Self>, keys: &RunKeys, most: usize, waits: bool) -> Result<Option<Place>, Away> {
         let holder = format!("{}-{:x}", self.process, self.holders.fetch_add(1, Ordering::Relaxed));
         self.state().held.insert(holder.clone(), Held { keys: keys.clone(), since: None, is_spare: false });
-        // A place that is taken and not heard of is left as well: whoever waits may give up.
+        // A place that was taken without an answer is left as well, since the waiter may give up.
         let place = self.place(holder.clone());
         let most = u64::try_from(most).unwrap_or(ANY);
         if let Some(free) = self.take(keys, &holder, most, waits).await? {

@@ -108,7 +108,7 @@ impl Shelf {
         })
     }
 
-    /// The body of the holder's resource of this address. `None` if there is none, or if two
+    /// The body of the holder's resource at this address. `None` if it does not exist, or if two
     /// origins have one.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Shelf {
     }
 }
 
-/// Time that an operation of so many bytes has besides.
+/// Additional time for an operation of this size.
 fn longer(bytes: usize) -> Duration {
     Duration::from_millis(u64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(u64::MAX))
 }

@@ -3,7 +3,7 @@
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;
 
-/// The slot of a key: a checksum of its part in braces, or of all of it where there is none.
+/// The slot of a key: a checksum of its part in braces, or of all of it without braces.
 pub fn slot_of(key: &[u8]) -> u16 {
     let braced = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = key.get(open + 1..)?;

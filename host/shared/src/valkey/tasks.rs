@@ -225,7 +225,7 @@ const fn named(change: &TaskChange<'_>) -> &'static str {
     }
 }
 
-/// A task as the script gives it; nothing is none.
+/// A task from the script's answer; `None` if that is empty.
 fn record(found: Vec<String>) -> Option<TaskRecord> {
     let mut found = found.into_iter();
     let id = found.next()?;

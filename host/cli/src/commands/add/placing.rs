@@ -1,5 +1,4 @@
-//! A component's file in the folder of components, until the manifest names it. Must not hold: the
-//! manifest.
+//! A component's file in the folder of components, until the manifest names it.
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! Bytes of a component that is added: of a file, of a project's folder, or from a URL. Must not
-//! hold: what is done with them.
+//! Bytes of a component that is added: of a file, of a project's folder, or from a URL.
 use std::path::{Component, Path, PathBuf};
 
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};

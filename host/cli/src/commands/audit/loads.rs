@@ -1,5 +1,4 @@
 //! Records of loaded components, folded: each start and each reload has one for every component.
-//! Must not hold: other records.
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};

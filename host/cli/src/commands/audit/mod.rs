@@ -82,7 +82,7 @@ fn each_chain(file: &Path, mut work: impl FnMut(&Chain, Archive) -> anyhow::Resu
     Ok(exit)
 }
 
-/// The time of a record; empty where there is none. Times of one form sort as text.
+/// The time of a record; empty without one. Times of one form sort as text.
 fn time_of(line: Option<&[u8]>) -> &[u8] {
     const KEY: &[u8] = b"\"time\":\"";
     let head = line.unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Prints records of all chains to stdout: filters them, joins start and end of a call, and draws
-//! them or passes them through. Must not hold: their source.
+//! them or passes them through.
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 

@@ -1,4 +1,4 @@
-//! One record as a line for people. Must not hold: the choice of records.
+//! One record as a line for people.
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -148,7 +148,7 @@ fn push_detail(line: &mut String, detail: &str, style: Style) {
     }
 }
 
-/// A field's text, safe for a terminal; empty if there is none.
+/// A field's text, safe for a terminal; empty without one.
 pub fn text(record: &Value, key: &str) -> String {
     sanitize::line(record.get(key).and_then(Value::as_str).unwrap_or_default()).into_owned()
 }

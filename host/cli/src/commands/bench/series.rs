@@ -1,4 +1,4 @@
-//! Figures of many calls. Must not hold: how calls are made.
+//! Figures of many calls.
 use std::time::Duration;
 
 use toolcell_audit::Usage;

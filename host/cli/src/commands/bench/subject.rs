@@ -1,4 +1,4 @@
-//! The measured tool, and the ways to call it many times. Must not hold: evaluation of the figures.
+//! The measured tool, and the ways to call it many times.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

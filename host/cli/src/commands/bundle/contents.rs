@@ -1,5 +1,5 @@
 //! The files that a bundle holds besides its program: the manifest, its lock, and all that the
-//! manifest names. Must not hold: their form in the archive.
+//! manifest names.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};

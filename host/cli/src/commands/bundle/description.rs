@@ -1,5 +1,5 @@
 //! The bundle's `manifest.json`, which a client reads: name, program, tools, and what it asks the
-//! person for. Must not hold: the files of the bundle.
+//! person for.
 use serde_json::{Map, Value, json};
 use toolcell_mcp::ServedCatalog as _;
 use toolcell_server::Ready;

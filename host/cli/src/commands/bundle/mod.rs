@@ -31,7 +31,7 @@ const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 /// First bytes of a program of Linux.
 const ELF: &[u8] = b"\x7fELF";
 
-/// Reason why there can be no bundle.
+/// Why a bundle cannot be made.
 struct Problem {
     message: String,
     hint: &'static str,

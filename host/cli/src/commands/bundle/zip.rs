@@ -1,4 +1,4 @@
-//! Archives in the form of zip, the same bytes for the same files. Must not hold: which files.
+//! Archives in the form of zip, the same bytes for the same files.
 //!
 //! The form is that of PKWARE's APPNOTE 6.3, without its later parts: no encryption, no zip64.
 use miniz_oxide::deflate::compress_to_vec;

@@ -1,4 +1,4 @@
-//! Asking on the terminal about what no rule allows. Must not hold: what may be asked.
+//! Asking on the terminal about what no rule allows.
 use std::io::Write as _;
 
 use toolcell_server::catalog::{Choice, Person};

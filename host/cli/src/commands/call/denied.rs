@@ -1,5 +1,5 @@
 //! Denials of a call, for the person who made it: the command or option that would allow each, and
-//! the lines of a manifest. Must not hold: decisions.
+//! the lines of a manifest.
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -140,8 +140,8 @@ fn wanted_mount(denial: &Denial, asked: &str) -> Option<WantedMount> {
 }
 
 impl WantedMount {
-    /// The command that makes the folder of the host, if there is none; `None` where a file is
-    /// missing, which no command makes.
+    /// The command that makes the folder of the host, if it is missing; `None` for a missing file,
+    /// which no command makes.
     fn made_in(&self, base: &Path) -> Option<String> {
         let host = if base == Path::new(".") { PathBuf::from(&self.host) } else { base.join(&self.host) };
         if host.exists() {

@@ -1,5 +1,4 @@
-//! Output of a tool, for a person who calls it by hand. Clients never see it. Must not hold:
-//! capturing it.
+//! Output of a tool, for a person who calls it by hand. Clients never see it.
 use toolcell_mcp::{CallResult, ContentKind, ResultContent, sanitize};
 use toolcell_sandbox::Captured;
 

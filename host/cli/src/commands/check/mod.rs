@@ -68,7 +68,7 @@ fn warnings(ready: &Ready) -> ToolWarnings {
     ToolWarnings::of_catalog(&ready.catalog, ready.manifest.server().name())
 }
 
-/// One line for each login that tools use; nothing where there is none.
+/// One line for each login that tools use; empty without any.
 fn logins(states: &[serde_json::Value]) -> String {
     let text = |value: &serde_json::Value| sanitize::line(value.as_str().unwrap_or_default()).into_owned();
     let line = |login: &serde_json::Value| format!("login {}: {}\n", text(&login["name"]), text(&login["state"]));

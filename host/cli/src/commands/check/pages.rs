@@ -1,4 +1,4 @@
-//! A warning of lists of tools that clients read in part. Must not hold: what is said of one tool.
+//! A warning of lists of tools that clients read in part.
 
 use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::Style;

@@ -1,5 +1,5 @@
 //! `toolcell inspect oci://…`: the artifact of a component in a registry, what is attached to it,
-//! and who signed it. Must not hold: a look at the component itself, or trust in an annotation.
+//! and who signed it.
 use std::path::Path;
 
 use serde_json::{Map, Value, json};

@@ -1,5 +1,4 @@
-//! A minimal manifest entry that serves a component, with further grants as comments. Must not
-//! hold: the keys of a manifest.
+//! A minimal manifest entry that serves a component, with further grants as comments.
 use std::path::Path;
 
 /// A grant that a component may need.

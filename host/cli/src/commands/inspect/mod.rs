@@ -233,7 +233,7 @@ fn resource_text(resource: &contract::ListedResource) -> String {
     text
 }
 
-/// Known values, behind the name that they are for. Nothing where there are none.
+/// Known values, after the name that they are for. Empty without any.
 fn values(values: &[String]) -> String {
     let shown: Vec<_> = values.iter().take(VALUES_SHOWN).map(|value| sanitize::line(value)).collect();
     match values.len() {

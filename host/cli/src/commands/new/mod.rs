@@ -49,7 +49,7 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Why there is no such project, and which ones there are.
+/// Why the project does not exist, and which ones do.
 fn missing(args: &NewArgs) -> (String, String) {
     let example = args.example;
     let language = args.lang;

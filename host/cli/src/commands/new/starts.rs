@@ -1,5 +1,5 @@
 //! Every project of `toolcell new`: a base for each language and shape, and a start for each
-//! example in it. The texts are in `templates/` and in `wit/`. Must not hold: filling them in.
+//! example in it. The texts are in `templates/` and in `wit/`.
 
 use crate::args::{Example, Language, Shape};
 

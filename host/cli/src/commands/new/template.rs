@@ -1,5 +1,4 @@
-//! A project of `toolcell new` with its name filled in. Must not hold: the texts, which
-//! `starts.rs` names, and writing.
+//! A project of `toolcell new` with its name filled in.
 
 use crate::args::{Example, Language, Shape};
 

@@ -18,11 +18,11 @@ struct Row {
     name: String,
     from: String,
     goes: String,
-    /// The reason why there is no value.
+    /// Why the value is missing.
     missing: Option<String>,
 }
 
-/// Prints the list. A value that is missing is no failure of the command.
+/// Prints the list. A missing value is not a failure of the command.
 pub fn run(args: &SecretListArgs) -> anyhow::Result<Exit> {
     let edited = match Edited::read(&args.manifest.manifest) {
         Ok(edited) => edited,
@@ -47,7 +47,7 @@ pub fn run(args: &SecretListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The reason why there is no value, if there is none.
+/// Why the value is missing, if it is.
 fn missing(source: &SecretSource, folder: &Path, state: &Path) -> Option<String> {
     if let SecretSource::Login(login) = source {
         let found = login::state(login, state);

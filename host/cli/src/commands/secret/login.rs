@@ -1,5 +1,5 @@
 //! `toolcell secret login` and `secret logout`: a person agrees at an authorization server, and the
-//! host keeps the tokens. Must not hold: the flows.
+//! host keeps the tokens.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

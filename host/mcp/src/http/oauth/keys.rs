@@ -1,4 +1,4 @@
-//! The keys of an issuer that can check tokens (RFC 7517). Must not hold: fetching them.
+//! The keys of an issuer that can check tokens (RFC 7517).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -55,7 +55,7 @@ impl KeySet {
     /// Reads a set. Keys for other purposes, or of unknown kinds, are left out.
     ///
     /// # Errors
-    /// The text is no set of keys, or has no usable key.
+    /// The text is not a set of keys, or has no usable key.
     pub fn parse(json: &[u8]) -> Result<Self, KeySetError> {
         #[derive(serde::Deserialize)]
         struct Set<'s> {

@@ -1,5 +1,4 @@
-//! Checks signatures of tokens with `ring`, behind the interface of `jsonwebtoken`. Must not hold:
-//! claims, or a way to sign.
+//! Checks signatures of tokens with `ring`, behind the interface of `jsonwebtoken`.
 //!
 //! `jsonwebtoken` leaves cryptography to a provider. Its own one needs some thirty more crates, one
 //! of them with an unfixed advisory (RUSTSEC-2023-0071). TLS brings `ring` already.
@@ -43,7 +42,7 @@ enum SignatureCheck {
 }
 
 impl SignatureCheck {
-    /// `None` for shared keys: whoever checks with one can also sign.
+    /// `None` for shared keys: every party that can check with one can also sign.
     fn of(algorithm: Algorithm) -> Option<Self> {
         Some(match algorithm {
             Algorithm::RS256 => Self::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),

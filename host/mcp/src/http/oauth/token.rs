@@ -22,8 +22,8 @@ const SUBJECT_BYTES_MAX: usize = 255;
 /// Most scopes of one token. Nobody has as many rights.
 const SCOPES_MAX: usize = 256;
 
-/// The algorithms that tokens may be signed with, by name. None has a shared key, and there is no
-/// `none`.
+/// The algorithms that tokens may be signed with, by name. Neither shared keys nor `none` are among
+/// them.
 pub const ALGORITHMS: [(&str, Algorithm); 9] = [
     ("RS256", Algorithm::RS256),
     ("RS384", Algorithm::RS384),
@@ -140,7 +140,7 @@ impl UnverifiedToken {
     /// Reads the claims that the issuer's keys are looked for with.
     ///
     /// # Errors
-    /// The text is no token, or no server should accept it.
+    /// The text is not a token, or no server should accept it.
     pub fn parse(token: &str) -> Result<Self, TokenFault> {
         #[derive(Deserialize)]
         struct Body {

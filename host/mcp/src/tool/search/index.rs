@@ -1,5 +1,5 @@
 //! BM25 over the definitions of tools: words, the tools that have them, and the best tools for a
-//! query. Must not hold: what a caller may see.
+//! query.
 
 use std::collections::HashMap;
 

@@ -232,13 +232,13 @@ impl InnerCall {
         format!("there may be /name and /arguments{other}")
     }
 
-    /// The answer where there is no such tool for this caller.
+    /// The answer if this caller has no such tool.
     pub(crate) fn unknown(name: &str) -> CallResult {
         CallResult::error(format!("Unknown tool: {}\nhint: {FIND_TOOLS} finds the tools that there are", echo(name)))
     }
 }
 
-/// The entries that clients see of a list. What is no tool is not searched.
+/// The entries of a list that clients see. Only tools are searched.
 fn shown(list: &ToolList, own: [&Arc<McpTool>; 2], pinned: &[bool]) -> Box<ToolList> {
     let is_pinned = |place: usize| pinned.get(list.in_whole(place)) == Some(&true);
     let is_shown = |(place, entry): &(usize, &Arc<McpTool>)| is_pinned(*place) || !entry.is_tool();

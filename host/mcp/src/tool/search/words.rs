@@ -1,4 +1,4 @@
-//! Words of a text, as the search compares them. Must not hold: what is done with them.
+//! Words of a text, as the search compares them.
 
 /// The longest word, in characters. Longer ones are compared by their beginnings: names and
 /// technical terms are shorter, and a text of one word stays small.

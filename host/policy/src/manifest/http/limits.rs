@@ -1,4 +1,4 @@
-//! The limits of the server over HTTP. Must not hold: how one is enforced.
+//! The limits of the server over HTTP.
 
 use std::time::Duration;
 

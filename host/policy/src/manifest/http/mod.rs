@@ -136,7 +136,7 @@ impl HttpPolicy {
         Some(TlsFiles { certificate: self.certificate()?, key: self.key()? })
     }
 
-    /// The settings of `[http]`; `None` where there is no such table.
+    /// The settings of `[http]`; `None` without the table.
     pub(crate) fn read_from(root: &Section<'_>, problems: &mut Problems) -> Option<Self> {
         let section = root.get("http")?.section(problems)?;
         let mut http = Self::read(Some(&section), problems);

@@ -1,8 +1,8 @@
 //! Problems that can be told before anything is compiled: files, secrets, folders, grants that the
-//! component cannot use. Must not hold: problems of what a component lists.
+//! component cannot use.
 //!
-//! They are looked for once in a build, when its first long compilation is about to begin. Each is
-//! one that the whole build would find as well, in the same words.
+//! They are searched once in a build, when its first long compilation is about to begin. The whole
+//! build would find each of them as well, with the same text.
 use std::path::Path;
 use std::sync::OnceLock;
 

@@ -1,9 +1,9 @@
-//! Earlier generations that a new one reuses. Must not hold: how anything is made anew.
+//! Earlier generations that a new one reuses.
 //!
-//! A component with unchanged bytes and policy is reused whole. Where only the bytes and the load
-//! limits are unchanged, its compiled code is reused, since compiling is what costs. Each tool
-//! whose queue limits are unchanged keeps its call slots and allowances, so that a reload is no way
-//! around them.
+//! A component with unchanged bytes and policy is reused as it is. If only the bytes and the load
+//! limits are unchanged, its compiled code is reused, since compiling is expensive. Each tool whose
+//! queue limits are unchanged keeps its call slots and allowances, so that a reload cannot be used
+//! to reset them.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! The bytes of a build's components: of files, or of the store of what was pulled, with those who
-//! signed them. Must not hold: what is made of the bytes.
+//! signed them.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Compiling within a time limit. Must not hold: what is compiled, or how the manifest gives the
-//! time.
+//! Compiling within a time limit.
 //!
 //! A loader compiles: a process, which is killed when it is late. Without walls it is a thread,
 //! which is left behind.

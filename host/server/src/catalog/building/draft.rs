@@ -1,5 +1,4 @@
-//! The catalog while it grows: components and their entries are added one by one. Must not hold:
-//! how a component is read, compiled or listed.
+//! The catalog while it grows: components and their entries are added one by one.
 use std::collections::HashMap;
 use std::sync::Arc;
 

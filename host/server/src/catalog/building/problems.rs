@@ -1,5 +1,4 @@
-//! Problems of components, in words: files, loading, bounds and definitions. Must not hold: where
-//! problems are looked for.
+//! Problems of components, in words: files, loading, bounds and definitions.
 use toolcell_mcp::{DefinitionProblem, McpTool, ToolDefinition, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, ToolPolicy, names};
 use toolcell_sandbox::NotLoaded;

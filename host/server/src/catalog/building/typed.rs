@@ -1,5 +1,5 @@
 //! Components whose functions are tools: their descriptions, and manifest keys that do not fit
-//! them. Must not hold: where `.wit` files are.
+//! them.
 use std::path::Path;
 
 use toolcell_mcp::sanitize;

@@ -1,5 +1,4 @@
-//! The head of a `SKILL.md`: YAML between two lines of dashes, as one JSON object. Must not hold:
-//! files.
+//! The head of a `SKILL.md`: YAML between two lines of dashes, as one JSON object.
 //!
 //! Plain values have the types of YAML 1.2's core schema. Anchors, aliases and tags are refused:
 //! clients compare the object with their own reading of the head, and readers differ in these.

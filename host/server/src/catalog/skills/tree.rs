@@ -1,8 +1,7 @@
-//! The files of a folder of skills, read whole: which folders are skills, and what is in them. Must
-//! not hold: the meaning of a `SKILL.md`, or addresses.
+//! The files of a folder of skills, read whole: which folders are skills, and what is in them.
 //!
-//! Names that begin with a dot are no part of a skill. Whatever else cannot be served is an error:
-//! the list of a skill's files is complete, so nothing is left out in silence.
+//! Names that begin with a dot do not belong to a skill. Anything else that cannot be served is an
+//! error: the list of a skill's files is complete, so nothing is left out silently.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -226,7 +225,7 @@ fn check_sizes(names: &Names, skills: &BTreeSet<String>) -> Result<(), String> {
     }
 }
 
-/// The bytes of a regular file, at most one more than so many.
+/// The bytes of a regular file, at most one more than `most`.
 fn contents(dir: &Dir, path: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
     // It may be a pipe by now. Opening that must not wait.

@@ -1,5 +1,4 @@
-//! Sending requests to authorization servers, behind a trait that tests answer. Must not hold: what
-//! is asked.
+//! Sending requests to authorization servers, behind a trait that tests answer.
 use std::future::Future;
 use std::time::Duration;
 

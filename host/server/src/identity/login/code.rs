@@ -1,5 +1,4 @@
 //! The authorization code flow with PKCE (RFC 7636), over a redirect to the loopback (RFC 8252).
-//! Must not hold: the listener, or the store.
 use std::time::SystemTime;
 
 use base64::Engine as _;
@@ -32,7 +31,7 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
     /// Listens for the browser.
     ///
     /// # Errors
-    /// There is no authorization endpoint, or the address of the redirect is taken.
+    /// The authorization endpoint is missing, or the address of the redirect is taken.
     pub async fn by_browser(self) -> Result<BrowserLogin<'a, S>, LoginError> {
         let verifier = random_text()?;
         let state = random_text()?;

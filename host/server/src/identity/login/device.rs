@@ -1,5 +1,5 @@
 //! The device flow (RFC 8628): a person agrees on some other machine, and the server is asked until
-//! they have. Must not hold: the store.
+//! they have.
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
@@ -67,7 +67,7 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
     /// Asks the server for a code that a person types.
     ///
     /// # Errors
-    /// There is no such endpoint, or it refuses.
+    /// The endpoint is missing, or refuses.
     pub async fn by_device(self) -> Result<DeviceLogin<'a, S>, LoginError> {
         let address = self.endpoints.device.as_deref().ok_or(LoginError::NoEndpoint("device authorization"))?;
         let scopes = self.policy.scopes().join(" ");

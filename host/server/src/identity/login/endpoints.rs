@@ -1,5 +1,5 @@
 //! An authorization server's endpoints: from the manifest, and from the server's metadata (RFC
-//! 8414, or OpenID Connect Discovery). Must not hold: requests of a flow.
+//! 8414, or OpenID Connect Discovery).
 use std::path::Path;
 
 use ::http::{Request, StatusCode};

@@ -1,4 +1,4 @@
-//! The errors of logins. Must not hold: tokens, or codes that give one.
+//! The errors of logins.
 use std::time::Duration;
 
 use toolcell_outbound::OutboundError;
@@ -21,7 +21,7 @@ pub enum LoginError {
         /// The reason.
         source: OutboundError,
     },
-    /// An address is no request's.
+    /// An address cannot be that of a request.
     #[error("{0} is no address that a request goes to")]
     Address(String),
     /// The server's metadata cannot be used.

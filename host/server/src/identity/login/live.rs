@@ -1,5 +1,4 @@
-//! A login as a secret that changes: its access token at the moment of a request. Must not hold:
-//! the flows, or the use of a record.
+//! A login as a secret that changes: its access token at the moment of a request.
 //!
 //! A token that holds is given at once. Otherwise one thread for each login looks at the store and
 //! asks the server, and all requests wait for it. It belongs to no call: a call that ends would
@@ -194,7 +193,7 @@ impl Login {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The token, or that there is none, where that is known without waiting.
+    /// The token, or that it is missing, if that is known without waiting.
     fn at_once(&self) -> Option<Result<SecretValue, NoValue>> {
         let mut known = self.known();
         let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
@@ -287,7 +286,8 @@ impl Login {
                 Ok(value)
             }
             Err(NotRenewed::Nothing(plan)) => {
-                // What was written here, as that the login has ended, is no change.
+                // What was written here, such as that the login has ended, does not count as a
+                // change.
                 let found = if matches!(plan, Plan::Ended(_)) { stamp(&self.path) } else { before };
                 known.last = Some(Found { stamp: found, token: None });
                 known.retry_at = None;
@@ -332,7 +332,7 @@ impl Login {
     }
 }
 
-/// The look of a file now; `None` where there is none.
+/// The stamp of a file now; `None` if it does not exist.
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = std::fs::symlink_metadata(path).ok()?;
     Some((

@@ -1,4 +1,4 @@
-//! The content of a login's file. Must not hold: files.
+//! The content of a login's file.
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Record {
         record
     }
 
-    /// The record of these bytes; `None` where they are none.
+    /// The record of these bytes; `None` if they are malformed.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let record: Self = serde_json::from_slice(bytes).ok()?;
         (record.version == VERSION && record.value().is_some()).then_some(record)

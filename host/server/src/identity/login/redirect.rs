@@ -1,5 +1,5 @@
 //! The listener that the browser returns to: one address of the loopback, for one login, for a
-//! while. Must not hold: requests to the server.
+//! while.
 //!
 //! Any page that the browser shows can send requests to this port. They are answered with a fixed
 //! text and change nothing: only one that knows the state ends the login.

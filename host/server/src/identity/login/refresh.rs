@@ -1,5 +1,4 @@
-//! The use of a login's record at a time, and its refresh. Must not hold: waiting for it, or
-//! telling of it.
+//! The use of a login's record at a time, and its refresh.
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -35,7 +34,7 @@ pub(super) struct Renewed {
     pub(super) failed: Option<LoginError>,
 }
 
-/// Reason why there is no token.
+/// Why there is no token.
 pub(super) enum NotRenewed {
     /// Only a new login helps.
     Nothing(Plan),
@@ -157,8 +156,7 @@ mod tests {
             Self { policy, state, answers: Arc::new(Answers::new(answers)) }
         }
 
-        /// The access token that is used, or the reason why there is none; and the reason why it is
-        /// not a new one.
+        /// The access token that is used, or why there is none; and why it was not renewed.
         async fn renew(&self) -> (String, String) {
             let send = || Ok(Arc::clone(&self.answers));
             match renew(&self.policy, self.state.path(), self.state.path(), send).await {

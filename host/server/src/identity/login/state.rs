@@ -1,5 +1,4 @@
-//! The state of a login in words, for `check`, `status` and lists of secrets. Must not hold:
-//! tokens.
+//! The state of a login in words, for `check`, `status` and lists of secrets.
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The file of a login, and the lock beside it. Must not hold: what is in the file.
+//! The file of a login, and the lock beside it.
 //!
 //! Both lie in `logins` in the folder of states: a folder that only its owner enters (0700), files
 //! that only their owner reads (0600). A file is replaced whole, and never followed as a link.
@@ -66,7 +66,7 @@ pub(super) fn path(state: &Path, login: &str) -> PathBuf {
 }
 
 impl Store {
-    /// Opens the folder of logins, and makes it first where there is none.
+    /// Opens the folder of logins, and makes it if it is missing.
     pub(super) fn open(state: &Path, login: &str) -> Result<Self, LoginError> {
         let path = folder(state);
         let failed =
@@ -108,7 +108,7 @@ impl Store {
         LoginError::Store(format!("{} cannot be used: {}", path.display(), plain(&error.into())))
     }
 
-    /// The record; `None` if there is none.
+    /// The record, if any.
     pub(super) fn read(&self) -> Result<Option<Record>, LoginError> {
         let shown = || self.path.join(self.file()).display().to_string();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

@@ -1,4 +1,4 @@
-//! Requests of the token endpoint, and their answers. Must not hold: when they are sent.
+//! Requests of the token endpoint, and their answers.
 use std::time::{Duration, SystemTime};
 
 use ::http::{Request, StatusCode, header};

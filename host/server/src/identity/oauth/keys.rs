@@ -1,6 +1,5 @@
 //! Keys of one issuer. They are fetched on first use, and again when they are old or a token names
-//! another key. Beyond that they are kept while the issuer does not answer. Must not hold: how they
-//! are fetched.
+//! another key. Beyond that they are kept while the issuer does not answer.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,7 +66,7 @@ impl IssuerKeys {
         })
     }
 
-    /// Keys to verify with; `None` if there are none, or they are too old.
+    /// Keys to verify with; `None` if they are missing or too old.
     pub async fn current(self: &Arc<Self>) -> Option<Arc<FetchedKeys>> {
         let known = self.known.load_full();
         let age = known.as_ref().map(|known| known.at.elapsed());

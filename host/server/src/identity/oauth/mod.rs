@@ -128,7 +128,7 @@ impl VerifiedToken {
 
 impl KnownIssuer {
     /// Verifies a token, with newer keys if it names an unknown key. The outer error means that
-    /// there are no keys.
+    /// keys are missing.
     async fn verify(
         &self,
         token: &str,

@@ -169,7 +169,7 @@ fn work_that_waits_for_another_process_goes_on_where_it_is_woken_until_the_threa
         wait(&executor, &input);
         input.read_exact(&mut [0]).unwrap();
     };
-    // From here on this thread is one that waits.
+    // From here on this thread counts as waiting.
     waits();
     let here = std::thread::current().id();
     let (done, ended) = mpsc::channel();

@@ -1,5 +1,4 @@
-//! Calls that wait for an operator: a queue, and the last decisions. Must not hold: which calls
-//! need approval (see the manifest), or pages.
+//! Calls that wait for an operator: a queue, and the last decisions.
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

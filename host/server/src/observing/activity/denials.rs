@@ -1,5 +1,4 @@
-//! Denials of guests in groups: one for each component, kind and thing that was asked for. Must
-//! not hold: decisions, or the observation's file.
+//! Denials of guests in groups: one for each component, kind and thing that was asked for.
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +26,7 @@ const CALLER_BYTES_MAX: usize = 128;
 
 /// Groups of denials. Readers and calls that belong to a known group take no lock.
 ///
-/// Where there is no room for a new group, it takes the place of another one of its component.
+/// If it is full, a new group replaces another one of its component.
 #[derive(Default)]
 pub struct DenialGroups {
     components: ArcSwap<HashMap<String, Arc<ComponentGroups>>>,
@@ -105,7 +104,7 @@ impl DenialGroups {
         self.ungrouped.load(Ordering::Relaxed)
     }
 
-    /// Adds a group; `None` if there is no room for a further component.
+    /// Adds a group; `None` if there are too many components.
     fn add(&self, name: String, denied: &DeniedRequest<'_>) -> Option<Arc<DenialGroup>> {
         let mut last = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let components = self.components.load_full();
@@ -142,8 +141,8 @@ impl DenialGroups {
         Some(group)
     }
 
-    /// Takes the place of one of these groups: of the oldest that is muted or allowed, or else of
-    /// the oldest. `None` if there are none.
+    /// Replaces one of these groups: the oldest that is muted or allowed, or else the oldest.
+    /// `None` without any.
     fn give_way(&self, own: &mut ComponentGroups) -> Option<()> {
         let age = |group: &DenialGroup| (!group.is_settled(), group.last_ms.load(Ordering::Relaxed), group.number);
         let oldest = own.iter().min_by_key(|(_, group)| age(group)).map(|(name, _)| Arc::clone(name))?;

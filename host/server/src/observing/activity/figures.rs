@@ -1,5 +1,5 @@
 //! Figures of the last minute and the last hour: two rings of parts of time, each with counters and
-//! a histogram of times. Must not hold: figures since the start (see `catalog/meters`).
+//! a histogram of times.
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -138,7 +138,7 @@ impl Figures {
 }
 
 impl Ring {
-    /// For so many parts of this length.
+    /// For this many parts of this length.
     fn new(length: Duration, parts: u64) -> Self {
         Self { length, parts: (0..parts + SPARE).map(|_| PartCounters::new()).collect() }
     }
@@ -235,7 +235,7 @@ fn end_of(range: usize) -> Duration {
     Duration::from_micros(((STEPS + range % STEPS + 1) << shift) - 1)
 }
 
-/// The time that so many of a hundred do not exceed.
+/// The time that this percentage does not exceed.
 fn quantile(times: &[u64; RANGES], percent: u64) -> Option<Duration> {
     let all: u64 = times.iter().sum();
     let wanted = all.saturating_mul(percent).div_ceil(100);

@@ -1,4 +1,4 @@
-//! Phases of a call, and the time in each. Must not hold: clocks, or what happens in a phase.
+//! Phases of a call, and the time in each.
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 

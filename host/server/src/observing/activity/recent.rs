@@ -1,5 +1,5 @@
 //! Calls that ended lately: what they printed, and the parts of their time. The audit keeps
-//! neither. Must not hold: calls that run.
+//! neither.
 //!
 //! Nothing is kept before the console serves.
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Calls that run or wait: a table of places, each with a lock of its own. Must not hold:
-//! how a call runs.
+//! Calls that run or wait: a table of places, each with a lock of its own.
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -54,7 +53,7 @@ pub struct LiveCall {
     waits: Waits,
     pub fuel: u64,
     pub memory_bytes: u64,
-    /// Fuel and bytes of memory that were last told of; [`UNKNOWN`] before.
+    /// Fuel and bytes of memory in the last report; [`UNKNOWN`] before.
     used: [AtomicU64; 2],
     phases: Phases,
     /// True once its guest began to run.
@@ -204,8 +203,8 @@ impl LiveCall {
         of_memory.store(memory_bytes.min(self.memory_bytes), Ordering::Relaxed);
     }
 
-    /// Fuel and bytes of memory that the call used when it was last told of; `None` until then. It
-    /// is told of once its instance is there, and while it computes.
+    /// Fuel and bytes of memory that the call used at its last report; `None` until then. Reports
+    /// come once its instance is made, and while it computes.
     pub fn used(&self) -> [Option<u64>; 2] {
         self.used.each_ref().map(|used| Some(used.load(Ordering::Relaxed)).filter(|used| *used != UNKNOWN))
     }

@@ -1,4 +1,4 @@
-//! Numbers of things within a window of time, by what they are of. Must not hold: what is counted.
+//! Numbers of things within a window of time, by what they are of.
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

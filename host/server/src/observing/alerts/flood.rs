@@ -1,5 +1,4 @@
-//! The alerts that strangers may have raised: a few in a minute, and one for all others. Must not
-//! hold: what is counted, or when an alert is due.
+//! The alerts that strangers may have raised: a few in a minute, and one for all others.
 use std::time::{Duration, Instant};
 
 /// Time after which alerts count anew.

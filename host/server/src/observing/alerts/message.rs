@@ -1,4 +1,4 @@
-//! The message of an alert, signed as Standard Webhooks 1.0 says. Must not hold: sending it.
+//! The message of an alert, signed as Standard Webhooks 1.0 says.
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;

@@ -246,7 +246,7 @@ impl Raising {
     }
 }
 
-/// True for ends of a call that are no answer of its tool.
+/// True for ends of a call without an answer of its tool.
 const fn is_failure(outcome: Outcome) -> bool {
     matches!(
         outcome,

@@ -1,5 +1,4 @@
-//! Sending messages of alerts, one after the other, within bounds. Must not hold: when there is an
-//! alert.
+//! Sending messages of alerts, one after the other, within bounds.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Refusals of the last hour in rows, within a bound, for operators who look. Must not hold: who is
-//! refused, or records.
+//! Refusals of the last hour in rows, within a bound, for operators who look.
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,13 +32,13 @@ pub(super) struct Recent {
 /// Refusals of the last hour.
 #[derive(Debug, Default)]
 pub struct RecentRefusals {
-    /// Those alike together, the newest first.
+    /// Refusals grouped by kind, the newest first.
     pub rows: Vec<RecentRefusal>,
     /// Refusals that are in no row, because there were too many.
     pub beyond: u64,
 }
 
-/// Refusals that are alike.
+/// Refusals of the same kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecentRefusal {
     /// Why they were refused, and how.

@@ -1,4 +1,4 @@
-//! Rows of what was refused in an interval, within a bound. Must not hold: where they are written.
+//! Rows of what was refused in an interval, within a bound.
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;

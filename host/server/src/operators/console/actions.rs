@@ -1,5 +1,5 @@
 //! Forms of operators: each is a decision. It is recorded before and after it is carried out, and
-//! said on the next page. Must not hold: pages, or how a decision is done (see `decisions`).
+//! said on the next page.
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -18,7 +18,7 @@ use crate::lock::{Approval, SeenDigest};
 use crate::observing::activity::OperatorAnswer;
 use crate::reload::{Quarantined, ReloadOutcome};
 
-/// There is no room for another order.
+/// Too many orders wait.
 const MANY_WAIT: &str = "Too many reloads wait already; try again later.";
 
 /// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
@@ -260,7 +260,8 @@ fn named(visit: &Visit) -> String {
     }
 }
 
-/// The tool that a form of this path tries: `None` if it tries none, `Some(None)` if there is none.
+/// The tool that a form of this path tries: `None` if it tries none, `Some(None)` if the tool is
+/// unknown.
 fn tried_tool(path: &str) -> Option<Option<String>> {
     let name = path.strip_prefix(routes::TOOLS)?.strip_prefix('/')?.strip_suffix("/try")?;
     Some(segment(name))

@@ -1,4 +1,4 @@
-//! The number of wrong tokens that may be tried. Must not hold: tokens, or who may sign in.
+//! The number of wrong tokens that may be tried.
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Bodies of responses: whole pages, and streams of pieces. Must not hold: their content.
+//! Bodies of responses: whole pages, and streams of pieces.
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,5 +1,5 @@
 //! Decisions of operators, in a browser or on a terminal: each is done by the same means as the
-//! command for it, and recorded before and after. Must not hold: forms, pages, or who may decide.
+//! command for it, and recorded before and after.
 use std::sync::Arc;
 
 use toolcell_audit::{Clipped, ConsoleDecided, ConsoleDeciding, Event};
@@ -109,7 +109,7 @@ impl Sources {
         Some(format!("call {} of {}", pending.call, pending.tool))
     }
 
-    /// A group of denials in words; `None` if there is no such group.
+    /// A group of denials in words; `None` if it is unknown.
     pub fn group_in_words(&self, group: Option<u64>) -> Option<String> {
         self.denial_group(group).ok().map(|group| format!("{}: {}", group.component, group.asked))
     }

@@ -1,4 +1,4 @@
-//! Links into the console, its operators, and the cookie of a session. Must not hold: views.
+//! Links into the console, its operators, and the cookie of a session.
 use std::time::Instant;
 
 use super::operators::Operators;

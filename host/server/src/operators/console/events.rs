@@ -1,5 +1,5 @@
 //! Events: parts of a view for pages that are open, at most once a second for each. Values are made
-//! once for all viewers, and none while nobody looks. Must not hold: markup.
+//! once for all viewers, and none while nobody looks.
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

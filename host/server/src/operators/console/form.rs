@@ -1,4 +1,4 @@
-//! Fields of forms and of addresses, bounded. Must not hold: what they mean.
+//! Fields of forms and of addresses, bounded.
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use url::form_urlencoded;
@@ -13,7 +13,7 @@ const FIELDS_MAX: usize = 128;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, String)>);
 
-/// A body that is no form of this size.
+/// A body that is not a form of this size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -24,13 +24,13 @@ impl Fields {
         Self(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
-    /// Reads a body of at most so many bytes.
+    /// Reads a body of at most `bytes_max` bytes.
     pub async fn read(body: Incoming, bytes_max: usize) -> Result<Self, TooLarge> {
         let body = Limited::new(body, bytes_max).collect().await.map_err(|_| TooLarge)?;
         Ok(Self::of(&body.to_bytes()))
     }
 
-    /// The first value of a field; empty if there is none.
+    /// The first value of a field; empty without one.
     pub fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
     }

@@ -1,5 +1,5 @@
 //! Checks of a request before anything is done for it: the host, the page that it comes from, its
-//! method and its type. Must not hold: sessions.
+//! method and its type.
 use std::net::IpAddr;
 
 use http::header::{CONTENT_TYPE, COOKIE, HeaderName, ORIGIN};

@@ -1,5 +1,4 @@
-//! The console's socket: connections, one request each, with their bounds and times. Must not
-//! hold: answers.
+//! The console's socket: connections, one request each, with their bounds and times.
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;

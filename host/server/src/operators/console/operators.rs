@@ -1,4 +1,4 @@
-//! Callers who sign in at the console with their tokens. Must not hold: sessions, pages.
+//! Callers who sign in at the console with their tokens.
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +23,8 @@ pub struct Operators {
 /// The reason why a token does not sign in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
-    /// It is not known, has expired, or is of a caller who is no operator. Which one is not said.
+    /// It is unknown, has expired, or belongs to a caller who is not an operator. The answer does
+    /// not say which.
     Wrong,
     /// Too many were tried.
     TooMany,

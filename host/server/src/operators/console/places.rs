@@ -1,9 +1,8 @@
-//! The places of connections: strangers never keep operators out. Must not hold: sockets, or who is
-//! an operator.
+//! The places of connections: strangers never keep operators out.
 //!
-//! A connection is a stranger's until a request shows the cookie of a session. Where strangers hold
-//! all their places, a further one takes that of a connection of the range of addresses that holds
-//! most of them. So whoever comes is heard, and one network gives way to others.
+//! A connection is a stranger's until a request shows the cookie of a session. If strangers hold
+//! all their places, a further one replaces a connection of the range of addresses that holds most
+//! of them. So every visitor is served, and one network gives way to others.
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Responses with their headers. Must not hold: when they are given.
+//! Responses with their headers.
 use std::io;
 
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, SET_COOKIE};

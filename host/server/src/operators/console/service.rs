@@ -1,5 +1,4 @@
-//! Requests to the console, and the pages that answer them. Must not hold: decisions (see
-//! `actions`), or markup.
+//! Requests to the console, and the pages that answer them.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -107,7 +106,7 @@ impl Console {
             return self.sign_in_with_token(operators, body, ends.peer, secret).await;
         }
         let Some(visit) = secret.and_then(|secret| self.visit(secret)) else {
-            // Whoever shows no session is a visitor, or was led here.
+            // A visitor without a session came directly, or was led here.
             if secret.is_none() && parts.method == Method::GET && View::has(path) && guard::is_led_here(&parts.headers)
             {
                 let target = parts.uri.path_and_query().map(PathAndQuery::as_str);
@@ -349,7 +348,7 @@ fn busy() -> Reply {
     reply::problem(StatusCode::SERVICE_UNAVAILABLE, "Too much is being read already.", Some("Try again later."))
 }
 
-/// One segment of a path, decoded; `None` if it is none.
+/// One segment of a path, decoded; `None` if it is malformed.
 pub(super) fn segment(text: &str) -> Option<String> {
     if text.is_empty() || text.contains('/') {
         return None;

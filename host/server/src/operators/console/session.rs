@@ -1,5 +1,5 @@
 //! Who may look: one-time links, and the sessions that they or an operator's token begin. Links and
-//! sessions are kept as digests, and compared in constant time. Must not hold: HTTP, tokens.
+//! sessions are kept as digests, and compared in constant time.
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -92,7 +92,8 @@ impl Sessions {
         Ok(secret)
     }
 
-    /// Begins a session with a link, which is used by that. `None` if it is no link, or is spent.
+    /// Begins a session with a link, which is used up by that. `None` if the link is unknown or
+    /// used.
     pub fn enter(&self, link: &str, now: Instant) -> Option<NewSession> {
         if link.len() != SECRET_CHARS {
             return None;

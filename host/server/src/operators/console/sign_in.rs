@@ -1,4 +1,4 @@
-//! The page where a person signs in, and what its form does. Must not hold: who may.
+//! The page where a person signs in, and what its form does.
 use std::net::IpAddr;
 use std::time::Instant;
 

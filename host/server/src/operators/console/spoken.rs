@@ -1,5 +1,4 @@
-//! Sentences for screen readers: what came since a page last heard of it. Must not hold: when they
-//! are sent, or markup.
+//! Sentences for screen readers: what came since a page last heard of it.
 use super::gather::Sources;
 
 /// Most things of a kind that are named. Of more, their number is said.
@@ -99,7 +98,7 @@ fn sentences(each: &[String], together: &str) -> Option<String> {
     }
 }
 
-/// The text, or so many characters of it and an ellipsis.
+/// The text, or its first `chars_max` characters and an ellipsis.
 pub fn clipped(text: &str, chars_max: usize) -> String {
     let mut shown: String = text.chars().take(chars_max).collect();
     if shown.len() < text.len() {

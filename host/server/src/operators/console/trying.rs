@@ -1,5 +1,4 @@
-//! Calls from the console: a tool is tried under all of its limits, as the caller `console`. Must
-//! not hold: how a call runs.
+//! Calls from the console: a tool is tried under all of its limits, as the caller `console`.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -123,7 +122,7 @@ impl Console {
     }
 }
 
-/// Denials of the call, as its client is told of them: without values of secrets.
+/// Denials of the call, as its client gets them: without values of secrets.
 fn denials(result: &CallResult) -> Vec<String> {
     let told = result.meta.get(DENIALS_KEY).and_then(serde_json::Value::as_array);
     told.into_iter().flatten().filter_map(serde_json::Value::as_str).map(str::to_owned).collect()

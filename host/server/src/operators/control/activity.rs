@@ -1,5 +1,5 @@
 //! Activity of a serving process as one bounded value: calls, denials, and calls that wait for a
-//! person. Must not hold: where it comes from (see `operators`), or how it is shown.
+//! person.
 use serde::{Deserialize, Serialize};
 
 /// The activity of a process now. Texts are of components and clients: escape them before they are

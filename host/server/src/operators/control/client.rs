@@ -19,7 +19,7 @@ const USUAL_MANIFEST: &str = "toolcell.toml";
 /// Longest wait for an answer: a reload compiles first, about a second per megabyte.
 pub const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 
-/// Reason why there is no answer.
+/// Why there was no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreachable {
     /// No process serves the manifest.

@@ -1,5 +1,4 @@
-//! Operators on a terminal: what `toolcell top` shows, and what they decide there. Must not hold:
-//! how a decision is done (see `console`), or the terminal.
+//! Operators on a terminal: what `toolcell top` shows, and what they decide there.
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 

@@ -1,4 +1,4 @@
-//! HTTP endpoint of the metrics page, with its bounds. Must not hold: figures.
+//! HTTP endpoint of the metrics page, with its bounds.
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;

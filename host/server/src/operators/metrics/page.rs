@@ -1,5 +1,4 @@
-//! The page: each figure with its name, unit and meaning (OpenMetrics 1.0). Must not hold: how it
-//! is served.
+//! The page: each figure with its name, unit and meaning (OpenMetrics 1.0).
 //!
 //! A request makes the page from the counters of that moment. Counters begin at zero with the
 //! process, and those of a tool with the tool.

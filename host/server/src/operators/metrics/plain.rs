@@ -1,5 +1,4 @@
-//! The page in the older text form of Prometheus (0.0.4), which tools such as `promtool` read. Must
-//! not hold: figures.
+//! The page in the older text form of Prometheus (0.0.4), which tools such as `promtool` read.
 
 /// The page of OpenMetrics in the older form: its comments name samples by their whole names, its
 /// types are fewer, and it has neither units nor an end.

@@ -1,5 +1,4 @@
-//! Figures of this process from the operating system. Must not hold: counters of the process
-//! itself.
+//! Figures of this process from the operating system.
 use std::fs;
 
 /// Most descriptors counted: far more than connections are allowed.

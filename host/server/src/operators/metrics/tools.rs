@@ -1,5 +1,5 @@
 //! The figures of each tool, and of those that count together: a page with dozens of series for
-//! each of thousands of tools is read by nobody. Must not hold: how figures are written.
+//! each of thousands of tools is read by nobody.
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 

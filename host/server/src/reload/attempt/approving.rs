@@ -1,5 +1,4 @@
-//! Quarantined components: read, and approved here or at another replica. Must not hold: why a
-//! component is quarantined, or the swap.
+//! Quarantined components: read, and approved here or at another replica.
 use std::sync::Arc;
 use std::time::Duration;
 

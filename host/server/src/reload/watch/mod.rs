@@ -28,7 +28,7 @@ const DEBOUNCE: Duration = Duration::from_millis(25);
 /// Longest wait for quiet: a folder that is never quiet is examined this often.
 const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
 
-/// Interval of polls. A change counts when two polls show it alike.
+/// Interval of polls. A change counts when two polls agree on it.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// The watching thread; it ends when dropped.

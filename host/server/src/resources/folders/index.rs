@@ -1,5 +1,4 @@
-//! The files of a folder at one time: their addresses, sizes and versions. Must not hold: their
-//! content, or the waiting for changes.
+//! The files of a folder at one time: their addresses, sizes and versions.
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;

@@ -1,4 +1,4 @@
-//! Media types of files, by the end of their names. Must not hold: content.
+//! Media types of files, by the end of their names.
 
 /// Ends of names with their media types: those that a model or a client is likely to be given.
 const BY_END: [(&str, &str); 48] = [

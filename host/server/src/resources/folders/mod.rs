@@ -109,7 +109,7 @@ impl Folder {
         format!("{} {} {:?}", self.root.display(), self.prefix, self.mime_type)
     }
 
-    /// At most so many of its files, behind this address.
+    /// At most `most` of its files, behind this address.
     pub fn entries(&self, after: Option<&str>, most: usize) -> Vec<ResourceEntry> {
         self.index().behind(after).take(most).map(|(uri, bytes)| self.entry(uri, bytes)).collect()
     }

@@ -1,5 +1,4 @@
-//! Reading one file of a folder, off the threads that answer clients. Must not hold: addresses, or
-//! who may read.
+//! Reading one file of a folder, off the threads that answer clients.
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
@@ -58,8 +57,8 @@ impl ReadFile {
 /// A file was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadProblem {
-    /// There is none that may be read: another kind of file counts as none, and so does one outside
-    /// of the folder.
+    /// It does not exist or may not be read: another kind of file does not count, nor does one
+    /// outside of the folder.
     #[error("there is no such file")]
     Missing,
     /// It is too large.

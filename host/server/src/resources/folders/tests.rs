@@ -173,7 +173,8 @@ fn changes_are_told_by_address_and_the_list_where_it_differs() {
             tell: Box::new(move |news| told.send(news).unwrap()),
         };
         let _watch = FolderWatch::start(watch, changes).unwrap();
-        // The change is repeated until it is seen: what was there before the first look is no news.
+        // The change is repeated until it is seen: what was there before the first poll does not
+        // count as news.
         let expect = |change: &dyn Fn(), is_it: &dyn Fn(&ResourceNews) -> bool| {
             change();
             while !is_it(&heard.recv_timeout(waits).expect("no news")) {}

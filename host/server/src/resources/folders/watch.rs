@@ -1,5 +1,4 @@
-//! The thread that watches folders whose files are resources, and tells of changes. Must not hold:
-//! who is told.
+//! The thread that watches folders whose files are resources, and tells of changes.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -40,7 +39,7 @@ const ROUNDS_MAX: usize = 4;
 pub struct FolderChanges {
     /// The folders of the current generation.
     pub folders: Box<dyn Fn() -> Vec<Arc<Folder>> + Send>,
-    /// Is told of changes.
+    /// Called with changes.
     pub tell: Box<dyn Fn(ResourceNews) + Send>,
 }
 

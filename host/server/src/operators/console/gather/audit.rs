@@ -1,4 +1,4 @@
-//! The view of audit records: a search, and the chain. Must not hold: how records are written.
+//! The view of audit records: a search, and the chain.
 //!
 //! A search looks at the newest records, so that it takes a bounded time whatever the audit holds.
 use std::borrow::Cow;
@@ -146,7 +146,7 @@ impl Found {
         self.keep(ROWS);
     }
 
-    /// Keeps so many of the newest.
+    /// Keeps this many of the newest.
     fn keep(&mut self, rows: usize) {
         while self.rows.len() > rows {
             self.rows.pop_first();

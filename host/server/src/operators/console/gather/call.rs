@@ -1,4 +1,4 @@
-//! The view of one call, from start to end. Must not hold: other calls, or how records are read.
+//! The view of one call, from start to end.
 use std::path::Path;
 
 use serde_json::Value;
@@ -183,7 +183,7 @@ fn usage(end: &Value, limits: Option<&CallLimits>) -> Vec<CallUsage> {
     usage.collect()
 }
 
-/// Denials of a call of this caller by its records, those alike together.
+/// Denials of a call of this caller by its records, grouped by kind.
 fn denials(found: &CallRecords, caller: &str) -> Vec<DenialGroup> {
     let mut groups: Vec<DenialGroup> = Vec::new();
     for record in found.all().filter(|record| text(record, "event") == "call.denied") {

@@ -114,7 +114,7 @@ pub fn token_id(entry: &TokenEntry) -> String {
     entry.hash.rsplit(':').next().unwrap_or_default().chars().take(ID_CHARS).collect()
 }
 
-/// Refusals that are alike, in words.
+/// Refusals of the same kind, in words.
 fn refused(row: RecentRefusal) -> RefusedCaller {
     let Refusal { reason, status, is_at_console } = row.refusal;
     let words = match reason {

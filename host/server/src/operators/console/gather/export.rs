@@ -1,5 +1,4 @@
-//! Exports of the audit: all records that a search takes, as they are or as CSV. Must not hold: the
-//! search.
+//! Exports of the audit: all records that a search takes, as they are or as CSV.
 //!
 //! Promise: others' words do not act on a terminal.
 use std::collections::BTreeMap;

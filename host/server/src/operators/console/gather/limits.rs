@@ -1,5 +1,4 @@
-//! The limits of a tool: use by its calls, the proposal for them, and where each is set. Must not
-//! hold: how use is measured, or how it is shown.
+//! The limits of a tool: use by its calls, the proposal for them, and where each is set.
 use std::time::Duration;
 
 use toolcell_console::model::{LimitRow, LimitUse, MeasuredCalls, Place, SetIn, Unit as ShownUnit};

@@ -1,5 +1,5 @@
 //! Records of the audit as views read them: the newest ones of each chain in their order, the runs
-//! of hosts, and the calls that have not ended. Must not hold: which of them a view shows.
+//! of hosts, and the calls that have not ended.
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;

@@ -47,7 +47,7 @@ impl Sources {
         }
     }
 
-    /// The view of one tool; `None` if there is none of this name.
+    /// The view of one tool; `None` if it is unknown.
     pub fn tool(&self, name: &str) -> Option<ToolPage> {
         let catalog = self.catalog();
         let offer = catalog.offers().find(|offer| offer.tool().definition().name == name && offer.tool().is_tool())?;

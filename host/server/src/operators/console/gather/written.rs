@@ -1,5 +1,4 @@
-//! The manifest's file as it is now, for the places of grants and limits. Must not hold: what is
-//! served.
+//! The manifest's file as it is now, for the places of grants and limits.
 use std::path::Path;
 use std::sync::Arc;
 

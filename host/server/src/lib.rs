@@ -16,6 +16,7 @@ mod files;
 pub mod http;
 pub mod identity;
 pub mod inspect;
+mod listening;
 pub mod lock;
 pub mod machine;
 mod observing;
@@ -25,6 +26,7 @@ pub mod reload;
 mod replicas;
 mod resources;
 mod serve;
+mod state;
 
 pub use call::{Beside, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};

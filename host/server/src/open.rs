@@ -16,7 +16,7 @@ use crate::http::check_certificates;
 use crate::lock::{self, Drift, Lock, LockError, PinnedComponent};
 use crate::machine::{CodeCacheOptions, GuestRunners, Machine};
 use crate::observing::open_audit;
-use crate::replicas::shared::SharedKept;
+use crate::state::shared::SharedKept;
 
 /// Name of a manifest that no file holds.
 const COMMAND_LINE: &str = "(command line)";

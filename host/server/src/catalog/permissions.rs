@@ -10,7 +10,7 @@ use toolcell_sandbox::{GrantNote, GrantProblem, GrantSources, GrantedCapabilitie
 use crate::error::StartError;
 use crate::files::{blocking_files, file};
 use crate::identity::secrets;
-use crate::replicas::shared::SharedKept;
+use crate::state::shared::SharedKept;
 
 /// Bytes read from a certificate file to see if it answers: as many as it may have.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;

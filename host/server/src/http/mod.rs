@@ -3,9 +3,7 @@
 
 mod certificate;
 mod certificate_facts;
-pub(crate) mod listener_process;
 mod open;
-pub(crate) mod small;
 
 pub(crate) use certificate::open as open_certificate;
 pub use certificate_facts::{check_certificates, ending_certificates, shown_certificates};

@@ -14,9 +14,9 @@ use toolcell_mcp::http::{
 use toolcell_policy::{HttpPolicy, ListenAddress, Manifest};
 
 use super::certificate;
-use super::listener_process::{cannot_listen, listens_on};
 use crate::files::FilePolling;
 use crate::identity::{Authenticator, Oauth, TokenFile, Tokens};
+use crate::listening::listener_process::{cannot_listen, listens_on};
 use crate::machine::descriptors;
 use crate::machine::socket_paths::remove_if_dead;
 

@@ -5,6 +5,4 @@ pub(crate) mod announcements;
 pub(crate) mod boards;
 pub(crate) mod bus;
 pub(crate) mod readiness;
-pub(crate) mod shared;
-pub(crate) mod tasks;
 pub(crate) mod updates;

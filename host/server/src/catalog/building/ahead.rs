@@ -13,7 +13,7 @@ use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::side_files;
 use super::code::{Code, CodePlaces};
 use super::{Basis, typed};
-use crate::replicas::shared::SharedKept;
+use crate::state::shared::SharedKept;
 
 /// The problems that a build can tell ahead.
 pub(super) struct Ahead<'a> {

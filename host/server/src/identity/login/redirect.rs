@@ -14,7 +14,7 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::error::LoginError;
-use crate::http::small::serve;
+use crate::listening::small::serve;
 
 /// Time for a person to agree: to find a password and a second factor.
 const AGREED_WITHIN: Duration = Duration::from_secs(10 * 60);

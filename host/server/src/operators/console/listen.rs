@@ -19,7 +19,7 @@ use super::service::Console;
 use crate::error::StartError;
 use crate::files::FilePolling;
 use crate::http::open_certificate;
-use crate::http::small::{BoundSocket, HeadBounds, answer_one, serve};
+use crate::listening::small::{BoundSocket, HeadBounds, answer_one, serve};
 
 /// A browser sends about twenty header fields. The time is also that of a handshake before.
 const HEAD: HeadBounds = HeadBounds { fields_max: 64, bytes_max: 16 * 1_024, time: Duration::from_secs(5) };

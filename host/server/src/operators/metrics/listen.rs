@@ -16,7 +16,7 @@ use toolcell_policy::{ListenAddress, MetricsPolicy};
 use super::page::Page;
 use super::plain;
 use crate::error::StartError;
-use crate::http::small::{BoundSocket, HeadBounds, answer_one, serve};
+use crate::listening::small::{BoundSocket, HeadBounds, answer_one, serve};
 
 /// Path of the page.
 const PATH: &str = "/metrics";

@@ -14,7 +14,7 @@ use toolcell_shared::{
 
 use crate::error::StartError;
 use crate::replicas::bus::publish;
-use crate::replicas::shared;
+use crate::state::shared;
 
 /// The channel on which replicas say which task has changed.
 const CHANNEL: &str = "tasks";

@@ -1,0 +1,5 @@
+//! Listeners of the host beside that of MCP, with one accept loop, and who else listens at an
+//! address. Must not hold: answers.
+
+pub(crate) mod listener_process;
+pub(crate) mod small;

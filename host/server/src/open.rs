@@ -7,8 +7,8 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, StartRule, parse};
 
 use crate::catalog::{
-    APPS, Basis, Builder, Built, Catalog, DevFolder, HostFiles, LoadStep, NOT_LOADED, SKILLS, TEXTS, Tolerance,
-    Withheld, folder_of,
+    APPS, Basis, Builder, BuilderOptions, Built, Catalog, DevFolder, HostFiles, LoadStep, NOT_LOADED, SKILLS, Services,
+    TEXTS, Tolerance, Withheld, folder_of,
 };
 use crate::error::StartError;
 use crate::files::file::read_bounded;
@@ -114,8 +114,6 @@ pub struct Ready {
     pub catalog: Catalog,
     /// The threads and the engine for them.
     pub machine: Machine,
-    /// Audit of their calls.
-    pub sink: Arc<Sink>,
     /// Builds further generations.
     pub builder: Builder,
 }
@@ -210,13 +208,18 @@ impl ManifestFile {
         let own = sink.path().filter(|path| Some(*path) != sink.audit());
         let lock = on_disk.map(|manifest| lock::path_beside(manifest).into_path());
         let process = HostFiles::new(on_disk, lock.as_deref(), [sink.audit(), own], &options.code);
-        let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
-        let builder = builder.with_dev(options.dev.clone());
-        let builder = builder.keeping_state(SharedKept::new(manifest.state(), &folder));
+        let builder = BuilderOptions {
+            kept: SharedKept::new(manifest.state(), &folder),
+            host_files: process,
+            observing: options.observing,
+            dev: options.dev.clone(),
+        };
+        let builder = Builder::new(&machine, builder);
+        let services = Arc::new(Services::new(sink, machine.runtime.handle()));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
         let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::pins)).tolerating(tolerance);
-        let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
+        let Built { catalog, problems: more, withheld } = builder.build(&services, &manifest, &folder, &basis, &tell);
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
         if problems.iter().any(|problem| problem.code() == NOT_LOADED) {
@@ -261,7 +264,7 @@ impl ManifestFile {
             warned: problems.iter().map(|problem| problem.message().to_owned()).collect(),
             differs,
         };
-        let ready = Ready { opened, manifest, catalog, machine, sink, builder };
+        let ready = Ready { opened, manifest, catalog, machine, builder };
         Ok(Opened { file: self, problems, ready: Some(ready), refusal: None })
     }
 

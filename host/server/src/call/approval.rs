@@ -60,7 +60,7 @@ impl StartedCall<'_> {
     /// Has a person confirm the call, if the manifest wants it. `Err` is the end of a call that
     /// must not run.
     pub(super) async fn approve(&self, call: &Call) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
-        let state = self.catalog.state.as_ref();
+        let state = self.catalog.services.state.as_ref();
         let free = ClaimedApproval { state, claim: None };
         let Some(approval) = self.target.approval else { return Ok(free) };
         let caller = call.context.caller.name();
@@ -110,7 +110,7 @@ impl StartedCall<'_> {
         what: &str,
         answer: Option<ClientAnswer>,
     ) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
-        let state = self.catalog.state.as_ref();
+        let state = self.catalog.services.state.as_ref();
         let claim = self.claim(call, self.target.limits.ask_wait()).await?;
         let decided = answer.as_ref().map_or("dismissed", named);
         self.tell_operators(&call.context.caller, decided, "the person at the client");
@@ -138,7 +138,7 @@ impl StartedCall<'_> {
     /// decides once. `Err` if another call did.
     async fn claim(&self, call: &Call, wait: Duration) -> Result<Option<Claim>, Box<EndedCall>> {
         let Some(chain) = call.context.asking.chain() else { return Ok(None) };
-        match self.catalog.state.claim(&chain, wait).await {
+        match self.catalog.services.state.claim(&chain, wait).await {
             Ok(Some(claim)) => Ok(Some(claim)),
             Ok(None) => {
                 let text = format!("the approval of {:?} was used already: it was for one call", self.name());

@@ -10,7 +10,7 @@ use toolcell_policy::quantity::Rate;
 use toolcell_sandbox::{CallFailure, export};
 use toolcell_shared::{AllowanceName, Taken};
 
-use crate::catalog::{CallTarget, Catalog, TEXTS, in_whole_seconds, pace};
+use crate::catalog::{CallTarget, Catalog, Entry, TEXTS, in_whole_seconds, pace};
 
 /// Callers with an allowance of their own for one component. Beyond these, new ones share one.
 const CALLERS_MAX: usize = 1_000;
@@ -27,7 +27,7 @@ impl Catalog {
     /// Looks for values. Each search counts against `completion_rate`; one that runs a component is
     /// a call of it, with all that belongs to one.
     pub(super) async fn complete_argument(&self, call: Call, completing: Completing) -> Result<Completions, String> {
-        let target = self.targets.get(call.tool);
+        let target = self.target(call.tool);
         let limits = match (target, self.text_of(call.tool)) {
             (Some(target), _) => &target.limits,
             (None, Some(text)) => &text.limits,
@@ -53,16 +53,16 @@ impl Catalog {
 
     /// The place of the entry that completes for the component of this target, if it does that.
     fn completes(&self, target: &CallTarget) -> Option<usize> {
-        let completes = |other: &CallTarget| {
-            other.name == export::COMPLETION && std::sync::Arc::ptr_eq(&other.component, &target.component)
+        let own = |entry: &Entry| {
+            entry.target().filter(|other| other.name == export::COMPLETION).is_some() && entry.is_of(&target.component)
         };
-        self.targets.iter().position(|other| completes(other))
+        self.entries.iter().position(own)
     }
 
     async fn take_completion(&self, caller: &str, component: &str, rate: Rate) -> Result<(), String> {
         let scope = format!("completion\n{component}\n{rate}");
         let allowance = AllowanceName { scope: &scope, pace: pace(rate), callers_max: CALLERS_MAX };
-        match self.state.take(caller, &[allowance]).await.map_err(|away| away.to_string())? {
+        match self.services.state.take(caller, &[allowance]).await.map_err(|away| away.to_string())? {
             Taken::All => Ok(()),
             Taken::Refused { wait, .. } => Err(format!(
                 "too many completions: more than {rate} (limit \"completion_rate\"); try again in {}",
@@ -72,7 +72,7 @@ impl Catalog {
     }
 
     async fn ask_component(&self, call: Call, completing: Completing, place: usize) -> Result<Completions, String> {
-        let subject = self.targets.get(call.tool).map(|target| target.name.as_str()).unwrap_or_default();
+        let subject = self.target(call.tool).map(|target| target.name.as_str()).unwrap_or_default();
         let arguments = typed(&completing, export::prompt_of(subject)).ok_or("it cannot be written as JSON")?;
         let (result, _) = self.run(Call { tool: place, arguments, ..call }, false).await;
         if result.is_error {

@@ -11,11 +11,12 @@ use toolcell_mcp::{
 };
 use toolcell_policy::Askable;
 use toolcell_sandbox::{ComponentDigest, ConsentAnswer, Redactor};
-use toolcell_shared::{Away, Claim, SharedState};
+use toolcell_shared::{Away, Claim};
 
 use super::approval::{give_back, shown};
 use super::interruption::Interruptions;
 use super::record::AskRecords;
+use crate::catalog::Services;
 use crate::catalog::{CallTarget, Catalog, Choice, Consents};
 
 /// The beginning of the question's key. No guest can use it.
@@ -33,8 +34,7 @@ const SHOWN_CHARS_MAX: usize = 1_000;
 
 /// The questions of one call about what no rule allows.
 pub struct Consenting {
-    consents: Arc<Consents>,
-    state: Arc<dyn SharedState>,
+    services: Arc<Services>,
     asking: CallAsking,
     interruptions: Interruptions,
     records: AskRecords,
@@ -64,8 +64,7 @@ impl Consenting {
         interruptions: Interruptions,
     ) -> Self {
         Self {
-            consents: Arc::clone(&catalog.consents),
-            state: Arc::clone(&catalog.state),
+            services: Arc::clone(&catalog.services),
             asking: context.asking.clone(),
             interruptions,
             records,
@@ -80,7 +79,7 @@ impl Consenting {
 
     /// True if a person allowed it before, for more than one call.
     pub fn has(&self, offer: &Askable) -> bool {
-        let holds = self.consents.holds(&self.caller, &self.what(offer));
+        let holds = self.services.consents.holds(&self.caller, &self.what(offer));
         if holds {
             self.note(offer, "remembered", None);
         }
@@ -95,7 +94,7 @@ impl Consenting {
         if left_out > 0 || self.redactor.text(offer.asked()) != offer.asked() {
             return open.refused("refused", "it is too long to be judged, or holds a secret");
         }
-        let consents = &self.consents;
+        let consents = &self.services.consents;
         let Some(_turn) = consents.turn(&self.what(offer)).await else {
             return open.refused("refused", "too many questions are under way");
         };
@@ -149,16 +148,16 @@ impl Consenting {
                 ConsentAnswer::Given
             }
             Some(Choice::Session) => {
-                self.consents.remember(&self.caller, self.what(offer)).await;
+                self.services.consents.remember(&self.caller, self.what(offer)).await;
                 open.end(Choice::Session.name(), None);
                 ConsentAnswer::Given
             }
             Some(Choice::Manifest) => {
                 // It holds at once, and not only after the reload that follows.
-                self.consents.remember(&self.caller, self.what(offer)).await;
-                let consents = Arc::clone(&self.consents);
+                self.services.consents.remember(&self.caller, self.what(offer)).await;
+                let services = Arc::clone(&self.services);
                 let written = offer.clone();
-                let written = tokio::task::spawn_blocking(move || consents.write(&written)).await;
+                let written = tokio::task::spawn_blocking(move || services.consents.write(&written)).await;
                 match written.unwrap_or_else(|_| Err("the manifest was not written".to_owned())) {
                     Ok(()) => open.end(Choice::Manifest.name(), None),
                     Err(problem) => {
@@ -176,7 +175,7 @@ impl Consenting {
         let claimed = std::mem::take(&mut *self.claimed.lock().unwrap_or_else(PoisonError::into_inner));
         if outcome == Outcome::InputRequired {
             for claim in claimed {
-                give_back(self.state.as_ref(), claim).await;
+                give_back(self.services.state.as_ref(), claim).await;
             }
         }
     }
@@ -185,7 +184,7 @@ impl Consenting {
     /// given back where the call asks for more; any other decision stays.
     async fn claim(&self, offer: &Askable, choice: Option<Choice>) -> Result<bool, Away> {
         let Some(chain) = self.asking.chain() else { return Ok(true) };
-        let claim = self.state.claim(&format!("{chain}\n{}", offer.asked()), self.wait).await?;
+        let claim = self.services.state.claim(&format!("{chain}\n{}", offer.asked()), self.wait).await?;
         let is_claimed = claim.is_some();
         if choice == Some(Choice::Once) {
             self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(claim);
@@ -200,7 +199,7 @@ impl Consenting {
         message: &str,
         choices: &[Choice],
     ) -> Result<Option<Choice>, ConsentAnswer> {
-        if let Some(person) = self.consents.person() {
+        if let Some(person) = self.services.consents.person() {
             return Ok(on_terminal(person, message, choices).await);
         }
         let digest = ComponentDigest::of(offer.asked().as_bytes()).to_string();
@@ -208,7 +207,7 @@ impl Consenting {
         let key = format!("{KEY}.{hex}");
         let question = ClientQuestion::Form {
             message: message.to_owned(),
-            schema_json: form(&self.consents, choices).to_string(),
+            schema_json: form(&self.services.consents, choices).to_string(),
         };
         let need = format!("the tool {:?} needs a person's consent", self.records.tool());
         let terms = AskTerms {
@@ -240,7 +239,7 @@ impl Consenting {
         if self.caller != Caller::anyone().name() {
             choices.push(Choice::Session);
         }
-        if self.caller == Caller::local().name() && self.consents.writes() {
+        if self.caller == Caller::local().name() && self.services.consents.writes() {
             choices.push(Choice::Manifest);
         }
         choices.push(Choice::No);

@@ -94,7 +94,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     // Nobody waits at a connection for a task.
     let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
     let kept = target.instances.as_ref().and_then(|kept| kept.of_caller(context.caller.name()));
-    let denials = started.record.denials(target, started.catalog, &context.caller);
+    let denials = started.record.denials(target, &context.caller);
     let asks = started.record.asks(target);
     let interruptions = Interruptions::of(started, &context);
     let consenting = target.capabilities.may_ask().then(|| {
@@ -102,7 +102,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     });
     let catalog = started.catalog;
     let component = target.component.name();
-    let telling = Telling::new(&catalog.news, &catalog.resources, component, context.caller.name());
+    let telling = Telling::new(&catalog.services, &catalog.resources, component, context.caller.name());
     let caller = McpCaller::new(limits, context, denials, asks, interruptions);
     let caller = Arc::new(
         caller
@@ -168,7 +168,7 @@ impl EndedCall {
         if outcome == Outcome::InvalidOutput {
             usage.output_bytes = 0;
         }
-        if started.catalog.tells_usage {
+        if started.catalog.settings.tells_usage {
             result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
         }
         tell_denials(&denials, started.target.capabilities.redactor(), &mut result);

@@ -33,7 +33,7 @@ use toolcell_policy::Limit;
 use toolcell_sandbox::CallFailure;
 use toolcell_shared::Place;
 
-use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal};
+use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal, targets};
 use crate::observing::activity::{Activity, LiveCall, TrackedCall};
 use crate::observing::traces::{CallTrace, TracedCall};
 pub(crate) use execute::DENIALS_KEY;
@@ -65,7 +65,7 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     }
 
     fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
-        self.visibility.view(caller, &self.targets, &self.tools)
+        self.visibility.view(caller, &self.entries, &self.tools)
     }
 
     fn tells_callers_apart(&self) -> bool {
@@ -75,11 +75,11 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     fn offers_resources(&self) -> bool {
         self.skills.are_offered()
             || !self.resources.all().is_empty()
-            || self.targets.iter().any(|target| target.may_embed())
+            || targets(&self.entries).any(|target| target.may_embed())
     }
 
     fn origin(&self, tool: usize) -> &str {
-        self.targets.get(tool).map_or("", |target| target.component.name())
+        self.target(tool).map_or("", |target| target.component.name())
     }
 
     fn resources(&self) -> &[DeclaredResource] {
@@ -129,7 +129,7 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     }
 
     fn asks(&self, tool: usize) -> Option<String> {
-        let target = self.targets.get(tool)?;
+        let target = self.target(tool)?;
         let component = &target.component;
         let can_ask = target.limits.asks() > 0;
         let may_ask = component.inspection().asks() && can_ask;
@@ -141,7 +141,7 @@ impl toolcell_mcp::ServedCatalog for Catalog {
 
     fn refuse_early(&self, call: &Call) -> Option<CallResult> {
         // The prompts of the manifest look at their size themselves.
-        let text = too_large(self.targets.get(call.tool)?, call)?.to_string();
+        let text = too_large(self.target(call.tool)?, call)?.to_string();
         self.record_refused(call, Outcome::LimitExceeded, &text);
         Some(CallResult::error(text))
     }
@@ -151,13 +151,13 @@ impl toolcell_mcp::ServedCatalog for Catalog {
             let answers = target.limits.asks().saturating_mul(target.limits.answer_bytes());
             target.limits.arguments_bytes().saturating_add(answers as u64)
         };
-        let of_texts = self.texts.all.iter().map(|text| text.limits.arguments_bytes());
-        let longest = self.targets.iter().map(longest).chain(of_texts).max().unwrap_or_default();
+        let of_texts = self.texts().map(|text| text.limits.arguments_bytes());
+        let longest = targets(&self.entries).map(longest).chain(of_texts).max().unwrap_or_default();
         Some(usize::try_from(longest).unwrap_or(usize::MAX).saturating_add(MESSAGE_BYTES_BESIDE))
     }
 
     fn runs_elsewhere(&self, tool: usize) -> bool {
-        self.targets.get(tool).is_some_and(|target| self.walled.of_target(target).is_some())
+        self.target(tool).is_some_and(|target| self.walled.of_target(target).is_some())
     }
 
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
@@ -198,7 +198,7 @@ impl Catalog {
     /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
     /// tool's output and denials.
     pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, Beside) {
-        if let Some(failure) = self.targets.get(call.tool).and_then(|target| too_large(target, &call)) {
+        if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), Beside::default());
         }
@@ -208,7 +208,7 @@ impl Catalog {
     /// Runs a call that an operator makes in the console, as one of a client: it is checked, waits
     /// and is approved like any other.
     pub(crate) async fn call_as_operator(&self, call: Call) -> (CheckedResult, Beside) {
-        if let Some(failure) = self.targets.get(call.tool).and_then(|target| too_large(target, &call)) {
+        if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), Beside::default());
         }
@@ -247,28 +247,27 @@ impl Catalog {
         if let Some(trace) = &trace {
             trace.is_numbered(start.id);
         }
-        let record = CallRecord::begin(&self.sink, &start, call, &target.meters).map_err(|error| {
-            self.tally.count(Outcome::HostError);
+        let record = CallRecord::begin(&self.services, &start, call, &target.meters).map_err(|error| {
+            self.services.tally.count(Outcome::HostError);
             trace.iter().for_each(|trace| trace.end(Outcome::HostError));
             target.meters.not_run(Outcome::HostError);
             log_call!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
-        let record = record.alerting(self.alerts.as_ref(), &call.context.caller);
         let caller = call.context.caller.name();
         let component = target.component.name();
         let track =
             |activity: &Arc<Activity>| activity.running.track(start.id, caller, start.tool, component, &target.limits);
-        let live = self.activity.as_ref().map(track);
+        let live = self.services.activity.as_ref().map(track);
         Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace, live })
     }
 
     /// Begins the call's trace, if calls are traced.
     fn trace(&self, call: &Call) -> Option<(CallTrace, TraceContext)> {
-        let traces = self.traces.as_ref()?;
-        let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
+        let traces = self.services.traces.as_ref()?;
+        let target = self.target(call.tool)?;
         let subject = TracedCall {
-            tool: &tool.definition().name,
+            tool: &target.tool.definition().name,
             component: target.component.name(),
             generation: self.tools.generation(),
         };
@@ -278,17 +277,24 @@ impl Catalog {
     /// The target of the call, and the start to record. `None` if its index is not from this
     /// catalog's list.
     fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
-        let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
-        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let target = self.target(call.tool)?;
+        let id = self.services.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let source = CallSource::of(&target.component);
-        let redactor = Some(target.capabilities.redactor());
-        Some((target, CallStart { id, generation: self.tools.generation(), tool, source, redactor }))
+        let start = CallStart {
+            id,
+            generation: self.tools.generation(),
+            tool: &target.tool,
+            source,
+            redactor: Some(target.capabilities.redactor()),
+            is_alerting: true,
+        };
+        Some((target, start))
     }
 
     /// Counts and records a call that is refused before anything of it runs.
     fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
-        self.tally.count(outcome);
-        self.activity.iter().for_each(|activity| activity.figures().ended(None, outcome.is_error()));
+        self.services.tally.count(outcome);
+        self.services.activity.iter().for_each(|activity| activity.figures().ended(None, outcome.is_error()));
         if let Some((target, start)) = self.start(call) {
             log_call!(debug, start.name(call), "refused: {}", outcome.name());
             target.meters.not_run(outcome);
@@ -296,7 +302,7 @@ impl Catalog {
                 trace.is_numbered(start.id);
                 trace.end(outcome);
             }
-            record::refused(&self.sink, &start, call, outcome, detail);
+            record::refused(&self.services.sink, &start, call, outcome, detail);
         }
     }
 }
@@ -366,8 +372,8 @@ impl StartedCall<'_> {
         let since = self.trace.as_ref().map(|_| SystemTime::now());
         let refused = |refusal: QueueRefusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
         let rights = self.catalog.visibility.rights(&caller);
-        let queues = &self.catalog.caller_queues;
-        let state = self.catalog.state.as_ref();
+        let queues = &self.catalog.services.caller_queues;
+        let state = self.catalog.services.state.as_ref();
         let admission = &self.target.admission;
         let taken = rates::take(state, caller.name(), rights.rate(), admission);
         // Both are asked at once, as the state may be on another machine. A call that may wait for
@@ -421,7 +427,7 @@ impl StartedCall<'_> {
         place: Option<Place>,
         cancellation: &Cancellation,
     ) -> Result<CallPermit<'_>, QueueRefusal> {
-        let permit = self.target.admission.enter(self.catalog.state.as_ref(), place, cancellation);
+        let permit = self.target.admission.enter(self.catalog.services.state.as_ref(), place, cancellation);
         let Some(narrowed) = &self.target.narrowed else { return permit.await };
         tokio::select! {
             biased;
@@ -452,7 +458,7 @@ impl StartedCall<'_> {
         if cancellation.is_cancelled() {
             outcome = Outcome::Cancelled;
         }
-        self.catalog.tally.count(outcome);
+        self.catalog.services.tally.count(outcome);
         if let Some(name) = name {
             log_call!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
         }

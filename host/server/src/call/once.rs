@@ -46,7 +46,7 @@ impl StartedCall<'_> {
         else {
             return Ok(None);
         };
-        let state = self.catalog.state.as_ref();
+        let state = self.catalog.services.state.as_ref();
         let caller = call.context.caller.name();
         let name = [self.name(), &key].join("\n");
         let request = Request { caller, name: &name, what: call.arguments.get() };

@@ -73,7 +73,7 @@ impl StartedCall<'_> {
 
     /// The queue of operators, where they are asked.
     pub(super) fn operators(&self) -> Option<&ApprovalQueue> {
-        let queue = &self.catalog.activity.as_ref()?.approvals;
+        let queue = &self.catalog.services.activity.as_ref()?.approvals;
         queue.is_open().then_some(queue)
     }
 
@@ -140,7 +140,7 @@ impl StartedCall<'_> {
         }
         self.note_approval("accepted", Some(&format!("by {}", answer.by)));
         if let Some(time) = approval.remember().filter(|_| answer.remembers)
-            && let Err(away) = self.catalog.state.note(what, time).await
+            && let Err(away) = self.catalog.services.state.note(what, time).await
         {
             tracing::warn!("an approval is not remembered: {}", away.internal());
         }

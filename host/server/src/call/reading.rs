@@ -19,11 +19,11 @@ impl Catalog {
         let read = self.within_rate(reading).await;
         let read = match (read, &origin.source) {
             (Ok(()), Some(HostSource::Folder(folder))) => match folder.path_of(&reading.uri) {
-                Some(path) => self.reads.files.read(folder, path).await.map_err(not_read),
+                Some(path) => self.services.files.read(folder, path).await.map_err(not_read),
                 None => Err(NotRead::Unknown),
             },
             (Ok(()), Some(HostSource::Entries(entries))) => {
-                let read = self.reads.entries.read(entries, &reading.uri, reading.caller.name()).await;
+                let read = self.services.entries.read(entries, &reading.uri, reading.caller.name()).await;
                 match read {
                     Ok(found) => found.ok_or(NotRead::Unknown),
                     Err(NotNow) => Err(NotRead::Failed("The resource cannot be read now: try again".to_owned())),
@@ -65,7 +65,7 @@ impl Catalog {
             outcome,
             bytes: bytes as u64,
         };
-        if let Err(error) = self.sink.record(|| Event::ResourceRead(record)) {
+        if let Err(error) = self.services.sink.record(|| Event::ResourceRead(record)) {
             tracing::error!("a resource is not given out, as the audit cannot be written: {error}");
             return Err(NotRead::Failed("The resource cannot be read now".to_owned()));
         }
@@ -74,7 +74,7 @@ impl Catalog {
 
     async fn within_rate(&self, reading: &HostReading) -> Result<(), NotRead> {
         let Some(rate) = self.visibility.rights(&reading.caller).rate() else { return Ok(()) };
-        let taken = rates::take_of_caller(&*self.state, reading.caller.name(), rate).await;
+        let taken = rates::take_of_caller(&*self.services.state, reading.caller.name(), rate).await;
         taken.map_err(|refusal| NotRead::Refused(refusal.to_string()))
     }
 }

@@ -13,11 +13,10 @@ use toolcell_sandbox::{ComponentDigest, Redactor};
 
 use super::execute::EndedCall;
 use super::name::CallName;
+use crate::catalog::Services;
 use crate::catalog::usage::FurtherUse;
-use crate::catalog::{CallTarget, Catalog, LoadedComponent, Meters};
-use crate::observing::activity::{Activity, DeniedRequest};
-use crate::observing::alerts::Alerts;
-use crate::observing::observation::Observation;
+use crate::catalog::{CallTarget, LoadedComponent, Meters};
+use crate::observing::activity::DeniedRequest;
 
 /// State known when a call starts.
 pub struct CallStart<'a> {
@@ -27,6 +26,8 @@ pub struct CallStart<'a> {
     pub source: CallSource<'a>,
     /// Takes the tool's secrets out of recorded texts; none where it has none.
     pub redactor: Option<&'a Redactor>,
+    /// True if its failures raise alerts.
+    pub is_alerting: bool,
 }
 
 /// The component that a call runs, or what stands in its place.
@@ -49,13 +50,13 @@ impl<'a> CallSource<'a> {
 /// A call that is recorded as started, and counted when it ends. If dropped before its end, it is
 /// recorded as cancelled.
 pub struct CallRecord {
-    sink: Arc<Sink>,
+    services: Arc<Services>,
     id: u64,
     tool: Arc<McpTool>,
     meters: Arc<Meters>,
     further: FurtherUse,
-    /// Hears of its failures and denials, with its caller.
-    alerts: Option<(Arc<Alerts>, Caller)>,
+    /// The caller, where alerts hear of failures.
+    alerted: Option<Caller>,
     ended: bool,
 }
 
@@ -69,31 +70,27 @@ impl CallStart<'_> {
 impl CallRecord {
     /// Records the start.
     pub fn begin(
-        sink: &Arc<Sink>,
+        services: &Arc<Services>,
         start: &CallStart<'_>,
         call: &Call,
         meters: &Arc<Meters>,
     ) -> Result<Self, SinkError> {
+        let sink = &services.sink;
         if sink.is_enabled() {
             let arguments_digest = digest(call);
             let arguments = kept(sink, start, call);
             sink.record(|| Event::CallStarted(started(start, call, &arguments_digest, arguments.as_deref())))?;
         }
-        let sink = Arc::clone(sink);
+        let services = Arc::clone(services);
         let tool = Arc::clone(start.tool);
         let meters = Arc::clone(meters);
+        let alerted = (start.is_alerting && services.alerts.is_some()).then(|| call.context.caller.clone());
         let further = FurtherUse {
             arguments_bytes: call.arguments.get().len() as u64,
             is_task: call.context.task,
             ..FurtherUse::default()
         };
-        Ok(Self { sink, id: start.id, tool, meters, further, alerts: None, ended: false })
-    }
-
-    /// Also tells these alerts of its failures and denials.
-    pub fn alerting(mut self, alerts: Option<&Arc<Alerts>>, caller: &Caller) -> Self {
-        self.alerts = alerts.map(|alerts| (Arc::clone(alerts), caller.clone()));
-        self
+        Ok(Self { services, id: start.id, tool, meters, further, alerted, ended: false })
     }
 
     /// The host's own number of the call.
@@ -101,22 +98,18 @@ impl CallRecord {
         self.id
     }
 
-    /// Records of the call's denials, also in the catalog's observation and console, if there are.
-    pub fn denials(&self, target: &CallTarget, catalog: &Catalog, caller: &Caller) -> DenialRecords {
-        let sink = Arc::clone(&self.sink);
+    /// Records of the call's denials, also in the observation and the console, if there are.
+    pub fn denials(&self, target: &CallTarget, caller: &Caller) -> DenialRecords {
+        let services = Arc::clone(&self.services);
         let tool = Arc::clone(&self.tool);
         let component = Arc::clone(&target.component);
         let redactor = target.capabilities.redactor().clone();
-        let observation = catalog.observation.clone();
-        let activity = catalog.activity.clone();
-        let alerts = self.alerts.clone();
-        let caller = caller.clone();
-        DenialRecords { sink, id: self.id, caller, tool, component, redactor, observation, activity, alerts }
+        DenialRecords { services, id: self.id, caller: caller.clone(), tool, component, redactor }
     }
 
     /// Records of the call's questions.
     pub fn asks(&self, target: &CallTarget) -> AskRecords {
-        let sink = Arc::clone(&self.sink);
+        let sink = Arc::clone(&self.services.sink);
         let tool = Arc::clone(&self.tool);
         let component = Arc::clone(&target.component);
         AskRecords { sink, id: self.id, tool, component, redactor: target.capabilities.redactor().clone() }
@@ -139,10 +132,10 @@ impl CallRecord {
         let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Clipped);
         let tool = &self.tool.definition().name;
         let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });
-        if let Err(error) = self.sink.record(event) {
+        if let Err(error) = self.services.sink.record(event) {
             tracing::error!(call = self.id, "the end of a call is missing in the audit: {error}");
         }
-        if let Some((alerts, caller)) = &self.alerts {
+        if let Some((alerts, caller)) = self.services.alerts.as_ref().zip(self.alerted.as_ref()) {
             alerts.ended(tool, caller.name(), outcome);
         }
     }
@@ -158,15 +151,12 @@ impl Drop for CallRecord {
 
 /// Records of one call's denials.
 pub struct DenialRecords {
-    sink: Arc<Sink>,
+    services: Arc<Services>,
     id: u64,
     caller: Caller,
     tool: Arc<McpTool>,
     component: Arc<LoadedComponent>,
     redactor: Redactor,
-    observation: Option<Arc<Observation>>,
-    alerts: Option<(Arc<Alerts>, Caller)>,
-    activity: Option<Arc<Activity>>,
 }
 
 impl DenialRecords {
@@ -187,7 +177,7 @@ impl DenialRecords {
 
     /// Records one denial.
     pub fn write(&self, denial: &Denial) {
-        if let Some(observation) = &self.observation {
+        if let Some(observation) = &self.services.observation {
             observation.note(self.component.name(), denial, &self.redactor);
         }
         self.component.denied.count(denial.capability());
@@ -196,7 +186,7 @@ impl DenialRecords {
         let reason = self.text(&reason);
         let allow = denial.allow();
         let line = allow.map(|allow| self.text(allow.line()));
-        if let Some(activity) = &self.activity {
+        if let Some(activity) = &self.services.activity {
             activity.figures().denied();
             activity.denials.note(&DeniedRequest {
                 call: self.id,
@@ -221,11 +211,11 @@ impl DenialRecords {
                 allow: line.as_deref().map(Clipped),
             })
         };
-        if let Err(error) = self.sink.record(event) {
+        if let Err(error) = self.services.sink.record(event) {
             tracing::error!(call = self.id, "a denial is missing in the audit: {error}");
         }
-        if let Some((alerts, caller)) = &self.alerts {
-            alerts.denied(self.tool(), caller.name());
+        if let Some(alerts) = &self.services.alerts {
+            alerts.denied(self.tool(), self.caller.name());
         }
     }
 }

@@ -9,7 +9,7 @@ use toolcell_mcp::{ResourceNews, normal_uri};
 use toolcell_shared::{Allowance, Pace};
 
 use crate::catalog::DeclaredResources;
-use crate::replicas::updates::NewsDesk;
+use crate::catalog::Services;
 
 /// Changes that one call tells of at once, and then a second. No client hears of one address more
 /// often than ten times a second; a call that fills a page of a list changes a hundred.
@@ -21,7 +21,7 @@ const ENTRIES_MAX: usize = 256;
 
 /// The news of one call.
 pub struct Telling {
-    desk: Arc<NewsDesk>,
+    services: Arc<Services>,
     resources: Arc<DeclaredResources>,
     component: String,
     caller: String,
@@ -31,10 +31,10 @@ pub struct Telling {
 
 impl Telling {
     /// News of a call of this component's, by this caller.
-    pub fn new(desk: &Arc<NewsDesk>, resources: &Arc<DeclaredResources>, component: &str, caller: &str) -> Self {
+    pub fn new(services: &Arc<Services>, resources: &Arc<DeclaredResources>, component: &str, caller: &str) -> Self {
         let keeps_entries = resources.entries_of(component).next().is_some();
         Self {
-            desk: Arc::clone(desk),
+            services: Arc::clone(services),
             resources: Arc::clone(resources),
             component: component.to_owned(),
             caller: caller.to_owned(),
@@ -47,7 +47,7 @@ impl Telling {
     pub fn updated(&self, uri: &str) {
         // Before it is looked up, which takes time in proportion to all templates.
         if !self.may_tell() {
-            self.desk.tell_of_all(&self.component, None);
+            self.services.news.tell_of_all(&self.component, None);
             return;
         }
         let reads = self.resources.reader(uri).map(|(_, origin)| origin.component.name());
@@ -69,7 +69,7 @@ impl Telling {
                 continue;
             }
             if keys.len() > ENTRIES_MAX || !self.may_tell() {
-                self.desk.tell_of_all(&self.component, to);
+                self.services.news.tell_of_all(&self.component, to);
             } else {
                 self.tell(to, keys.iter().filter_map(|key| entries.uri_of(key)));
             }
@@ -83,6 +83,6 @@ impl Telling {
     fn tell(&self, to: Option<String>, uris: impl IntoIterator<Item = String>) {
         // No number tells these states apart.
         let updated = uris.into_iter().map(|uri| (uri, 0)).collect();
-        self.desk.tell(&self.component, ResourceNews { to, updated, ..ResourceNews::default() });
+        self.services.news.tell(&self.component, ResourceNews { to, updated, ..ResourceNews::default() });
     }
 }

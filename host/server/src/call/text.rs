@@ -16,21 +16,21 @@ use crate::catalog::{Catalog, TEXTS, TextPrompt};
 impl Catalog {
     /// The prompt of the manifest at this place of the list, if one is there.
     pub(super) fn text_of(&self, place: usize) -> Option<&Arc<TextPrompt>> {
-        self.texts.all.get(place.checked_sub(self.targets.len())?)
+        self.entries.get(place)?.text()
     }
 
     /// Records the start, counts against the rates, puts the arguments into the text, records the
     /// end.
     pub(super) async fn get_text(&self, text: &TextPrompt, call: Call) -> CheckedResult {
-        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.services.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let source = CallSource { name: TEXTS, digest: &text.digest, policy_digest: &text.digest };
         let generation = self.tools.generation();
         let tool = &text.entry;
-        let start = CallStart { id, generation, tool, source, redactor: None };
-        let record = match CallRecord::begin(&self.sink, &start, &call, &text.meters) {
+        let start = CallStart { id, generation, tool, source, redactor: None, is_alerting: false };
+        let record = match CallRecord::begin(&self.services, &start, &call, &text.meters) {
             Ok(record) => record,
             Err(error) => {
-                self.tally.count(Outcome::HostError);
+                self.services.tally.count(Outcome::HostError);
                 text.meters.not_run(Outcome::HostError);
                 log_call!(error, start.name(&call), "refused: the audit cannot be written: {error}");
                 return CheckedResult::error("refused: the host cannot record the call in its audit");
@@ -42,7 +42,7 @@ impl Catalog {
             _ => 0,
         });
         let usage = Usage { output_bytes: if outcome == Outcome::Ok { bytes } else { 0 }, ..Usage::default() };
-        self.tally.count(outcome);
+        self.services.tally.count(outcome);
         log_call!(debug, start.name(&call), "ended: {}", outcome.name());
         record.end(outcome, usage, "");
         text.entry.finish(result, &Patience::default()).blaming_arguments(outcome == Outcome::InvalidInput)
@@ -61,7 +61,7 @@ impl Catalog {
         let cancelled = call.context.cancellation.clone();
         let taken = tokio::select! {
             biased;
-            taken = rates::take(self.state.as_ref(), caller.name(), rate, &text.admission) => taken,
+            taken = rates::take(self.services.state.as_ref(), caller.name(), rate, &text.admission) => taken,
             () = cancelled.cancelled() => return (Outcome::Cancelled, CallResult::error("the call was cancelled")),
         };
         if let Err(refusal) = taken {

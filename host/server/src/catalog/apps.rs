@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcell_mcp::{DeclaredResource, Map, McpTool, ResourceMore, ResourceReader, ToolList};
+use toolcell_mcp::{DeclaredResource, Map, ResourceMore, ResourceReader, ToolList};
 use toolcell_policy::{AppRule, ComponentPolicy, Diagnostic, Manifest, ToolView, UriTemplate};
 use toolcell_sandbox::{ComponentDigest, contract};
 
+use super::entry::Entry;
 use super::held::{HeldBody, HeldFile, HeldFiles};
 use crate::files::file;
 use crate::files::file::absolute;
@@ -114,10 +115,11 @@ impl Apps {
     /// `guests` are the addresses that components declare.
     pub fn check(
         &self,
-        tools: &[Arc<McpTool>],
+        entries: &[Entry],
         components: &[&ComponentPolicy],
         guests: &[&UriTemplate],
     ) -> Vec<Diagnostic> {
+        let tools = || entries.iter().map(|entry| entry.tool());
         let is_read = |uri: &str| {
             let mut rules = components.iter().flat_map(|component| component.resources());
             rules.any(|rule| rule.uri().matches(uri)) || guests.iter().any(|address| address.matches(uri))
@@ -130,13 +132,13 @@ impl Apps {
                 let hint = "add file = \"FILE.html\", or the address to the resources of a component";
                 problems.push(Diagnostic::error("apps::unread", message).at(rule.span()).hint(hint));
             }
-            if tools.iter().all(|tool| tool.definition().view() != Some(uri)) {
+            if tools().all(|tool| tool.definition().view() != Some(uri)) {
                 let hint = format!("add app = \"{uri}\" to a tool: [components.NAME.tools.TOOL]");
                 let problem = Diagnostic::error("apps::unused", format!("no tool names the view {uri}"));
                 problems.push(problem.at(rule.span()).hint(hint));
             }
         }
-        for tool in tools {
+        for tool in tools() {
             let Some(uri) = tool.definition().view() else { continue };
             if self.all.iter().all(|app| app.rule.uri() != uri) && !is_read(uri) {
                 let name = &tool.definition().name;

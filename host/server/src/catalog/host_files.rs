@@ -13,7 +13,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
 use toolcell_policy::{
     Access, AlertsPolicy, ComponentPolicy, ConsolePolicy, Delivery, Diagnostic, ListenAddress, Manifest, Mount,
@@ -21,8 +20,9 @@ use toolcell_policy::{
 };
 use toolcell_sandbox::Identity;
 
+use super::LoadedComponent;
+use super::entry::{Entry, targets};
 use super::side_files;
-use super::{CallTarget, LoadedComponent};
 use crate::fetching::registries;
 use crate::files::blocking_files;
 use crate::files::file::absolute;
@@ -94,15 +94,10 @@ impl HostFiles {
 
     /// A problem for each mount that holds a file of this process or of this manifest, with the
     /// component that has the mount.
-    pub(super) fn check(
-        &self,
-        manifest: &Manifest,
-        folder: &Path,
-        targets: &[Arc<CallTarget>],
-    ) -> Vec<(String, Diagnostic)> {
+    pub(super) fn check(&self, manifest: &Manifest, folder: &Path, entries: &[Entry]) -> Vec<(String, Diagnostic)> {
         let files: Vec<HostFile<'_>> = self.files(manifest, folder).collect();
         let mounted =
-            || targets.iter().flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
+            || targets(entries).flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
         let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
         let paths: BTreeSet<PathBuf> = files.iter().map(|file| file.path.clone()).chain(paths).collect();
         // A path that cannot be examined holds nothing. Reading it is refused later, with the

@@ -8,6 +8,7 @@ mod console_rights;
 pub(crate) mod content;
 mod definition;
 mod dev_folder;
+mod entry;
 mod guest_resources;
 mod held;
 mod host_files;
@@ -23,6 +24,7 @@ mod queue;
 mod resources;
 mod searching;
 mod service_paths;
+mod services;
 pub mod side_files;
 pub(crate) mod skills;
 pub(crate) mod texts;
@@ -31,34 +33,27 @@ mod visibility;
 mod walls;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolcell_audit::Sink;
 use toolcell_mcp::{McpTool, NameCollisions, SearchError, ToolList};
-use toolcell_policy::{Approval, Callable, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
+use toolcell_policy::{
+    Approval, Callable, Callers, ComponentPolicy, Grants, Limits, Manifest, Output, Program, ToolName,
+};
 use toolcell_sandbox::{CodeOrigin, GrantedCapabilities, HeldComponent, Inspection, ShapeName, export};
-use toolcell_shared::SharedState;
 
 use crate::fetching::trust::Signed;
 use crate::files::file_stamp::Stamps;
-use crate::observing::activity::Activity;
-use crate::observing::alerts::Alerts;
-use crate::observing::observation::Observation;
-use crate::observing::traces::Traces;
-use crate::replicas::boards::Boards;
-use crate::replicas::updates::NewsDesk;
-use crate::resources::folders::{FileReads, Folder};
-use crate::resources::kept_entries::EntryReads;
+use crate::resources::folders::{Folder, FolderPlaces};
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
 pub(crate) use building::NOT_LOADED;
-pub use building::{Basis, Builder, Built, Compiling, LoadStep, Pin, Withheld, folder_of};
-pub(crate) use caller_queue::{CallerQueues, LARGE_BYTES};
-pub(crate) use consents::Consents;
-pub use consents::{Choice, Person};
+pub use building::{Basis, Builder, BuilderOptions, Built, Compiling, LoadStep, Pin, Withheld, folder_of};
+pub(crate) use caller_queue::LARGE_BYTES;
+pub use consents::{Choice, Consents, Person};
 pub use console_rights::ConsoleRights;
 pub use dev_folder::{DEV_FOLDER, DEV_VARIABLE, DevFolder};
+pub(crate) use entry::{Entry, EntryKind, targets};
 pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
 pub(crate) use instances::InstancesByCaller;
@@ -72,8 +67,9 @@ pub use permissions::VALUE_MISSING;
 pub(crate) use queue::{Admission, CallPermit, QueueRefusal, in_whole_seconds, pace};
 pub(crate) use resources::{DeclaredResources, HostSource};
 pub(crate) use searching::Searching;
+pub(crate) use services::Services;
 pub(crate) use skills::{SKILLS, Skills};
-pub(crate) use texts::{TEXTS, TextPrompt, TextPrompts};
+pub(crate) use texts::{TEXTS, TextPrompt};
 pub(crate) use visibility::Visibility;
 pub use visibility::{CALLED_BY, NOBODY};
 pub use walls::WalledComponents;
@@ -81,48 +77,33 @@ pub use walls::WalledComponents;
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
 /// then.
 pub struct Catalog {
-    /// The entries of the targets, behind them those of the texts, and then those of the skills.
-    pub(crate) tools: ToolList,
-    pub(crate) resources: Arc<DeclaredResources>,
-    /// Reads resources that no call reads.
-    pub(crate) reads: Arc<HostReads>,
-    /// Takes news of resources that calls change.
-    pub(crate) news: Arc<NewsDesk>,
-    pub(crate) targets: Vec<Arc<CallTarget>>,
-    /// The prompts of the manifest itself.
-    pub(crate) texts: TextPrompts,
+    pub(crate) services: Arc<Services>,
+    pub(crate) settings: Arc<CatalogSettings>,
+    /// Those of components, behind them the prompts of the manifest, and then the skills.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) components: Vec<Arc<LoadedComponent>>,
     pub(crate) skills: Arc<Skills>,
     pub(crate) apps: Arc<Apps>,
-    pub(crate) components: Vec<Arc<LoadedComponent>>,
-    pub(crate) sink: Arc<Sink>,
-    pub(crate) calls: Arc<AtomicU64>,
-    pub(crate) observation: Option<Arc<Observation>>,
-    pub(crate) traces: Option<Arc<Traces>>,
-    /// Present if the manifest has alerts raised.
-    pub(crate) alerts: Option<Arc<Alerts>>,
-    /// Calls as the console shows them, if there is one.
-    pub(crate) activity: Option<Arc<Activity>>,
-    pub(crate) tally: Arc<Tally>,
-    /// Consents of persons to requests that no rule allows.
-    pub(crate) consents: Arc<Consents>,
-    /// State that is one for all replicas, or for this process alone.
-    pub(crate) state: Arc<dyn SharedState>,
+    /// The definitions of the entries, in their order.
+    pub(crate) tools: ToolList,
+    pub(crate) resources: Arc<DeclaredResources>,
     pub(crate) visibility: Visibility,
-    /// Present if clients search for tools.
-    pub(crate) searching: Option<Arc<Searching>>,
-    pub(crate) caller_queues: Arc<CallerQueues>,
     pub(crate) walled: WalledComponents,
-    pub(crate) console: ConsoleRights,
-    /// True if results say what their calls used.
-    pub(crate) tells_usage: bool,
     /// Components of the manifest that are broken, and not served.
     pub(crate) left_out: Arc<[LeftOutComponent]>,
 }
 
-/// Reads resources that no call reads.
-pub(crate) struct HostReads {
-    pub(crate) files: FileReads,
-    pub(crate) entries: EntryReads,
+/// What the manifest says of all entries together.
+pub(crate) struct CatalogSettings {
+    /// Rules for callers.
+    pub(crate) callers: Arc<Callers>,
+    /// Present if clients search for tools.
+    pub(crate) searching: Option<Searching>,
+    pub(crate) console: ConsoleRights,
+    /// True if results say what their calls used.
+    pub(crate) tells_usage: bool,
+    /// Places of resources that are files.
+    pub(crate) places: FolderPlaces,
 }
 
 /// The tools of a generation cannot be served together.
@@ -154,9 +135,9 @@ pub struct LoadedComponent {
     pub(crate) denied: Arc<DenialCounts>,
 }
 
-/// The target of calls: one tool or another export, with everything needed to run it but its
-/// definition.
+/// The target of calls: one tool or another export, with everything needed to run it.
 pub(crate) struct CallTarget {
+    pub(crate) tool: Arc<McpTool>,
     pub(crate) component: Arc<LoadedComponent>,
     /// The tool's own name, without the manifest's prefix. Of any other export the path that a
     /// sandbox knows it by.
@@ -239,49 +220,42 @@ impl LoadedComponent {
 }
 
 impl Catalog {
-    /// Records the denials of its calls there.
-    #[must_use]
-    pub fn observed(self, observation: Option<Arc<Observation>>) -> Self {
-        Self { observation, ..self }
+    /// Puts a generation together.
+    fn new(
+        generation: u64,
+        services: &Arc<Services>,
+        settings: Arc<CatalogSettings>,
+        parts: Parts,
+        walled: WalledComponents,
+        left_out: Arc<[LeftOutComponent]>,
+    ) -> Result<Self, CatalogError> {
+        let definitions = parts.entries.iter().map(|entry| Arc::clone(entry.tool()));
+        let mut tools = ToolList::new(generation, definitions.collect())?;
+        if let Some(searching) = &settings.searching {
+            tools = searching.apply(tools, &parts.entries)?;
+        }
+        let resources = Arc::new(DeclaredResources::of(&parts, &tools, &settings.places));
+        let visibility = Visibility::new(&settings.callers, &parts.entries);
+        let Parts { entries, components, skills, apps } = parts;
+        let services = Arc::clone(services);
+        Ok(Self {
+            services,
+            settings,
+            entries,
+            components,
+            skills,
+            apps,
+            tools,
+            resources,
+            visibility,
+            walled,
+            left_out,
+        })
     }
 
-    /// Lets persons who are asked about what no rule allows have this manifest written.
-    pub fn may_write_manifest(&self, path: &std::path::Path) {
-        self.consents.may_write(path);
-    }
-
-    /// Asks this person about what no rule allows, and no client.
-    pub fn ask_on(&self, person: Arc<dyn Person>) {
-        self.consents.ask_on(person);
-    }
-
-    /// Sends spans of its calls there.
-    #[must_use]
-    pub fn traced(self, traces: Option<Arc<Traces>>) -> Self {
-        Self { traces, ..self }
-    }
-
-    /// Has failures and denials of its calls counted there.
-    #[must_use]
-    pub(crate) fn alerting(self, alerts: Option<Arc<Alerts>>) -> Self {
-        Self { alerts, ..self }
-    }
-
-    /// Shows its calls there.
-    #[must_use]
-    pub(crate) fn watched(self, activity: Option<Arc<Activity>>) -> Self {
-        Self { activity, ..self }
-    }
-
-    /// Shares state with all who use this.
-    #[must_use]
-    pub fn sharing(self, state: &Arc<dyn SharedState>) -> Self {
-        Self { state: Arc::clone(state), ..self }
-    }
-
-    /// From now on all replicas know what persons allow.
-    pub(crate) fn knowing(&self, boards: &Arc<Boards>) {
-        self.consents.share(boards);
+    /// Consents of persons to requests that no rule allows.
+    pub fn consents(&self) -> &Consents {
+        &self.services.consents
     }
 
     /// The components, in the manifest's order.
@@ -291,20 +265,18 @@ impl Catalog {
 
     /// Grants of tool number `index`.
     pub fn tool_grants(&self, index: usize) -> Option<&Grants> {
-        self.targets.get(index).map(|target| target.capabilities.grants().as_ref())
+        self.target(index).map(|target| target.capabilities.grants().as_ref())
     }
 
     /// The component and the limits of tool number `index`.
     pub fn tool_source(&self, index: usize) -> Option<(&LoadedComponent, &Limits)> {
-        self.targets.get(index).map(|target| (target.component.as_ref(), &target.limits))
+        self.target(index).map(|target| (target.component.as_ref(), &target.limits))
     }
 
     /// Names of one component's tools, as clients see them, and the paths of its prompts.
     pub fn tools_of(&self, component: &Arc<LoadedComponent>) -> Vec<&str> {
-        let own = self.targets.iter().map(|target| Arc::ptr_eq(&target.component, component));
-        let listed = |tool: &McpTool| tool.is_tool() || tool.prompt().is_some();
-        let named = self.tools.tools().iter().zip(own).filter(|(tool, own)| *own && listed(tool));
-        named.map(|(tool, _)| tool.definition().name.as_str()).collect()
+        let own = self.offers().filter(|offer| Arc::ptr_eq(offer.component(), component) && offer.target.is_named());
+        own.map(|offer| offer.tool().definition().name.as_str()).collect()
     }
 
     /// This catalog with the held components as they are in an earlier one. Components that the
@@ -335,60 +307,16 @@ impl Catalog {
             }
         }
         let earlier = earlier.unwrap_or(self);
-        let texts = if held.contains(TEXTS) { earlier } else { self };
-        parts.take_texts(texts);
-        let texts = TextPrompts { all: texts.texts.all.clone() };
-        let skills = if held.contains(SKILLS) { earlier } else { self };
-        parts.take_skills(skills);
-        let skills = Arc::clone(&skills.skills);
-        let apps = Arc::clone(if held.contains(APPS) { &earlier.apps } else { &self.apps });
-        let Parts { tools, targets, rules, components } = parts;
-        let searching = self.searching.clone();
-        let tools = ToolList::new(self.tools.generation(), tools)?;
-        let tools = Searching::apply(searching.as_ref(), tools, &targets)?;
-        let visibility = Visibility::new(Arc::clone(self.visibility.callers()), rules);
-        let caller_queues = Arc::clone(&self.caller_queues);
-        let sink = Arc::clone(&self.sink);
-        let calls = Arc::clone(&self.calls);
-        let tally = Arc::clone(&self.tally);
-        let observation = self.observation.clone();
-        let traces = self.traces.clone();
-        let activity = self.activity.clone();
-        let consents = Arc::clone(&self.consents);
-        let state = Arc::clone(&self.state);
-        let resources =
-            DeclaredResources::of(&targets, &tools, self.resources.places()).holding(&skills, &apps, &tools);
-        let resources = Arc::new(resources);
-        let reads = Arc::clone(&self.reads);
-        let news = Arc::clone(&self.news);
-        let walled = self.walled.holding(&earlier.walled, &components);
-        Ok(Self {
-            tools,
-            targets,
-            components,
-            sink,
-            calls,
-            tally,
-            observation,
-            traces,
-            alerts: self.alerts.clone(),
-            activity,
-            consents,
-            state,
-            visibility,
-            searching,
-            caller_queues,
-            resources,
-            texts,
-            skills,
-            apps,
-            reads,
-            news,
-            walled,
-            console: self.console.clone(),
-            tells_usage: self.tells_usage,
-            left_out: Arc::clone(&self.left_out),
-        })
+        let holder = |name: &str| if held.contains(name) { earlier } else { self };
+        let texts = holder(TEXTS).entries.iter().filter(|entry| entry.text().is_some());
+        let skills = holder(SKILLS).entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Skill(_)));
+        parts.entries.extend(texts.chain(skills).cloned());
+        parts.skills = Arc::clone(&holder(SKILLS).skills);
+        parts.apps = Arc::clone(&holder(APPS).apps);
+        let walled = self.walled.holding(&earlier.walled, &parts.components);
+        let generation = self.tools.generation();
+        let left_out = Arc::clone(&self.left_out);
+        Self::new(generation, &self.services, Arc::clone(&self.settings), parts, walled, left_out)
     }
 
     /// This catalog for callers who may see and call a tool by these rules too. Nobody gains
@@ -397,18 +325,13 @@ impl Catalog {
     /// # Errors
     /// None that this catalog does not have itself.
     pub fn also_under(&self, rules: &Arc<Callers>) -> Result<Self, CatalogError> {
-        let same = self.holding(&BTreeSet::new(), self)?;
+        let same = self.replacing(&BTreeSet::new(), None)?;
         Ok(Self { visibility: same.visibility.also_under(rules), ..same })
     }
 
     /// True if callers see less than its own rules let them see, until the next generation serves.
     pub const fn is_narrowed(&self) -> bool {
         self.visibility.is_narrowed()
-    }
-
-    /// From now on news of resources that calls change go there.
-    pub(crate) fn tell_by(&self, updates: &Arc<crate::replicas::updates::Updates>) {
-        self.news.open(updates);
     }
 
     /// The folders whose files are resources.
@@ -428,27 +351,22 @@ impl Catalog {
 
     /// The tools with their state, in the order of the list.
     pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
-        let tools = self.targets.iter().zip(self.tools.tools()).enumerate();
-        tools.map(|(place, (target, tool))| Offer { target, tool, visibility: &self.visibility, place })
+        self.entries.iter().filter_map(|entry| Some(Offer { entry, target: entry.target()? }))
     }
 
-    /// The prompts of the manifest itself, with the rules for their callers in words; `None`:
-    /// everybody.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = (&Arc<TextPrompt>, Option<Vec<String>>)> {
-        let places = self.targets.len()..;
-        self.texts.all.iter().zip(places).map(|(text, place)| (text, self.visibility.words(place, &text.called())))
+    /// The target of entry number `index`.
+    pub(crate) fn target(&self, index: usize) -> Option<&Arc<CallTarget>> {
+        self.entries.get(index)?.target()
     }
 
-    /// The skills' entries, with the rules for their callers in words; `None`: everybody.
-    pub(crate) fn skills(&self) -> impl Iterator<Item = (&Arc<McpTool>, Option<Vec<String>>)> {
-        let places = self.targets.len() + self.texts.all.len()..;
-        let entries = self.skills.entries().iter().zip(places);
-        entries.map(|(entry, place)| (entry, self.visibility.words(place, &skills::called(entry))))
+    /// The prompts of the manifest itself.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Arc<TextPrompt>> {
+        self.entries.iter().filter_map(Entry::text)
     }
 
     /// The manifest's rules for callers.
     pub fn callers(&self) -> &Callers {
-        self.visibility.callers()
+        &self.settings.callers
     }
 
     /// The views of tools' results that the manifest names, in its order.
@@ -460,83 +378,68 @@ impl Catalog {
     pub fn left_out(&self) -> &[LeftOutComponent] {
         &self.left_out
     }
+}
 
-    /// Counts of outcomes, over all generations.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// Number of calls started, over all generations.
-    pub fn calls_started(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
+impl CatalogSettings {
+    /// Those of a manifest in this folder.
+    fn of(manifest: &Manifest, folder: &Path) -> Self {
+        let server = manifest.server();
+        Self {
+            callers: Arc::new(manifest.callers().clone()),
+            searching: Searching::of(manifest),
+            console: ConsoleRights::of(manifest),
+            tells_usage: server.usage(),
+            places: FolderPlaces { base: folder.to_owned(), state: server.state().into() },
+        }
     }
 }
 
-/// The tools of a catalog and their targets, while they are put together.
+/// What a catalog is put together from.
 #[derive(Default)]
 struct Parts {
-    tools: Vec<Arc<McpTool>>,
-    targets: Vec<Arc<CallTarget>>,
-    /// Rules for the callers of each tool.
-    rules: Vec<Arc<Callers>>,
+    entries: Vec<Entry>,
     components: Vec<Arc<LoadedComponent>>,
+    skills: Arc<Skills>,
+    apps: Arc<Apps>,
 }
 
 impl Parts {
     /// Adds a component of another catalog with its tools, under these rules or else under its
     /// rules there.
     fn take_over(&mut self, catalog: &Catalog, component: &Arc<LoadedComponent>, rules: Option<&Arc<Callers>>) {
-        for (place, (target, tool)) in catalog.targets.iter().zip(catalog.tools.tools()).enumerate() {
-            if Arc::ptr_eq(&target.component, component) {
-                self.tools.push(Arc::clone(tool));
-                self.targets.push(Arc::clone(target));
-                let rules = rules.or_else(|| catalog.visibility.rules_of(place));
-                self.rules.push(rules.map(Arc::clone).unwrap_or_default());
-            }
+        for entry in catalog.entries.iter().filter(|entry| entry.is_of(component)) {
+            let rules = Arc::clone(rules.unwrap_or(&entry.rules));
+            self.entries.push(Entry { kind: entry.kind.clone(), rules });
         }
         self.components.push(Arc::clone(component));
     }
 
     /// Takes a component away, with its tools.
     fn take_away(&mut self, name: &str) {
-        let keeps: Vec<bool> = self.targets.iter().map(|target| target.component.name() != name).collect();
-        let mut kept = keeps.iter();
-        self.tools.retain(|_| kept.next().is_none_or(|keeps| *keeps));
-        let mut kept = keeps.iter();
-        self.rules.retain(|_| kept.next().is_none_or(|keeps| *keeps));
-        self.targets.retain(|target| target.component.name() != name);
+        self.entries.retain(|entry| entry.target().is_none_or(|target| target.component.name() != name));
         self.components.retain(|component| component.name() != name);
-    }
-
-    /// Adds the skills as they are in another catalog. Nothing comes after them.
-    fn take_skills(&mut self, catalog: &Catalog) {
-        let places = catalog.targets.len() + catalog.texts.all.len()..;
-        for (entry, place) in catalog.skills.entries().iter().zip(places) {
-            self.tools.push(Arc::clone(entry));
-            self.rules.push(catalog.visibility.rules_of(place).map(Arc::clone).unwrap_or_default());
-        }
-    }
-
-    /// Adds the manifest's own prompts as they are in another catalog. Only skills come after them.
-    fn take_texts(&mut self, catalog: &Catalog) {
-        for (text, place) in catalog.texts.all.iter().zip(catalog.targets.len()..) {
-            self.tools.push(Arc::clone(&text.entry));
-            self.rules.push(catalog.visibility.rules_of(place).map(Arc::clone).unwrap_or_default());
-        }
     }
 }
 
 impl CallTarget {
-    /// Its names, as rules for callers match them. `entry` is its definition.
-    pub(crate) fn called<'n>(&'n self, entry: &'n McpTool) -> ToolName<'n> {
+    /// Its names, as rules for callers match them.
+    pub(crate) fn called(&self) -> ToolName<'_> {
         let component = self.component.name();
-        match entry.prompt() {
+        match self.tool.prompt() {
             Some(prompt) => {
                 let own = export::prompt_of(&self.name).unwrap_or_default();
                 ToolName { kind: Callable::Prompt, component, own, exposed: prompt.name() }
             }
-            None => ToolName { kind: Callable::Tool, component, own: &self.name, exposed: &entry.definition().name },
+            None => {
+                let exposed = &self.tool.definition().name;
+                ToolName { kind: Callable::Tool, component, own: &self.name, exposed }
+            }
         }
+    }
+
+    /// True if it is a tool or a prompt: clients know it by its name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.tool.is_tool() || self.tool.prompt().is_some()
     }
 
     /// True if its results may embed resources. Typed functions never do, programs if the manifest

@@ -4,27 +4,25 @@ use std::sync::Arc;
 use toolcell_mcp::McpTool;
 use toolcell_policy::{Approval, Grants, Program, ToolName};
 
+use super::entry::Entry;
 use super::meters::Meters;
-use super::{CallTarget, LoadedComponent, Visibility};
+use super::{CallTarget, LoadedComponent};
 
 /// One tool of a catalog: its definition and its state.
 pub struct Offer<'a> {
+    pub(super) entry: &'a Entry,
     pub(super) target: &'a Arc<CallTarget>,
-    pub(super) tool: &'a Arc<McpTool>,
-    pub(super) visibility: &'a Visibility,
-    /// Its place in the list.
-    pub(super) place: usize,
 }
 
 impl<'a> Offer<'a> {
     /// Rules for its callers, in words; `None`: everybody. It looks at every pattern of every rule.
     pub fn called_by(&self) -> Option<Vec<String>> {
-        self.visibility.words(self.place, &self.called())
+        self.entry.called_by()
     }
 
     /// The definition that clients see.
     pub fn tool(&self) -> &'a Arc<McpTool> {
-        self.tool
+        &self.target.tool
     }
 
     /// The tool's own name, without prefix.
@@ -34,7 +32,7 @@ impl<'a> Offer<'a> {
 
     /// Its names, as rules for callers match them.
     pub fn called(&self) -> ToolName<'a> {
-        self.target.called(self.tool)
+        self.target.called()
     }
 
     /// The component that has it.
@@ -55,11 +53,6 @@ impl<'a> Offer<'a> {
     /// Rule for calls that a person confirms, if any.
     pub fn approval(&self) -> Option<Approval> {
         self.target.approval
-    }
-
-    /// True if a person confirms its calls.
-    pub fn is_confirmed(&self) -> bool {
-        self.target.approval.is_some()
     }
 
     /// Identity of its call slots. Generations may share them.

@@ -7,8 +7,9 @@ use toolcell_mcp::{Completions, DeclaredResource, ResourceMore, ResourceReader, 
 use toolcell_policy::{ComponentPolicy, Diagnostic, ResourceRule, ToolArguments, UriTemplate};
 use toolcell_sandbox::{contract, export};
 
+use super::entry::targets;
 use super::held::{HeldFile, HeldFiles};
-use super::{Apps, CallTarget, LoadedComponent, Skills};
+use super::{CallTarget, LoadedComponent, Parts};
 use crate::resources::folders::{Folder, FolderPlaces};
 use crate::resources::kept_entries::KeptEntries;
 
@@ -20,8 +21,6 @@ const ADDRESS: &str = "uri";
 
 /// All declared resources of a catalog: those of the manifest, then those of components.
 pub struct DeclaredResources {
-    /// Places of the host.
-    places: FolderPlaces,
     /// Those of the components, in the order of [`all`](Self::all).
     origins: Vec<DeclaredOrigin>,
     /// Those of the components, and behind them those that the host holds.
@@ -60,74 +59,76 @@ pub enum HostSource {
     Entries(Arc<KeptEntries>),
 }
 
-/// A tool or prompt, with the name that clients list it under.
-type Named<'a> = (&'a Arc<CallTarget>, &'a str);
-
 impl DeclaredResources {
-    /// Resources of the components that have these tools.
-    pub fn of(targets: &[Arc<CallTarget>], tools: &ToolList, places: &FolderPlaces) -> Self {
-        let (origins, all, exact, disputed, held) = Default::default();
-        let mut declared = Self { places: places.clone(), origins, all, operators: 0, exact, disputed, held };
-        let entries = || targets.iter().zip(tools.tools());
-        let listed = entries().filter(|(_, entry)| entry.is_tool() || entry.prompt().is_some());
-        let listed: Vec<Named<'_>> = listed.map(|(target, entry)| (target, entry.definition().name.as_str())).collect();
+    /// Resources of the components of these parts, and the files of their skills and views, as
+    /// callers with these tools see them.
+    pub(super) fn of(parts: &Parts, tools: &ToolList, places: &FolderPlaces) -> Self {
+        let (origins, all, exact, disputed) = Default::default();
+        let mut held = parts.skills.held();
+        held.extend(parts.apps.held(tools));
+        let mut declared = Self { origins, all, operators: 0, exact, disputed, held };
+        let targets = || targets(&parts.entries);
         let mut components: Vec<&Arc<LoadedComponent>> = Vec::new();
-        for target in targets {
+        for target in targets() {
             let component = &target.component;
             let rules = || component.policy.resources().iter();
             for rule in rules().filter(|rule| !rule.is_read_by_host() && rule.tool() == Some(&target.name)) {
-                declared.add_read_by_tool(rule, target, tools, &listed);
+                declared.add_read_by_tool(rule, target);
             }
             if components.iter().any(|known| Arc::ptr_eq(known, component)) {
                 continue;
             }
             components.push(component);
+            let own: Vec<_> = targets().filter(|target| Arc::ptr_eq(&target.component, component)).collect();
             for rule in rules() {
-                declared.add_read_by_host(rule, component, targets, &listed);
+                declared.add_read_by_host(rule, component, &own, places);
             }
         }
         declared.operators = declared.all.len();
         let reads = |component: &Arc<LoadedComponent>| {
-            let mut entries = entries();
-            let found = entries
-                .find(|(target, _)| target.name == export::RESOURCES && Arc::ptr_eq(&target.component, component));
-            found.map(|(_, entry)| entry.definition().name.as_str())
+            let reads = |target: &&Arc<CallTarget>| {
+                target.name == export::RESOURCES && Arc::ptr_eq(&target.component, component)
+            };
+            targets().find(reads).map(|target| target.tool.definition().name.as_str())
         };
         declared.add_guests(components.into_iter().filter_map(|component| Some((component, reads(component)?))));
+        declared.all.extend(declared.held.declared.iter().cloned());
         declared
     }
 
-    fn add_read_by_tool(&mut self, rule: &ResourceRule, target: &CallTarget, tools: &ToolList, listed: &[Named<'_>]) {
-        let own = listed.iter().find(|(other, _)| std::ptr::eq(other.as_ref(), target));
-        let Some((_, tool)) = own else { return };
-        let reader = ResourceReader::Tool { tool: (*tool).to_owned(), argument: rule.argument().to_owned() };
+    fn add_read_by_tool(&mut self, rule: &ResourceRule, target: &CallTarget) {
+        if !target.is_named() {
+            return;
+        }
+        let tool = &target.tool.definition().name;
+        let reader = ResourceReader::Tool { tool: tool.clone(), argument: rule.argument().to_owned() };
         let mut resource = resource(rule, reader, tool);
         // Where the manifest names no values, the schema of the address may.
-        if let ([(_, values)], Some((_, entry))) = (resource.variables.as_mut_slice(), tools.find(tool))
+        if let [(_, values)] = resource.variables.as_mut_slice()
             && values.is_empty()
         {
-            *values = named_by_schema(rule, &entry.definition().input_schema);
+            *values = named_by_schema(rule, &target.tool.definition().input_schema);
         }
         self.push(rule.uri(), &target.component, None, resource);
     }
 
+    /// `own` are the targets of the component.
     fn add_read_by_host(
         &mut self,
         rule: &ResourceRule,
         component: &Arc<LoadedComponent>,
-        targets: &[Arc<CallTarget>],
-        listed: &[Named<'_>],
+        own: &[&Arc<CallTarget>],
+        places: &FolderPlaces,
     ) {
-        let own = |target: &Arc<CallTarget>| Arc::ptr_eq(&target.component, component);
-        let keeps = || targets.iter().find(|target| own(target) && target.capabilities.keeps_state());
-        let folder = Folder::open(rule, &self.places).map(|folder| HostSource::Folder(Arc::new(folder)));
+        let keeps = || own.iter().find(|target| target.capabilities.keeps_state());
+        let folder = Folder::open(rule, places).map(|folder| HostSource::Folder(Arc::new(folder)));
         let entries = || KeptEntries::of(rule, &keeps()?.capabilities);
         let Some(source) = folder.or_else(|| Some(HostSource::Entries(Arc::new(entries()?)))) else { return };
         // Callers need all tools of the component, or the one that the rule names.
-        let needed = listed.iter().filter(|(target, _)| own(target));
-        let needed = needed.filter(|(target, _)| rule.tool().is_none_or(|tool| tool == target.name));
-        let reader = ResourceReader::Host { tools: needed.map(|(_, tool)| (*tool).to_owned()).collect() };
-        let resource = resource(rule, reader, component.name());
+        let needed = own.iter().filter(|target| target.is_named());
+        let needed = needed.filter(|target| rule.tool().is_none_or(|tool| tool == target.name));
+        let tools = needed.map(|target| target.tool.definition().name.clone()).collect();
+        let resource = resource(rule, ResourceReader::Host { tools }, component.name());
         self.push(rule.uri(), component, Some(source), resource);
     }
 
@@ -177,14 +178,6 @@ impl DeclaredResources {
         self.all.push(resource);
     }
 
-    /// These, and the files of skills and views, as callers with these tools see them.
-    pub fn holding(mut self, skills: &Skills, apps: &Apps, tools: &ToolList) -> Self {
-        self.held = skills.held();
-        self.held.extend(apps.held(tools));
-        self.all.extend(self.held.declared.iter().cloned());
-        self
-    }
-
     /// The file that the host holds at an address, with its resource.
     pub fn held(&self, uri: &str) -> Option<(&DeclaredResource, &HeldFile)> {
         self.held.find(uri)
@@ -193,11 +186,6 @@ impl DeclaredResources {
     /// All declared resources.
     pub fn all(&self) -> &[DeclaredResource] {
         &self.all
-    }
-
-    /// Places of the host.
-    pub fn places(&self) -> &FolderPlaces {
-        &self.places
     }
 
     /// The folders whose files are resources.

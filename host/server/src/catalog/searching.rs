@@ -2,12 +2,10 @@
 //! to the tools of a generation.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use toolcell_mcp::{SearchBounds, SearchError, ToolList};
 use toolcell_policy::{Discovery, Manifest};
 
-use super::CallTarget;
+use super::{CallTarget, Entry};
 
 /// The settings of a manifest whose clients search.
 #[derive(PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub(crate) struct Searching {
 
 impl Searching {
     /// `None` where clients read a list of all tools.
-    pub(crate) fn of(manifest: &Manifest) -> Option<Arc<Self>> {
+    pub(crate) fn of(manifest: &Manifest) -> Option<Self> {
         let server = manifest.server();
         if server.discovery() == Discovery::List {
             return None;
@@ -43,7 +41,7 @@ impl Searching {
             }
         }
         searching.tools.sort_unstable();
-        Some(Arc::new(searching))
+        Some(searching)
     }
 
     /// True if this tool is listed.
@@ -58,12 +56,8 @@ impl Searching {
     }
 
     /// The list as clients get to know it.
-    pub(crate) fn apply(
-        this: Option<&Arc<Self>>,
-        list: ToolList,
-        targets: &[Arc<CallTarget>],
-    ) -> Result<ToolList, SearchError> {
-        let Some(this) = this else { return Ok(list) };
-        list.searched(this.bounds, |place| targets.get(place).is_some_and(|target| this.lists(target)))
+    pub(crate) fn apply(&self, list: ToolList, entries: &[Entry]) -> Result<ToolList, SearchError> {
+        let is_listed = |entry: &Entry| entry.target().is_some_and(|target| self.lists(target));
+        list.searched(self.bounds, |place| entries.get(place).is_some_and(is_listed))
     }
 }

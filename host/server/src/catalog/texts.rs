@@ -10,6 +10,7 @@ use toolcell_policy::{
 };
 use toolcell_sandbox::ComponentDigest;
 
+use super::Catalog;
 use super::meters::{self, Meters};
 use super::queue::Admission;
 use crate::files::file;
@@ -32,49 +33,40 @@ pub struct TextPrompt {
     pub(crate) meters: Arc<Meters>,
 }
 
-/// All prompts of a manifest, in its order.
-#[derive(Default)]
-pub struct TextPrompts {
-    pub(crate) all: Vec<Arc<TextPrompt>>,
-}
-
 /// The files of a manifest's prompts.
 pub fn files(manifest: &Manifest, folder: &Path) -> BTreeSet<PathBuf> {
     manifest.prompts().iter().filter_map(PromptRule::file).map(|file| absolute(&folder.join(file))).collect()
 }
 
-impl TextPrompts {
-    /// Reads the prompts. `earlier` are those that serve: a prompt of the same name goes on with
-    /// their counts and allowances.
-    pub fn build(manifest: &Manifest, folder: &Path, earlier: Option<&Self>, problems: &mut Vec<Diagnostic>) -> Self {
-        let mut all = Vec::new();
-        for rule in manifest.prompts() {
-            let before = earlier.and_then(|earlier| earlier.named(rule.name()));
-            match one(rule, manifest.default_limits(), folder, before) {
-                Ok(prompt) => all.push(Arc::new(prompt)),
-                Err(found) => problems.extend(found),
-            }
+/// Reads the prompts of a manifest, in its order. `earlier` is what serves: a prompt of the same
+/// name goes on with its counts and allowances.
+pub fn build(
+    manifest: &Manifest,
+    folder: &Path,
+    earlier: Option<&Catalog>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Arc<TextPrompt>> {
+    let mut all = Vec::new();
+    for rule in manifest.prompts() {
+        let before = earlier.and_then(|earlier| earlier.texts().find(|prompt| prompt.name() == rule.name()));
+        match one(rule, manifest.default_limits(), folder, before) {
+            Ok(prompt) => all.push(Arc::new(prompt)),
+            Err(found) => problems.extend(found),
         }
-        Self { all }
     }
+    all
+}
 
-    fn named(&self, name: &str) -> Option<&Arc<TextPrompt>> {
-        self.all.iter().find(|prompt| prompt.name() == name)
-    }
+/// `sha256:…` of all prompts of a catalog.
+pub fn digest(catalog: &Catalog) -> String {
+    let each: Vec<(&str, &str)> = catalog.texts().map(|prompt| (prompt.name(), prompt.digest.as_str())).collect();
+    ComponentDigest::of(json!(each).to_string().as_bytes()).to_string()
+}
 
-    /// `sha256:…` of all of them.
-    pub fn digest(&self) -> String {
-        let each: Vec<(&str, &str)> = self.all.iter().map(|prompt| (prompt.name(), prompt.digest.as_str())).collect();
-        ComponentDigest::of(json!(each).to_string().as_bytes()).to_string()
-    }
-
-    /// True if clients get the same from both.
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.all.len() == other.all.len()
-            && self.all.iter().zip(&other.all).all(|(one, other)| {
-                one.name() == other.name() && one.digest == other.digest && one.limits == other.limits
-            })
-    }
+/// True if clients get the same prompts from both.
+pub fn are_like(one: &Catalog, other: &Catalog) -> bool {
+    let of_each = |prompt: &Arc<TextPrompt>| (prompt.name().to_owned(), prompt.digest.clone(), prompt.limits);
+    one.texts().map(of_each).eq(other.texts().map(of_each))
 }
 
 impl TextPrompt {
@@ -85,14 +77,9 @@ impl TextPrompt {
 
     /// Its name, as rules for callers match it.
     pub fn called(&self) -> ToolName<'_> {
-        called(&self.entry)
+        let name = self.name();
+        ToolName { kind: Callable::Prompt, component: TEXTS, own: name, exposed: name }
     }
-}
-
-/// The name of a prompt of the manifest, as rules for callers match it.
-pub fn called(entry: &McpTool) -> ToolName<'_> {
-    let name = entry.prompt().map_or("", |prompt| prompt.name());
-    ToolName { kind: Callable::Prompt, component: TEXTS, own: name, exposed: name }
 }
 
 fn one(

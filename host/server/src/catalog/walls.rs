@@ -2,13 +2,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use toolcell_mcp::{McpTool, ToolDefinition};
+use toolcell_mcp::ToolDefinition;
 use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Wall};
 use toolcell_sandbox::{
     ComponentNotice, GrantedFiles, GroupMember, GroupOptions, SandboxGroup, SecretValue, Standing, ToolSchemas,
 };
 use toolcell_schema::SchemaTexts;
 
+use super::entry::targets;
 use super::instances::CALLERS_MAX;
 use super::{CallTarget, LoadedComponent, Parts};
 use crate::machine::SandboxSetup;
@@ -43,21 +44,22 @@ impl WalledComponents {
     ) -> Self {
         // As the process started: another word in the manifest waits for the next start.
         let Some(setup) = setup else { return Self::default() };
-        let Parts { components, targets, tools: definitions, .. } = parts;
         let mut excerpts = None;
         let mut member = |component: &Arc<LoadedComponent>| {
             if let Some(walled) = earlier.and_then(|earlier| earlier.of(component)) {
                 return Some(walled.member.clone());
             }
             let excerpts = excerpts.get_or_insert_with(|| Excerpts::of(manifest.text()));
-            let tools: Vec<&CallTarget> =
-                targets.iter().filter(|tool| Arc::ptr_eq(&tool.component, component)).map(AsRef::as_ref).collect();
+            let tools: Vec<&CallTarget> = targets(&parts.entries)
+                .filter(|tool| Arc::ptr_eq(&tool.component, component))
+                .map(AsRef::as_ref)
+                .collect();
             Some(GroupMember {
                 component: Arc::clone(&component.component),
                 known_as: [component.name(), component.digest(), component.policy_digest()].join("\n"),
                 manifest: excerpts.as_ref()?.component(component.name()),
                 limits: tools.iter().map(|tool| tool.limits).collect(),
-                schemas: schemas(component, targets, definitions),
+                schemas: schemas(&tools),
                 kept_max: kept_max(&tools),
                 tell: tell(component.name()),
                 variables: variables(component.policy()),
@@ -67,7 +69,7 @@ impl WalledComponents {
             })
         };
         let mut groups: BTreeMap<Sharing<'_>, Vec<(&Arc<LoadedComponent>, GroupMember)>> = BTreeMap::new();
-        for component in components {
+        for component in &parts.components {
             let Some(member) = member(component) else { continue };
             groups.entry(Sharing::of(component.policy())).or_default().push((component, member));
         }
@@ -202,14 +204,9 @@ fn secrets(tools: &[&CallTarget]) -> Vec<(String, SecretValue)> {
 }
 
 /// The schemas of a component's tools.
-fn schemas(
-    component: &Arc<LoadedComponent>,
-    targets: &[Arc<CallTarget>],
-    tools: &[Arc<McpTool>],
-) -> Arc<[ToolSchemas]> {
-    let own = targets.iter().zip(tools).filter(|(target, _)| Arc::ptr_eq(&target.component, component));
-    let schemas = own.map(|(target, tool)| {
-        let ToolDefinition { input_schema, output_schema, .. } = tool.definition();
+fn schemas(tools: &[&CallTarget]) -> Arc<[ToolSchemas]> {
+    let schemas = tools.iter().map(|target| {
+        let ToolDefinition { input_schema, output_schema, .. } = target.tool.definition();
         let output = output_schema.as_ref().map(ToString::to_string);
         ToolSchemas { tool: target.name.clone(), texts: SchemaTexts { input: input_schema.to_string(), output } }
     });

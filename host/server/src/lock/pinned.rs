@@ -10,7 +10,7 @@ use toolcell_sandbox::{ComponentDigest, export};
 use super::confirmation::ConfirmationRule;
 use super::grants;
 use crate::catalog::apps::App;
-use crate::catalog::{APPS, Catalog, LoadedComponent, Offer, Pin, SKILLS, TEXTS, TextPrompt};
+use crate::catalog::{APPS, Catalog, Entry, EntryKind, LoadedComponent, Offer, Pin, SKILLS, TEXTS, texts};
 
 /// All that is pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,9 +56,8 @@ pub struct PinnedTool {
 impl Lock {
     /// The lock of this catalog.
     pub fn of(catalog: &Catalog) -> Self {
-        let component = |component: &std::sync::Arc<LoadedComponent>| {
-            (component.name().to_owned(), PinnedComponent::of(catalog, component))
-        };
+        let component =
+            |component: &Arc<LoadedComponent>| (component.name().to_owned(), PinnedComponent::of(catalog, component));
         let texts = PinnedComponent::of_texts(catalog).map(|texts| (TEXTS.to_owned(), texts));
         let skills = PinnedComponent::of_skills(catalog).map(|skills| (SKILLS.to_owned(), skills));
         let apps = PinnedComponent::of_apps(catalog).map(|apps| (APPS.to_owned(), apps));
@@ -87,9 +86,9 @@ impl Lock {
 }
 
 impl PinnedComponent {
-    fn of(catalog: &Catalog, component: &std::sync::Arc<LoadedComponent>) -> Self {
+    fn of(catalog: &Catalog, component: &Arc<LoadedComponent>) -> Self {
         let inspection = component.inspection();
-        let own = || catalog.offers().filter(|offer| std::sync::Arc::ptr_eq(offer.component(), component));
+        let own = || catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
         // The resources that it declares, all together, with the rights of what reads them.
         let reading = own().find(|offer| offer.own_name() == export::RESOURCES).zip(component.pinned_resources());
         let resources = reading.map(|(offer, definition)| {
@@ -112,24 +111,25 @@ impl PinnedComponent {
 
     /// The prompts of the manifest itself, all together; `None` where it has none.
     fn of_texts(catalog: &Catalog) -> Option<Self> {
-        let pinned = |(text, called_by): (&Arc<TextPrompt>, Option<Vec<String>>)| {
+        let pinned = |entry: &Entry| {
+            let text = entry.text()?;
             let mut definition = definition(&text.entry);
             // Its text is what clients get, so it is not a secret to them.
             if let Some(members) = definition.as_object_mut() {
                 members.insert("digest".to_owned(), text.digest.clone().into());
             }
-            (text.entry.definition().name.clone(), PinnedTool::plain(definition, called_by))
+            Some((text.entry.definition().name.clone(), PinnedTool::plain(definition, entry.called_by())))
         };
-        let tools: BTreeMap<String, PinnedTool> = catalog.texts().map(pinned).collect();
-        Self::plain("[prompts]", (catalog.texts.digest(), 0), tools)
+        let tools: BTreeMap<String, PinnedTool> = catalog.entries.iter().filter_map(pinned).collect();
+        Self::plain("[prompts]", (texts::digest(catalog), 0), tools)
     }
 
     /// The skills, all together; `None` without any.
     fn of_skills(catalog: &Catalog) -> Option<Self> {
-        let listed = catalog.skills().zip(catalog.skills.all());
-        let pinned = listed.map(|((_, called_by), skill)| {
+        let entries = catalog.entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Skill(_)));
+        let pinned = entries.zip(catalog.skills.all()).map(|(entry, skill)| {
             let definition = serde_json::from_str(&skill.json).unwrap_or_default();
-            (skill.entry.clone(), PinnedTool::plain(definition, called_by))
+            (skill.entry.clone(), PinnedTool::plain(definition, entry.called_by()))
         });
         let digest = catalog.skills.digest().to_owned();
         let bytes = catalog.skills.bytes();

@@ -3,12 +3,15 @@ use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 use toolcell_policy::{Denial, Reason};
 use toolcell_sandbox::Redactor;
+
+use crate::error::StartError;
+use crate::files::file::plain;
 
 /// Most different attempts of one observation: guests choose what they ask for.
 const ATTEMPTS_MAX: usize = 10_000;
@@ -17,7 +20,10 @@ const ATTEMPTS_MAX: usize = 10_000;
 const FILE_MODE: u32 = 0o600;
 
 /// A file of denied attempts.
-pub struct Observation(Mutex<AttemptLog>);
+pub struct Observation {
+    path: PathBuf,
+    log: Mutex<AttemptLog>,
+}
 
 struct AttemptLog {
     file: File,
@@ -27,9 +33,16 @@ struct AttemptLog {
 
 impl Observation {
     /// Appends to a file, or creates it.
-    pub fn open(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(path)?;
-        Ok(Self(Mutex::new(AttemptLog { file, attempts: HashSet::new(), failed: false })))
+    pub fn open(path: PathBuf) -> Result<Self, StartError> {
+        let opened = OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(&path);
+        let file = opened
+            .map_err(|error| StartError::refused(format!("the observation cannot be written: {}", plain(&error))))?;
+        Ok(Self { path, log: Mutex::new(AttemptLog { file, attempts: HashSet::new(), failed: false }) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes a denial of a component, if it is new.
@@ -38,7 +51,7 @@ impl Observation {
         if *denial.reason() == Reason::NoLogin {
             return;
         }
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new =
             log.attempts.len() < ATTEMPTS_MAX && log.attempts.insert((component.to_owned(), denial.asked().to_owned()));
         if !is_new || log.failed {
@@ -59,6 +72,6 @@ impl Observation {
 
     /// Number of different attempts.
     pub fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).attempts.len()
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).attempts.len()
     }
 }

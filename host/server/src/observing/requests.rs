@@ -24,14 +24,9 @@ pub struct RequestCounters {
 }
 
 impl RequestCounters {
-    /// Also traces them.
-    pub fn traced(traces: Option<Arc<Traces>>) -> Self {
-        Self { traces, ..Self::default() }
-    }
-
-    /// Also counts names that callers do not see there.
-    pub fn refusing(self, refusals: &Arc<Refusals>) -> Self {
-        Self { refusals: Some(Arc::clone(refusals)), ..self }
+    /// Also traces them, and counts names that callers do not see as refused.
+    pub fn new(traces: Option<Arc<Traces>>, refusals: Arc<Refusals>) -> Self {
+        Self { traces, refusals: Some(refusals), ..Self::default() }
     }
 
     /// Number of requests, by method and era.

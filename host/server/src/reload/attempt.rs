@@ -9,26 +9,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use toolcell_audit::{CatalogRefused, CatalogReplaced, Clipped, ComponentQuarantined, Event, Sink, SinkError};
+use toolcell_audit::{CatalogRefused, CatalogReplaced, Clipped, ComponentQuarantined, Event, SinkError};
 use toolcell_mcp::{Host as _, McpServer, ServedCatalog as _};
 use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, render_all};
 
 use super::current::Current;
 use super::difference::Difference;
 use super::files::WatchedFiles;
-use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
+use super::journal::{Quarantined, ReloadAttempt, ReloadFailure};
 use crate::catalog::{
-    Basis, Builder, Built, Catalog, LoadStep, Offer, Tolerance, Withheld, folder_of, record_components, side_files,
+    Basis, Builder, Built, Catalog, LoadStep, Offer, Services, Tolerance, Withheld, folder_of, record_components,
+    side_files,
 };
 use crate::catalog::{apps, skills, texts};
 use crate::fetching::trust;
 use crate::files::file::absolute;
 use crate::files::file_stamp;
 use crate::lock::{self, Drift, Lock, LockPath, drift};
-use crate::observing::log::OperatorLog;
 use crate::open::{ManifestFile, summary};
 use crate::replicas::announcements::Announcements;
-use crate::replicas::boards::Boards;
 
 /// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
@@ -57,14 +56,8 @@ pub struct Setup {
     pub server: Arc<McpServer<Current>>,
     /// Tells clients of changed lists, where replicas do so together.
     pub announcements: Option<Arc<Announcements>>,
-    /// Approvals of all replicas, where they share state.
-    pub boards: Option<Arc<Boards>>,
-    /// The audit.
-    pub sink: Arc<Sink>,
-    /// Remembers attempts.
-    pub journal: Arc<Journal>,
-    /// The log, whose level the manifest may set.
-    pub log: Arc<dyn OperatorLog>,
+    /// What all generations have.
+    pub(crate) services: Arc<Services>,
     /// The watched files.
     pub files: WatchedFiles,
     /// Path of the lock; `None` where no file holds the manifest.
@@ -171,7 +164,7 @@ impl Reloader {
         };
         self.say_what_waits(&proposal.manifest);
         self.server = proposal.manifest.server().clone();
-        self.setup.log.follow(self.server.log().into());
+        self.setup.services.log.follow(self.server.log().into());
         self.say_warnings(&proposal.warnings);
         if Difference::is_none(old, &proposal.catalog) {
             return ReloadOutcome::Unchanged;
@@ -215,7 +208,7 @@ impl Reloader {
         // What a start did without does not keep a change from being taken. What serves does.
         let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None, tolerance };
-        let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &say_slow);
+        let built = self.setup.builder.build(&self.setup.services, &manifest, &folder_of(&path), &basis, &say_slow);
         let Built { catalog, problems, withheld } = built;
         let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
         self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
@@ -259,7 +252,7 @@ impl Reloader {
         held.extend(self.withheld.iter().map(|withheld| lock::withheld(locked, withheld)));
         let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();
         let shown = less.join(", ");
-        if self.setup.journal.serves_less(less) {
+        if self.setup.current.journal.serves_less(less) {
             tracing::warn!(
                 "less is served than the lock pins: {shown}; `toolcell lock` or `toolcell approve` notes that"
             );
@@ -286,7 +279,7 @@ impl Reloader {
             let is_withheld = self.withheld.iter().any(|held| held.name == component);
             Quarantined { component, digest, differences, details, is_withheld, read: None, other_signers, since }
         });
-        for held in self.setup.journal.quarantine(quarantined.collect()) {
+        for held in self.setup.current.journal.quarantine(quarantined.collect()) {
             let name = held.component.as_str();
             let differences = held.differences.join("\n  ");
             self.note(Event::ComponentQuarantined(ComponentQuarantined {
@@ -308,7 +301,7 @@ impl Reloader {
     }
 
     fn note(&self, event: Event<'_>) -> Result<(), ReloadFailure> {
-        let recorded = self.setup.sink.record(|| event);
+        let recorded = self.setup.services.sink.record(|| event);
         recorded.map_err(|error| ReloadFailure::saying(&format!("the audit cannot be written: {error}")))
     }
 
@@ -356,9 +349,9 @@ impl Reloader {
 
     fn record(&self, trigger: &str, difference: &Difference, old: &Catalog, new: &Catalog) -> Result<(), SinkError> {
         let changed = |name: &str| difference.components.iter().any(|(changed, _)| changed == name);
-        record_components(&self.setup.sink, new, changed)?;
+        record_components(&self.setup.services.sink, new, changed)?;
         let summary = difference.summary();
-        self.setup.sink.record(|| {
+        self.setup.services.sink.record(|| {
             Event::CatalogReplaced(CatalogReplaced {
                 generation: new.tools().generation(),
                 replaces: old.tools().generation(),
@@ -376,7 +369,7 @@ impl Reloader {
         let generation = self.generation();
         let (replaced, announced, summary) = match outcome {
             ReloadOutcome::Unchanged => {
-                self.setup.journal.is_well();
+                self.setup.current.journal.is_well();
                 tracing::debug!("looked ({trigger}): the files say what is served");
                 return;
             }
@@ -389,7 +382,7 @@ impl Reloader {
         let failed = match outcome {
             ReloadOutcome::Failed(failed) => {
                 self.record_failure(trigger, failed);
-                if self.setup.journal.failed().is_some_and(|before| before.problems == failed.problems) {
+                if self.setup.current.journal.failed().is_some_and(|before| before.problems == failed.problems) {
                     tracing::error!("not reloaded, as before: {summary}; generation {generation} serves on");
                 } else {
                     tracing::error!(
@@ -406,7 +399,7 @@ impl Reloader {
             }
         };
         let attempted = ReloadAttempt { time, trigger, generation, replaced, announced, took, summary };
-        self.setup.journal.attempted(attempted, failed);
+        self.setup.current.journal.attempted(attempted, failed);
     }
 
     fn record_failure(&self, trigger: &str, failed: &ReloadFailure) {
@@ -416,7 +409,7 @@ impl Reloader {
             let cause = Clipped(cause);
             Event::CatalogRefused(CatalogRefused { generation, trigger, cause })
         };
-        if let Err(error) = self.setup.sink.record(event) {
+        if let Err(error) = self.setup.services.sink.record(event) {
             tracing::error!("a failed reload is missing in the audit: {error}");
         }
     }
@@ -436,7 +429,7 @@ impl Reloader {
     fn say_what_waits(&self, manifest: &Manifest) {
         let keys = super::restart::waiting(&self.setup.manifest, manifest);
         let shown = keys.join(", ");
-        if self.setup.journal.waits_for_start(keys) {
+        if self.setup.current.journal.waits_for_start(keys) {
             tracing::warn!("changed, and in effect from the next start: {shown}");
         }
     }

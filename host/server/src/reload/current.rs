@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use toolcell_mcp::{Host, Observer, ServedCatalog as _};
 
-use crate::catalog::Catalog;
+use super::journal::Journal;
+use crate::catalog::{Catalog, Services};
 use crate::observing::requests::RequestCounters;
 use crate::replicas::announcements::Listed;
 use crate::resources::folders::FolderWaker;
@@ -15,8 +16,12 @@ pub struct Current {
     catalog: ArcSwap<Catalog>,
     /// Earlier catalogs. Dropped ones are removed at the next access.
     earlier: Mutex<Vec<Weak<Catalog>>>,
+    /// What all generations have.
+    pub(crate) services: Arc<Services>,
+    /// Remembers reloads.
+    pub(crate) journal: Journal,
     /// Observer of requests.
-    requests: Arc<RequestCounters>,
+    requests: RequestCounters,
     /// Wakes the thread that watches folders.
     folders: OnceLock<FolderWaker>,
 }
@@ -29,19 +34,26 @@ impl Host for Current {
     }
 
     fn observer(&self) -> Option<&dyn Observer> {
-        Some(self.requests.as_ref())
+        Some(&self.requests)
     }
 }
 
 impl Current {
-    /// Serves this first catalog, with this observer of requests.
-    pub fn new(catalog: Catalog, requests: RequestCounters) -> Self {
-        let requests = Arc::new(requests);
-        Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default(), requests, folders: OnceLock::new() }
+    /// Serves this first catalog.
+    pub fn new(catalog: Catalog) -> Self {
+        let services = Arc::clone(&catalog.services);
+        Self {
+            catalog: ArcSwap::from_pointee(catalog),
+            earlier: Mutex::default(),
+            requests: RequestCounters::new(services.traces.clone(), Arc::clone(&services.refusals)),
+            journal: Journal::default(),
+            services,
+            folders: OnceLock::new(),
+        }
     }
 
     /// Observer of requests.
-    pub fn requests(&self) -> &Arc<RequestCounters> {
+    pub fn requests(&self) -> &RequestCounters {
         &self.requests
     }
 
@@ -91,11 +103,7 @@ impl Listed for Catalog {
     fn lists(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.tools().fingerprint().hash(&mut hasher);
-        for offer in self.offers() {
-            offer.called_by().hash(&mut hasher);
-        }
-        self.texts().for_each(|(_, called_by)| called_by.hash(&mut hasher));
-        self.skills().for_each(|(_, called_by)| called_by.hash(&mut hasher));
+        self.entries.iter().for_each(|entry| entry.called_by().hash(&mut hasher));
         hasher.finish()
     }
 

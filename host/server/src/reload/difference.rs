@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolcell_mcp::ServedCatalog as _;
 
-use crate::catalog::{Catalog, LoadedComponent};
+use crate::catalog::{Catalog, Entry, LoadedComponent, texts};
 
 /// Most names shown of one kind; more are counted.
 const NAMES_SHOWN_MAX: usize = 8;
@@ -98,9 +98,9 @@ impl Difference {
         let gone = old.components().iter().filter(|component| new.component(component.name()).is_none());
         components.extend(gone.map(|component| (component.name().to_owned(), Change::Removed)));
         let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
-        let discovery = old.searching != new.searching;
-        let console = old.console != new.console;
-        let usage = old.tells_usage != new.tells_usage;
+        let discovery = old.settings.searching != new.settings.searching;
+        let console = old.settings.console != new.settings.console;
+        let usage = old.settings.tells_usage != new.settings.tells_usage;
         let names = |of: &Catalog, but: &Catalog| {
             let news = of.left_out().iter().filter(|component| !but.left_out().contains(component));
             news.map(|component| component.name.clone()).collect::<Vec<_>>()
@@ -120,13 +120,11 @@ impl Difference {
                 Some(_) => {}
             }
         }
-        for (text, _) in new.texts() {
+        for text in new.texts() {
             let name = &text.entry.definition().name;
-            let before = old.texts().find(|(before, _)| before.name() == text.name());
+            let before = old.texts().find(|before| before.name() == text.name());
             // A text that reads otherwise is listed as it was.
-            if before.is_some_and(|(before, _)| before.digest != text.digest)
-                && !difference.tools_changed.contains(name)
-            {
+            if before.is_some_and(|before| before.digest != text.digest) && !difference.tools_changed.contains(name) {
                 difference.tools_changed.push(name.clone());
             }
         }
@@ -153,27 +151,17 @@ impl Difference {
     /// True if both have the same components in the same order, for the same callers, who list or
     /// search them in the same way and get the same parts of results.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
-        let same_callers = old.callers().canonical() == new.callers().canonical()
-            && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
-        let callers_of = |catalog: &Catalog| {
-            let texts = catalog.texts().map(|(_, called_by)| called_by);
-            texts.chain(catalog.skills().map(|(_, called_by)| called_by)).collect::<Vec<_>>()
-        };
-        if !same_callers
-            || old.searching != new.searching
-            || old.console != new.console
-            || old.tells_usage != new.tells_usage
-            || old.left_out() != new.left_out()
-            || !old.texts.is_like(&new.texts)
-            || !old.skills.is_like(&new.skills)
-            || !old.apps.is_like(&new.apps)
-            || callers_of(old) != callers_of(new)
-        {
-            return false;
-        }
-        let old = old.components();
-        let new = new.components();
-        old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(old, new))
+        old.components.len() == new.components.len()
+            && old.components.iter().zip(&new.components).all(|(old, new)| Arc::ptr_eq(old, new))
+            && old.callers().canonical() == new.callers().canonical()
+            && old.settings.searching == new.settings.searching
+            && old.settings.console == new.settings.console
+            && old.settings.tells_usage == new.settings.tells_usage
+            && old.left_out() == new.left_out()
+            && texts::are_like(old, new)
+            && old.skills.is_like(&new.skills)
+            && old.apps.is_like(&new.apps)
+            && old.entries.iter().map(Entry::called_by).eq(new.entries.iter().map(Entry::called_by))
     }
 
     /// The differences in one line. Capabilities that were only prepared again do not count.

@@ -50,11 +50,13 @@ impl Background {
         let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
         let base = base.canonicalize().step("the manifest's folder is gone")?;
         let (orders, inbox) = Driver::channel();
-        if let Some(boards) = &serving.boards {
+        if let Some(boards) = &serving.services.boards {
             let orders = orders.clone();
-            let journal = Arc::clone(&serving.journal);
+            // The catalogs have the boards.
+            let current = Arc::downgrade(&serving.current);
             boards.on_read(BoardName::Approvals, move || {
-                if !journal.quarantined().is_empty() {
+                let Some(current) = current.upgrade() else { return };
+                if !current.journal.quarantined().is_empty() {
                     orders.approved_elsewhere();
                 }
             });
@@ -100,10 +102,7 @@ fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &Watche
         current: Arc::clone(&serving.current),
         server: Arc::clone(&serving.server),
         announcements: serving.announcements.clone(),
-        boards: serving.boards.clone(),
-        sink: Arc::clone(&serving.sink),
-        journal: Arc::clone(&serving.journal),
-        log: Arc::clone(&serving.log),
+        services: Arc::clone(&serving.services),
         files: files.clone(),
         lock: serving.opened.given.is_none().then(|| lock::path_beside(path)),
         locked: serving.opened.locked,
@@ -122,10 +121,8 @@ fn control(
     let subject = StatusSources {
         manifest: serving.opened.path.clone(),
         current: Arc::clone(&serving.current),
-        journal: Arc::clone(&serving.journal),
         started: (Instant::now(), began),
         locked: serving.opened.locked,
-        log: Arc::clone(&serving.log),
         build: options.build.as_ref().map(|build| build.job.last_build.clone()),
         doorman: serving.doorman.clone(),
         health: Arc::clone(&serving.health),

@@ -8,40 +8,37 @@ mod transport;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use toolcell_audit::Sink;
-use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{StdioEnd, StdioError};
 use toolcell_policy::{ConsolePolicy, Manifest};
 use toolcell_sandbox::SLOT_RESETS;
 use toolcell_shared::{EmbeddedBus, Tasks as _};
 
-use crate::catalog::{Catalog, folder_of};
+use crate::catalog::{Catalog, Services, folder_of};
 use crate::dev::ProjectBuild;
 use crate::error::{StartError, StepExt as _};
 use crate::files::Watch;
-use crate::files::file::plain;
 use crate::http::HttpAddress;
-use crate::identity::{Authenticator, TokenFile};
+use crate::identity::TokenFile;
 use crate::lock::{self, Lock};
 use crate::machine::Machine;
 use crate::machine::service_manager::ServiceManager;
 use crate::machine::shell;
 use crate::observing::activity::Activity;
 use crate::observing::alerts::Alerts;
-use crate::observing::log::{NoLog, OperatorLog};
+use crate::observing::log::OperatorLog;
 use crate::observing::observation::Observation;
 use crate::observing::refusals::{RefusalRecords, Refusals};
-use crate::observing::requests::RequestCounters;
 use crate::observing::traces::Traces;
 use crate::open::{OpenedAs, Ready};
 use crate::operators::console::{BoundConsole, Console, ConsoleAddress, Doorman, ServedConsole, Sources};
 use crate::operators::control::ControlSocket;
 use crate::operators::health::Health;
 use crate::operators::metrics::{BoundPage, MetricSources, NamedTools, Page, ServedPage};
-use crate::reload::{Current, Journal, Orders};
+use crate::reload::{Current, Orders};
 use crate::replicas::announcements::Announcements;
 use crate::replicas::boards::Boards;
 use crate::replicas::readiness::StateReach;
@@ -114,20 +111,13 @@ pub struct Running {
 struct Serving {
     opened: OpenedAs,
     machine: Machine,
-    sink: Arc<Sink>,
+    services: Arc<Services>,
     current: Arc<Current>,
     server: Arc<toolcell_mcp::McpServer<Current>>,
     /// Tells of changed lists where replicas share state.
     announcements: Option<Arc<Announcements>>,
-    /// The boards of all replicas, where they share state.
-    boards: Option<Arc<Boards>>,
-    journal: Arc<Journal>,
-    observed: ObservationFile,
-    log: Arc<dyn OperatorLog>,
-    traces: Option<Arc<Traces>>,
     tasks: Arc<KeptTasks>,
-    refusals: (Arc<Refusals>, RefusalRecords),
-    alerts: Option<Arc<Alerts>>,
+    refusal_records: RefusalRecords,
     /// Views of calls, for the console and `toolcell top`; none if nobody could look.
     views: Option<Arc<Sources>>,
     /// Gives links into the console.
@@ -144,9 +134,6 @@ struct Ending {
     signal: OnceLock<(&'static str, Instant)>,
 }
 
-/// Records of denied attempts with their file, if the operator asked for one.
-struct ObservationFile(Option<(Arc<Observation>, PathBuf)>);
-
 impl Server {
     /// Binds the sockets, records the start, and watches the files of the opened manifest.
     ///
@@ -154,104 +141,99 @@ impl Server {
     /// The manifest, an option or the machine is at fault: see [`StartError`].
     pub fn start(ready: Ready, options: ServerOptions) -> Result<Running, StartError> {
         let began = options.began.unwrap_or_else(SystemTime::now);
-        let log = options.log.clone().unwrap_or_else(|| Arc::new(NoLog));
-        let Ready { opened, manifest, catalog, machine, sink, builder } = ready;
-        audit::record_start(&sink, &opened, &catalog)?;
+        let Ready { opened, manifest, mut catalog, machine, builder } = ready;
+        let folder = folder_of(&opened.path);
+        let runtime = machine.runtime.handle();
+        let mut services = Services::new(Arc::clone(&catalog.services.sink), runtime);
+        if let Some(log) = &options.log {
+            services.log = Arc::clone(log);
+        }
+        audit::record_start(&services.sink, &opened, &catalog)?;
         for component in catalog.left_out() {
             tracing::error!("left out: {}", component.problem);
         }
-        look_at_lock(&opened, &catalog, log.as_ref());
-        raise_walls(&catalog, &machine, log.as_ref())?;
-        let observed = ObservationFile::open(options.observe.clone())?;
+        look_at_lock(&opened, &catalog, services.log.as_ref());
+        raise_walls(&catalog, &machine, services.log.as_ref())?;
+        services.observation = options.observe.clone().map(Observation::open).transpose()?.map(Arc::new);
         let mut transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
-        let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
-        let shared = manifest.state().map(|policy| shared::open(policy, &folder_of(&opened.path))).transpose()?;
+        services.traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
+        let shared = manifest.state().map(|policy| shared::open(policy, &folder)).transpose()?.flatten();
         let state_key = identity::state_key(&opened.path, &manifest)?;
+        let shared = shared.zip(state_key.clone());
         let mut state_reach = None;
-        let (catalog, builder, replicas) = match shared.flatten().zip(state_key.clone()) {
-            Some((Shared { state, bus, resources }, key)) => {
-                state_reach = manifest.state().and_then(|policy| StateReach::of(policy, &state));
-                transport.reach_replicas(&state, Arc::clone(&bus), &machine)?;
-                let boards = Boards::start(key, Arc::clone(&state), Arc::clone(&bus), machine.runtime.handle());
-                let boards =
-                    boards.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
-                transport.share_revoked(&boards);
-                catalog.knowing(&boards);
-                machine.sandboxes.iter().for_each(|sandboxes| sandboxes.share_ends(&boards));
-                (catalog.sharing(&state), builder.sharing(state), Some((bus, (boards, resources))))
-            }
-            None => (catalog, builder, None),
-        };
-        let health = Arc::new(Health::new(&sink, machine.sandboxes.as_ref(), state_reach));
+        if let Some((Shared { state, bus, .. }, key)) = &shared {
+            state_reach = manifest.state().and_then(|policy| StateReach::of(policy, state));
+            transport.reach_replicas(state, Arc::clone(bus), &machine)?;
+            let boards = Boards::start(key.clone(), Arc::clone(state), Arc::clone(bus), runtime);
+            let boards = boards.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
+            transport.share_revoked(&boards);
+            services.consents.share(&boards);
+            machine.sandboxes.iter().for_each(|sandboxes| sandboxes.share_ends(&boards));
+            services.state = Arc::clone(state);
+            services.boards = Some(boards);
+        }
+        let health = Arc::new(Health::new(&services.sink, machine.sandboxes.as_ref(), state_reach));
         transport.ready_with(Arc::<Health>::clone(&health));
-        let alerts = manifest
-            .alerts()
-            .map(|policy| Alerts::start(policy, &folder_of(&opened.path), &sink, machine.runtime.handle()))
-            .transpose()?;
-        let refusals = Arc::new(Refusals::new(&sink, alerts.clone()));
-        transport.tell_refused(&refusals);
-        let runtime = machine.runtime.handle();
-        let folder = folder_of(&opened.path);
+        let alerts = manifest.alerts().map(|policy| Alerts::start(policy, &folder, &services.sink, runtime));
+        services.alerts = alerts.transpose()?;
+        services.refusals = Arc::new(Refusals::new(&services.sink, services.alerts.clone()));
+        transport.tell_refused(&services.refusals);
         let mut console = BoundConsole::open(options.console.as_ref(), manifest.console(), (&folder, runtime))?;
+        let activity = activity(&manifest, console.as_ref(), began)?;
         let is_watched = console.is_some() || options.control != ControlSocket::Off;
-        let activity = Some(activity(&manifest, console.as_ref(), began)?).filter(|_| is_watched);
-        let boards = replicas.as_ref().map(|(_, (boards, _))| boards);
-        let checks = operators::Checks { folder: &folder, transport: &transport, refusals: &refusals, boards };
-        let catalog = catalog.observed(observed.observation()).traced(traces.clone());
-        let catalog = catalog.alerting(alerts.clone()).watched(activity.clone());
-        log.follow(manifest.server().log().into());
+        services.activity = is_watched.then_some(activity);
+        services.log.follow(manifest.server().log().into());
         // Over HTTP nobody has the manifest written. Where only a lock is served it would change
         // nothing.
         if matches!(options.transport, TransportOptions::Stdio) && !opened.locked {
-            catalog.may_write_manifest(&opened.path);
+            services.consents.may_write(&opened.path);
         }
-        let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone()).refusing(&refusals)));
+        let services = Arc::new(services);
+        catalog.services = Arc::clone(&services);
+        let current = Arc::new(Current::new(catalog));
+        let checks = operators::Checks { folder: &folder, transport: &transport, boards: services.boards.as_ref() };
         let operators =
             console.as_mut().map(|bound| operators::open(&manifest, bound, &current, &checks)).transpose()?.flatten();
         let authenticator = checks.authenticator(operators.as_ref());
         let doorman = console.as_ref().map(|bound| Doorman::new(bound.url(), bound.port(), bound.has_tls()));
         let doorman = doorman.map(|doorman| Arc::new(doorman.admitting(operators)));
         let server = identity::server(&manifest, state_key, &current);
-        let runtime = machine.runtime.handle();
-        let (bus, others) = replicas.unzip();
-        let (boards, resources) = others.unzip();
+        let (bus, resources) = shared.map(|(shared, _)| (shared.bus, shared.resources)).unzip();
         resources.into_iter().for_each(|resources| server.keep_resources_in(resources));
         let heard = bus.clone().unwrap_or_else(|| Arc::<EmbeddedBus>::default());
         let updates = Updates::start(&server, Arc::clone(&heard), runtime);
         health.watch(&current);
-        current.snapshot().tell_by(&updates);
+        services.news.open(&updates);
         server.carry_news_by(updates);
-        let tasks = KeptTasks::start(&server, &manifest, &folder_of(&opened.path), (heard, runtime))?;
+        let tasks = KeptTasks::start(&server, &manifest, &folder, (heard, runtime))?;
         let announcements = bus.and_then(|bus| Announcements::start(&server, &current, bus, runtime)).map(Arc::new);
         let bound = BoundPage::open(options.metrics, manifest.metrics(), options.insecure_public)?;
-        let journal = Arc::new(Journal::default());
-        let written = refusals.start(machine.runtime.handle());
-        let shown = ShownManifest::of(&manifest);
-        let seen = Seen {
-            current: &current,
-            journal: &journal,
-            sink: &sink,
-            refusals: &refusals,
-            health: &health,
-            authenticator,
-        };
-        let views = activity.map(|activity| Arc::new(shown.views(&opened, activity, seen)));
-        let memory = MemoryReturn::start(machine.runtime.handle());
+        let views = services.activity.as_ref().map(|activity| {
+            let tokens = manifest.http().and_then(|http| http.tokens());
+            Arc::new(Sources {
+                current: Arc::clone(&current),
+                services: Arc::clone(&services),
+                activity: Arc::clone(activity),
+                health: Arc::clone(&health),
+                tokens: tokens.map(|file| TokenFile::at(folder.join(file))),
+                authenticator,
+                manifest: opened.path.clone(),
+                is_written: opened.given.is_none(),
+                locked: opened.locked,
+            })
+        });
+        let name = manifest.server().title().unwrap_or(manifest.server().name()).to_owned();
+        let refusal_records = services.refusals.start(runtime);
+        let memory = MemoryReturn::start(runtime);
         let serving = Serving {
             opened,
             machine,
-            sink,
+            services,
             current,
             server,
             announcements,
-            boards,
-            journal,
-            observed,
-            log,
-            traces,
             tasks,
-            refusals: (refusals, written),
-            alerts,
+            refusal_records,
             views,
             doorman,
             health,
@@ -264,7 +246,7 @@ impl Server {
         let beginning = InitialState { manifest, builder, began };
         let (background, orders) = Background::start(options, &serving, beginning, Arc::clone(&stop))?;
         tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
-        let console = console.map(|bound| serving.show_console(bound, shown.name, orders.clone())).transpose()?;
+        let console = console.map(|bound| serving.show_console(bound, name, orders.clone())).transpose()?;
         Ok(Running { serving, transport, stop, orders, background, metrics, console })
     }
 }
@@ -298,52 +280,6 @@ impl Running {
         drop(background);
         drop((metrics, console));
         serving.end(end)
-    }
-}
-
-/// Parts of the server that views show.
-struct Seen<'a> {
-    current: &'a Arc<Current>,
-    journal: &'a Arc<Journal>,
-    sink: &'a Arc<Sink>,
-    refusals: &'a Arc<Refusals>,
-    health: &'a Arc<Health>,
-    /// Checks tokens; `None` where nobody shows one.
-    authenticator: Option<Arc<Authenticator>>,
-}
-
-/// Settings of the manifest at the start that the console keeps.
-struct ShownManifest {
-    /// The server's name for people.
-    name: String,
-    /// The file of tokens.
-    tokens: Option<String>,
-}
-
-impl ShownManifest {
-    fn of(manifest: &Manifest) -> Self {
-        let server = manifest.server();
-        Self {
-            name: server.title().unwrap_or(server.name()).to_owned(),
-            tokens: manifest.http().and_then(|http| http.tokens()).map(str::to_owned),
-        }
-    }
-
-    /// Views of this activity.
-    fn views(&self, opened: &OpenedAs, activity: Arc<Activity>, seen: Seen<'_>) -> Sources {
-        Sources {
-            current: Arc::clone(seen.current),
-            journal: Arc::clone(seen.journal),
-            sink: Arc::clone(seen.sink),
-            refusals: Arc::clone(seen.refusals),
-            health: Arc::clone(seen.health),
-            authenticator: seen.authenticator,
-            activity,
-            tokens: self.tokens.as_ref().map(|file| TokenFile::at(folder_of(&opened.path).join(file))),
-            manifest: opened.path.clone(),
-            is_written: opened.given.is_none(),
-            locked: opened.locked,
-        }
     }
 }
 
@@ -424,19 +360,13 @@ impl Serving {
         let url = bound.url();
         let page = Page::new(MetricSources {
             current: Arc::clone(&self.current),
-            journal: Arc::clone(&self.journal),
-            sink: Arc::clone(&self.sink),
             traffic: transport.traffic(),
-            refusals: Arc::clone(&self.refusals.0),
-            alerts: self.alerts.clone(),
             tools: Arc::new(NamedTools::new(bound.tools())),
-            log: Arc::clone(&self.log),
-            traces: self.traces.as_ref().map(|traces| Arc::clone(traces.sent())),
             health: Arc::clone(&self.health),
             started,
         });
         let listening = bound.serve(page, self.machine.runtime.handle()).step("the metrics cannot be served")?;
-        self.log.announce(&format!("metrics at {url}"));
+        self.services.log.announce(&format!("metrics at {url}"));
         Ok(listening)
     }
 
@@ -451,7 +381,8 @@ impl Serving {
         let console = Arc::new(Console::new(Arc::clone(views), entrance, means, name));
         let link = doorman.link().map_err(StartError::refused)?;
         let served = bound.serve(console, self.machine.runtime.handle()).step("the console cannot be served")?;
-        self.log
+        self.services
+            .log
             .announce(&format!("console at {link} (works once, for ten minutes; `toolcell console` gives another)"));
         Ok(served)
     }
@@ -464,11 +395,15 @@ impl Serving {
             Ok(StdioEnd::OutputClosed) => "output closed".to_owned(),
             Err(error) => error.to_string(),
         };
-        let (refusals, written) = self.refusals;
-        drop(written);
-        refusals.write();
-        audit::record_end(&self.sink, &reason, self.current.snapshot().calls_started());
-        self.observed.say(self.log.as_ref());
+        drop(self.refusal_records);
+        let services = self.services;
+        services.refusals.write();
+        audit::record_end(&services.sink, &reason, services.calls.load(Ordering::Relaxed));
+        if let Some(observation) = &services.observation {
+            let file = shell::word(&observation.path().to_string_lossy());
+            let count = observation.count();
+            services.log.announce(&format!("observed {count} denied attempts; see: toolcell policy suggest {file}"));
+        }
         // First all know that they have ended, then they end.
         // Where that fails, it is known a moment later.
         let _ = self.machine.runtime.block_on(self.tasks.leave());
@@ -478,7 +413,7 @@ impl Serving {
             self.machine.runtime.block_on(announcements.leave());
         }
         drop(self.machine.workers);
-        if let Some(traces) = &self.traces {
+        if let Some(traces) = &services.traces {
             traces.end();
         }
         self.machine.runtime.shutdown_timeout(IO_ENDS_WITHIN);
@@ -503,29 +438,6 @@ impl Ending {
                 tracing::info!("stopped by {signal}, which took {} ms", began.elapsed().as_millis());
             }
             None => tracing::info!("stopped: {reason}"),
-        }
-    }
-}
-
-impl ObservationFile {
-    fn open(path: Option<PathBuf>) -> Result<Self, StartError> {
-        let Some(path) = path else { return Ok(Self(None)) };
-        let unwritable = |error: std::io::Error| {
-            StartError::refused(format!("the observation cannot be written: {}", plain(&error)))
-        };
-        let observation = Observation::open(&path).map_err(unwritable)?;
-        Ok(Self(Some((Arc::new(observation), path))))
-    }
-
-    fn observation(&self) -> Option<Arc<Observation>> {
-        self.0.as_ref().map(|(observation, _)| Arc::clone(observation))
-    }
-
-    fn say(&self, log: &dyn OperatorLog) {
-        if let Some((observation, path)) = &self.0 {
-            let file = shell::word(&path.to_string_lossy());
-            let count = observation.count();
-            log.announce(&format!("observed {count} denied attempts; see: toolcell policy suggest {file}"));
         }
     }
 }

@@ -8,7 +8,6 @@ use super::transport::Transport;
 use crate::error::StartError;
 use crate::http;
 use crate::identity::Authenticator;
-use crate::observing::refusals::Refusals;
 use crate::operators::console::{BoundConsole, Operators};
 use crate::reload::Current;
 use crate::replicas::boards::Boards;
@@ -18,7 +17,6 @@ pub(super) struct Checks<'a> {
     /// The manifest's folder.
     pub folder: &'a Path,
     pub transport: &'a Transport,
-    pub refusals: &'a Arc<Refusals>,
     /// The boards of all replicas, where they share state.
     pub boards: Option<&'a Arc<Boards>>,
 }
@@ -54,6 +52,5 @@ pub(super) fn open(
             opened
         }
     };
-    let operators = |authenticator| Operators::new(Arc::clone(current), authenticator, Arc::clone(checks.refusals));
-    Ok(authenticator.map(operators))
+    Ok(authenticator.map(|authenticator| Operators::new(Arc::clone(current), authenticator)))
 }

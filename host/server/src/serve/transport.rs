@@ -133,14 +133,14 @@ impl Transport {
 
     /// Serves until the input ends or a signal arrives.
     pub(super) fn serve(self, serving: &Serving) -> Result<StdioEnd, stdio::StdioError> {
-        let Serving { server, machine, log, .. } = serving;
+        let Serving { server, machine, services, .. } = serving;
         match self {
             Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
             Self::Http { bound, shutdown } => {
                 let BoundTransport { options, endpoints, asks_for_tokens, guard, .. } = *bound;
                 for endpoint in endpoints {
                     let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
-                    log.announce(&format!("serving {whom} at {endpoint}"));
+                    services.log.announce(&format!("serving {whom} at {endpoint}"));
                 }
                 let executor = machine.workers.executor();
                 machine.runtime.block_on(web::serve(server, options, executor, &shutdown));

@@ -56,6 +56,7 @@ pub fn tasks(
 
 /// State of tools on the server that replicas share. It is opened for the first component that is
 /// granted any: where none is, nothing here needs the server's password.
+#[derive(Default)]
 pub struct SharedKept {
     policy: Option<StatePolicy>,
     folder: PathBuf,

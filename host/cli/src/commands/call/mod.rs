@@ -35,9 +35,9 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let catalog = Arc::new(catalog);
     if std::io::stdin().is_terminal() {
         if !sketch::is_component(&args.manifest.manifest) {
-            catalog.may_write_manifest(&args.manifest.manifest);
+            catalog.consents().may_write(&args.manifest.manifest);
         }
-        catalog.ask_on(Arc::new(asked::OnTerminal));
+        catalog.consents().ask_on(Arc::new(asked::OnTerminal));
     }
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     let cancellation = Cancellation::new();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::{ReachRow, Source, Style};
-use toolcell_server::catalog::{Catalog, Offer};
+use toolcell_server::catalog::Catalog;
 
 use crate::terminal::{bold, faint, listed};
 
@@ -34,8 +34,11 @@ pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
     if !sealed.is_empty() {
         text.push_str(&format!("\n{}", listed("reach nothing: ", &sealed)));
     }
-    let confirmed: Vec<String> =
-        catalog.offers().filter(Offer::is_confirmed).map(|offer| offer.tool().definition().name.clone()).collect();
+    let confirmed: Vec<String> = catalog
+        .offers()
+        .filter(|offer| offer.approval().is_some())
+        .map(|offer| offer.tool().definition().name.clone())
+        .collect();
     if !confirmed.is_empty() {
         text.push_str(&format!("\n{}", listed("a person approves each call: ", &confirmed)));
     }

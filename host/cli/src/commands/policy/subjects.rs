@@ -2,10 +2,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, Grants, Manifest, parse, render_all};
 use toolcell_server::ManifestFile;
-use toolcell_server::catalog::{Builder, folder_of};
+use toolcell_server::catalog::{Builder, BuilderOptions, folder_of};
 use toolcell_server::machine::Machine;
 
 use crate::args::CodeCacheArgs;
@@ -69,7 +68,7 @@ impl<'a> Subjects<'a> {
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
         let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), &sandbox_process::guests())?;
         machine.notes.iter().for_each(say_note);
-        let builder = Builder::new(&machine, Arc::new(Sink::disabled()));
+        let builder = Builder::new(&machine, BuilderOptions::default());
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));
         say(&self.file, &problems);
         Ok(names)

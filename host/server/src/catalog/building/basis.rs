@@ -10,6 +10,7 @@ use std::sync::Arc;
 use toolcell_policy::{ComponentPolicy, Limits};
 use toolcell_sandbox::HeldComponent;
 
+use super::super::entry::targets;
 use super::super::meters::Meters;
 use super::super::queue::Admission;
 use super::super::{CallTarget, Catalog, LoadedComponent, Tolerance};
@@ -151,11 +152,7 @@ impl<'a> Basis<'a> {
     }
 
     fn target(&self, component: &str, tool: &str) -> Option<&'a Arc<CallTarget>> {
-        self.targets().find(|target| target.component.name() == component && target.name == tool)
-    }
-
-    /// Tools of the serving catalog.
-    fn targets(&self) -> impl Iterator<Item = &'a Arc<CallTarget>> {
-        self.earlier.first().into_iter().flat_map(|catalog| &catalog.targets)
+        targets(&self.earlier.first()?.entries)
+            .find(|target| target.component.name() == component && target.name == tool)
     }
 }

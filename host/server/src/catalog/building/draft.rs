@@ -7,14 +7,13 @@ use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, McpTool};
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span};
 use toolcell_sandbox::{ComponentDigest, GrantedCapabilities, ListedBeside, ShapeName, contract, export};
 
-use super::super::apps::Apps;
 use super::super::definition::{self, End};
+use super::super::entry::{Entry, EntryKind};
 use super::super::instances::InstancesByCaller;
 use super::super::narrowing::Narrowing;
 use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::queue::Admission;
-use super::super::skills::{self, Skills};
-use super::super::texts::{TEXTS, TextPrompts};
+use super::super::texts::{TEXTS, TextPrompt};
 use super::super::{CallTarget, Catalog, LoadedComponent, Parts, guest_resources, meters, program, resources};
 use super::problems::{
     PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_applied, not_pooled,
@@ -66,11 +65,7 @@ pub(super) struct CatalogDraft<'a> {
     pub(super) origins: Vec<(String, String, Span)>,
     pub(super) basis: &'a Basis<'a>,
     /// Rules for callers.
-    pub(super) callers: Arc<Callers>,
-    /// The prompts of the manifest itself.
-    pub(super) texts: TextPrompts,
-    pub(super) skills: Arc<Skills>,
-    pub(super) apps: Arc<Apps>,
+    pub(super) callers: &'a Arc<Callers>,
 }
 
 impl CatalogDraft<'_> {
@@ -96,14 +91,25 @@ impl CatalogDraft<'_> {
         for exposed in catalog.tools_of(loaded) {
             self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
         }
-        self.parts.take_over(catalog, loaded, Some(&self.callers));
+        self.parts.take_over(catalog, loaded, Some(self.callers));
     }
 
-    /// Names the prompts of the manifest among those of components.
-    pub(super) fn add_texts(&mut self, manifest: &Manifest) {
-        for (text, rule) in self.texts.all.iter().zip(manifest.prompts()) {
+    /// Adds the prompts of the manifest behind those of components.
+    pub(super) fn add_texts(&mut self, texts: Vec<Arc<TextPrompt>>, manifest: &Manifest) {
+        for (text, rule) in texts.into_iter().zip(manifest.prompts()) {
             self.origins.push((text.entry.definition().name.clone(), TEXTS.to_owned(), rule.span()));
+            self.push(EntryKind::Text(text));
         }
+    }
+
+    /// Adds the skills. Nothing comes after them.
+    pub(super) fn add_skills(&mut self) {
+        let skills = Arc::clone(&self.parts.skills);
+        skills.entries().iter().for_each(|entry| self.push(EntryKind::Skill(Arc::clone(entry))));
+    }
+
+    fn push(&mut self, kind: EntryKind) {
+        self.parts.entries.push(Entry { kind, rules: Arc::clone(self.callers) });
     }
 
     /// Keeps a component as it serves now, if it does.
@@ -193,9 +199,8 @@ impl CatalogDraft<'_> {
             self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
         }
         problems.extend(wishes::check(policy, loaded.component.wishes()));
-        let entries = self.parts.targets.iter().zip(&self.parts.tools);
-        let own = entries.filter(|(target, _)| Arc::ptr_eq(&target.component, &loaded));
-        problems.extend(not_applied(policy, own.map(|(_, entry)| &**entry)));
+        let own = self.parts.entries.iter().filter(|entry| entry.is_of(&loaded));
+        problems.extend(not_applied(policy, own.map(|entry| entry.tool().as_ref())));
         self.parts.components.push(loaded);
     }
 
@@ -292,9 +297,9 @@ impl CatalogDraft<'_> {
         let instances = draft.instances(policy, &capabilities);
         let approved_as = approval.map(|rule| approved_as(&capabilities, rule)).unwrap_or_default();
         self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
-        self.parts.tools.push(Arc::new(entry));
         let narrowed = (!capabilities.grants().is_sealed()).then(Narrowing::new);
         let target = CallTarget {
+            tool: Arc::new(entry),
             component,
             name,
             program,
@@ -307,8 +312,7 @@ impl CatalogDraft<'_> {
             narrowed,
             meters,
         };
-        self.parts.targets.push(Arc::new(target));
-        self.parts.rules.push(Arc::clone(&self.callers));
+        self.push(EntryKind::Export(Arc::new(target)));
     }
 
     /// Rules for callers that match no tool. If tools are missing for another reason, this cannot
@@ -317,11 +321,8 @@ impl CatalogDraft<'_> {
         if !complete {
             return Vec::new();
         }
-        let named = self.parts.targets.iter().zip(&self.parts.tools);
-        let named = named.filter(|(_, entry)| entry.is_tool() || entry.prompt().is_some());
-        let mut names: Vec<_> = named.map(|(target, entry)| target.called(entry)).collect();
-        names.extend(self.texts.all.iter().map(|text| text.called()));
-        names.extend(self.skills.entries().iter().map(|entry| skills::called(entry)));
+        let is_named = |entry: &&Entry| entry.target().is_none_or(|target| target.is_named());
+        let names: Vec<_> = self.parts.entries.iter().filter(is_named).map(Entry::called).collect();
         self.callers.check_tools(&names)
     }
 

@@ -10,41 +10,30 @@ mod typed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use toolcell_audit::Sink;
-use toolcell_mcp::{ToolList, sanitize};
+use toolcell_mcp::sanitize;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
 use toolcell_sandbox::{
     COMPONENT_BYTES_MAX, CallReport, ComponentDigest, HeldComponent, ListedBeside, ListingResult, SchemaLimits,
     ShapeName, WrittenDescriptions, check_definitions, contract,
 };
 use toolcell_schema::SchemaFindings;
-use toolcell_shared::{Embedded, SharedState};
 
 use super::apps::Apps;
-use super::caller_queue::CallerQueues;
-use super::consents::Consents;
 use super::host_files::HostFiles;
 use super::permissions::GrantContext;
-use super::resources::DeclaredResources;
-use super::searching::Searching;
 use super::skills::Skills;
-use super::texts::TextPrompts;
-use super::visibility::Visibility;
 use super::{
-    Catalog, CatalogError, ConsoleRights, HostReads, LeftOutComponent, LoadedComponent, Parts, Tally, WalledComponents,
-    program, service_paths, side_files,
+    Catalog, CatalogSettings, LeftOutComponent, LoadedComponent, Parts, Services, WalledComponents, program,
+    service_paths, side_files, texts,
 };
 use crate::catalog::DevFolder;
 use crate::fetching::trust::Signed;
 use crate::files::file_stamp::Stamps;
 use crate::machine::{Machine, SandboxSetup};
-use crate::replicas::updates::NewsDesk;
-use crate::resources::folders::{FileReads, FolderPlaces};
-use crate::resources::kept_entries::EntryReads;
 use crate::state::shared::SharedKept;
 use ahead::Ahead;
 pub use basis::{Basis, Pin, Withheld};
@@ -62,19 +51,21 @@ const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX
 pub struct Builder {
     compiler: Compiler,
     runtime: Handle,
-    sink: Arc<Sink>,
-    calls: Arc<AtomicU64>,
-    tally: Arc<Tally>,
-    consents: Arc<Consents>,
-    state: Arc<dyn SharedState>,
-    kept: SharedKept,
-    caller_queues: Arc<CallerQueues>,
-    host_files: HostFiles,
-    reads: Arc<HostReads>,
-    news: Arc<NewsDesk>,
-    observing: bool,
     sandboxes: Option<SandboxSetup>,
-    dev: Option<DevFolder>,
+    options: BuilderOptions,
+}
+
+/// Options of all builds.
+#[derive(Default)]
+pub struct BuilderOptions {
+    /// The state of tools.
+    pub(crate) kept: SharedKept,
+    /// Files of the process, which no mount may show.
+    pub(crate) host_files: HostFiles,
+    /// True if attempts of guests are observed.
+    pub(crate) observing: bool,
+    /// The folder of components that are served in place of those that the manifest names.
+    pub(crate) dev: Option<DevFolder>,
 }
 
 /// Result of a build.
@@ -169,72 +160,27 @@ struct Loading<'a, 'b> {
 
 impl Builder {
     /// A builder on this machine.
-    pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
+    pub fn new(machine: &Machine, options: BuilderOptions) -> Self {
         let compiler = Compiler::new(Arc::clone(&machine.loader));
         let runtime = machine.runtime.handle().clone();
-        let calls = Arc::default();
-        let tally = Arc::default();
-        let consents = Arc::default();
-        let state = Arc::new(Embedded::default());
-        let kept = SharedKept::new(None, Path::new("."));
-        let caller_queues = Arc::default();
-        let host_files = HostFiles::default();
-        let reads = HostReads { files: FileReads::new(runtime.clone()), entries: EntryReads::new(runtime.clone()) };
-        let reads = Arc::new(reads);
-        let news = Arc::default();
-        Self {
-            compiler,
-            runtime,
-            sink,
-            calls,
-            tally,
-            consents,
-            state,
-            kept,
-            caller_queues,
-            host_files,
-            reads,
-            news,
-            observing: false,
-            sandboxes: machine.sandboxes.clone(),
-            dev: None,
-        }
-    }
-
-    /// Observes attempts of guests, where `observing`.
-    pub fn observing(self, observing: bool) -> Self {
-        Self { observing, ..self }
-    }
-
-    /// Has components of this folder served in place of those that the manifest names.
-    pub fn with_dev(self, dev: Option<DevFolder>) -> Self {
-        Self { dev, ..self }
-    }
-
-    /// Has all generations share state with all who use this.
-    pub fn sharing(self, state: Arc<dyn SharedState>) -> Self {
-        Self { state, ..self }
-    }
-
-    /// Has the state of tools kept there.
-    pub fn keeping_state(self, kept: SharedKept) -> Self {
-        Self { kept, ..self }
-    }
-
-    /// Keeps these files of the process out of all mounts.
-    pub fn keeping_out(mut self, host_files: HostFiles) -> Self {
-        self.host_files = host_files;
-        self
+        Self { compiler, runtime, sandboxes: machine.sandboxes.clone(), options }
     }
 
     /// Builds a generation from a checked manifest, reusing what the basis has. Relative paths
     /// start from `folder`.
-    pub fn build(&self, manifest: &Manifest, folder: &Path, basis: &Basis<'_>, steps: &Steps<'_>) -> Built {
+    pub(crate) fn build(
+        &self,
+        services: &Arc<Services>,
+        manifest: &Manifest,
+        folder: &Path,
+        basis: &Basis<'_>,
+        steps: &Steps<'_>,
+    ) -> Built {
         // State files opened for verification close on the runtime, since another host may wait for
         // them.
         let _io = self.runtime.enter();
-        let code = CodePlaces::new(manifest, folder).with_dev(self.dev.as_ref());
-        let ahead = Ahead::new(manifest, (folder, &code), &self.kept, basis);
+        let code = CodePlaces::new(manifest, folder).with_dev(self.options.dev.as_ref());
+        let ahead = Ahead::new(manifest, (folder, &code), &self.options.kept, basis);
         // What is found ahead is of the whole: it would keep others from being compiled.
         let looks_ahead = basis.tolerance.is_none();
         let loading = Loading { folder, code: &code, basis, ahead: looks_ahead.then_some(&ahead), steps };
@@ -242,17 +188,15 @@ impl Builder {
         let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
         let mut problems = ahead.into_errors();
         let mut withheld = Vec::new();
-        let callers = Arc::new(manifest.callers().clone());
-        let serving = basis.earlier.first().map(|catalog| &catalog.texts);
-        let texts = TextPrompts::build(manifest, folder, serving, &mut problems);
+        let settings = Arc::new(CatalogSettings::of(manifest, folder));
+        let serving = basis.earlier.first().map(AsRef::as_ref);
+        let texts = texts::build(manifest, folder, serving, &mut problems);
         let skills = Arc::new(Skills::build(manifest, folder, &mut problems));
         let apps = Arc::new(Apps::build(manifest, folder, &mut problems));
-        let parts = Parts::default();
-        let origins = Vec::new();
-        let mut draft = CatalogDraft { parts, origins, basis, callers, texts, skills, apps };
-        let server = manifest.server();
-        let observing = self.observing;
-        let context = GrantContext { folder, server, kept: &self.kept, observing };
+        let parts = Parts { skills, apps, ..Parts::default() };
+        let mut draft = CatalogDraft { parts, origins: Vec::new(), basis, callers: &settings.callers };
+        let BuilderOptions { kept, host_files, observing, .. } = &self.options;
+        let context = GrantContext { folder, server: manifest.server(), kept, observing: *observing };
         let mut broken = BrokenComponents::default();
         for (policy, component) in manifest.components().iter().zip(built) {
             let mut own = Vec::new();
@@ -272,11 +216,12 @@ impl Builder {
             }
             broken.sort(&mut draft, policy.name(), own, &mut problems);
         }
-        draft.add_texts(manifest);
+        draft.add_texts(texts, manifest);
+        draft.add_skills();
         let found = [
             draft.check_collisions(),
             draft.check_own_names(manifest),
-            self.host_files.check(manifest, folder, &draft.parts.targets),
+            host_files.check(manifest, folder, &draft.parts.entries),
             service_paths::check(manifest, folder),
         ];
         for (component, problem) in found.into_iter().flatten() {
@@ -293,7 +238,7 @@ impl Builder {
             let policies: Vec<&ComponentPolicy> = manifest.components().iter().collect();
             let guests = draft.parts.components.iter().flat_map(|component| &component.resources);
             let guests: Vec<_> = guests.map(|guest| &guest.address).collect();
-            problems.extend(draft.apps.check(&draft.parts.tools, &policies, &guests));
+            problems.extend(draft.parts.apps.check(&draft.parts.entries, &policies, &guests));
         }
         let fails = left_out || problems.iter().any(|problem| problem.severity() == Severity::Error);
         let BrokenComponents { left_out, problems: mut set_aside } = broken;
@@ -301,11 +246,14 @@ impl Builder {
         if fails {
             return Built { catalog: None, problems: once(problems), withheld };
         }
-        let catalog = self.catalog(draft, manifest, folder).map_err(|collisions| {
+        let parts = draft.parts;
+        let earlier = serving.map(|catalog| &catalog.walled);
+        let walled = WalledComponents::new(self.sandboxes.as_ref(), manifest, &parts, earlier, *observing);
+        let catalog = Catalog::new(basis.generation, services, settings, parts, walled, left_out.into());
+        let catalog = catalog.map_err(|collisions| {
             problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
         });
-        let catalog = catalog.ok().map(|catalog| Catalog { left_out: left_out.into(), ..catalog });
-        Built { catalog, problems, withheld }
+        Built { catalog: catalog.ok(), problems, withheld }
     }
 
     /// Starts sandbox processes of a catalog, so that its first calls find them. A group that goes
@@ -320,50 +268,6 @@ impl Builder {
     /// No component is held back any more for what its calls did.
     pub fn forget_ends(&self) {
         self.sandboxes.iter().for_each(SandboxSetup::forget_ends);
-    }
-
-    /// The generation of a draft. State that belongs to all generations is passed on.
-    fn catalog(&self, draft: CatalogDraft<'_>, manifest: &Manifest, folder: &Path) -> Result<Catalog, CatalogError> {
-        let CatalogDraft { mut parts, basis, callers, texts, skills, apps, .. } = draft;
-        for entry in texts.all.iter().map(|text| &text.entry).chain(skills.entries()) {
-            parts.tools.push(Arc::clone(entry));
-            parts.rules.push(Arc::clone(&callers));
-        }
-        let before = basis.earlier.first();
-        let earlier = before.map(|catalog| &catalog.walled);
-        let walled = WalledComponents::new(self.sandboxes.as_ref(), manifest, &parts, earlier, self.observing);
-        let Parts { tools, targets, rules, components } = parts;
-        let searching = Searching::of(manifest);
-        let tools = ToolList::new(basis.generation, tools)?;
-        let places = FolderPlaces { base: folder.to_owned(), state: manifest.server().state().into() };
-        let tools = Searching::apply(searching.as_ref(), tools, &targets)?;
-        Ok(Catalog {
-            resources: Arc::new(DeclaredResources::of(&targets, &tools, &places).holding(&skills, &apps, &tools)),
-            reads: Arc::clone(&self.reads),
-            news: Arc::clone(&self.news),
-            tools,
-            targets,
-            texts,
-            skills,
-            apps,
-            components,
-            sink: Arc::clone(&self.sink),
-            calls: Arc::clone(&self.calls),
-            tally: Arc::clone(&self.tally),
-            observation: before.and_then(|catalog| catalog.observation.clone()),
-            traces: before.and_then(|catalog| catalog.traces.clone()),
-            alerts: before.and_then(|catalog| catalog.alerts.clone()),
-            activity: before.and_then(|catalog| catalog.activity.clone()),
-            consents: Arc::clone(&self.consents),
-            state: Arc::clone(&self.state),
-            visibility: Visibility::new(callers, rules),
-            searching,
-            caller_queues: Arc::clone(&self.caller_queues),
-            walled,
-            console: ConsoleRights::of(manifest),
-            tells_usage: manifest.server().usage(),
-            left_out: Arc::default(),
-        })
     }
 
     /// The tools that the components list: the component's name, the tool's own name, and its name

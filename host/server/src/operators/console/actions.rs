@@ -158,7 +158,7 @@ impl Console {
     fn approval(&self, fields: &Fields) -> Result<Approval, String> {
         let digest = SeenDigest::try_from(fields.get(routes::DIGEST).to_owned())?;
         let name = fields.get(routes::COMPONENT).to_owned();
-        let quarantined = self.sources.journal.quarantined();
+        let quarantined = self.sources.current.journal.quarantined();
         let Some(held) = quarantined.iter().find(|held| held.component == name) else {
             return Err("This component is not in quarantine.".to_owned());
         };
@@ -173,7 +173,8 @@ impl Console {
     /// Nobody allows what the page did not say.
     fn takes_other_signers(&self, fields: &Fields) -> bool {
         let is_it = |held: &Quarantined| held.component == fields.get(routes::COMPONENT) && held.other_signers;
-        fields.get(routes::SIGNERS) == routes::OTHER_SIGNERS && self.sources.journal.quarantined().iter().any(is_it)
+        fields.get(routes::SIGNERS) == routes::OTHER_SIGNERS
+            && self.sources.current.journal.quarantined().iter().any(is_it)
     }
 
     fn answer(&self, visit: &Visit, fields: &Fields) -> Came {

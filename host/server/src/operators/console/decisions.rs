@@ -49,9 +49,9 @@ impl Sources {
         let group = self.denial_group(group)?;
         let tables = self.tables(&group).ok_or("No rule that the server may write would allow this.")?;
         let locked = self.locked_as_served(&group.component).await?;
-        let consents = Arc::clone(&self.catalog().consents);
+        let services = Arc::clone(&self.services);
         let manifest = self.manifest.clone();
-        let written = tokio::task::spawn_blocking(move || consents.write_tables(&manifest, &tables)).await;
+        let written = tokio::task::spawn_blocking(move || services.consents.write_tables(&manifest, &tables)).await;
         written.map_err(|_| "The manifest was not written.")??;
         let asked = orders.ask().ok_or("The rule is written; too many reloads wait already.")?;
         let came = said("The rule is written. ", asked.await.ok())?;
@@ -126,7 +126,7 @@ impl Sources {
             let subject = Clipped(subject);
             Event::ConsoleDeciding(ConsoleDeciding { session, operator, decision, subject })
         };
-        self.sink.record(event).map_err(|error| {
+        self.services.sink.record(event).map_err(|error| {
             tracing::error!("a decision of the console is refused, as the audit cannot be written: {error}");
             NOT_RECORDED.to_owned()
         })
@@ -151,7 +151,7 @@ impl Sources {
                 detail: Some(detail).filter(|detail| !detail.is_empty()).map(Clipped),
             })
         };
-        if let Err(error) = self.sink.record(event) {
+        if let Err(error) = self.services.sink.record(event) {
             tracing::error!("a decision of the console is missing in the audit: {error}");
         }
     }

@@ -9,7 +9,6 @@ use toolcell_mcp::http::{Admitted, AuthFailure, RefusalReason};
 use super::attempts::Attempts;
 use super::session::Operator;
 use crate::identity::Authenticator;
-use crate::observing::refusals::Refusals;
 use crate::reload::Current;
 
 /// The callers that the manifest of the serving generation names in `operators`.
@@ -17,7 +16,6 @@ pub struct Operators {
     current: Arc<Current>,
     authenticator: Arc<Authenticator>,
     attempts: Attempts,
-    refusals: Arc<Refusals>,
 }
 
 /// The reason why a token does not sign in.
@@ -46,18 +44,18 @@ impl NotAdmitted {
 impl Operators {
     /// Those of what serves, whose tokens are checked like those of the server's clients. Whoever
     /// is turned away counts as refused.
-    pub fn new(current: Arc<Current>, authenticator: Arc<Authenticator>, refusals: Arc<Refusals>) -> Self {
-        Self { current, authenticator, attempts: Attempts::default(), refusals }
+    pub fn new(current: Arc<Current>, authenticator: Arc<Authenticator>) -> Self {
+        Self { current, authenticator, attempts: Attempts::default() }
     }
 
     /// True if anybody is named.
     pub fn are_there(&self) -> bool {
-        !self.current.snapshot().console.names_nobody()
+        !self.current.snapshot().settings.console.names_nobody()
     }
 
     /// True if callers of this name are operators.
     pub fn has(&self, name: &str) -> bool {
-        self.current.snapshot().console.names(name)
+        self.current.snapshot().settings.console.names(name)
     }
 
     /// Checks their tokens.
@@ -79,11 +77,15 @@ impl Operators {
             return Ok(operator);
         }
         if !self.attempts.begin(from, Instant::now()) {
-            self.refusals.at_console(from, RefusalReason::UnknownCredential, NotAdmitted::TooMany.status());
+            self.current.services.refusals.at_console(
+                from,
+                RefusalReason::UnknownCredential,
+                NotAdmitted::TooMany.status(),
+            );
             return Err(NotAdmitted::TooMany);
         }
         let refused = |reason| {
-            self.refusals.at_console(from, reason, NotAdmitted::Wrong.status());
+            self.current.services.refusals.at_console(from, reason, NotAdmitted::Wrong.status());
             NotAdmitted::Wrong
         };
         let admitted = self.authenticator.find(token).await.map_err(|failure| match failure {

@@ -255,7 +255,7 @@ impl Console {
 
     /// Counts a request that is answered with 403.
     fn refused(&self, ends: Ends, reason: RefusalReason) {
-        self.sources.refusals.at_console(ends.peer, reason, StatusCode::FORBIDDEN.as_u16());
+        self.sources.services.refusals.at_console(ends.peer, reason, StatusCode::FORBIDDEN.as_u16());
     }
 
     fn enter(&self, link: &str, ends: Ends, is_led_here: bool) -> Reply {
@@ -273,7 +273,7 @@ impl Console {
     }
 
     async fn export(&self, fields: &Fields, form: ExportForm, time: &ConnectionTime) -> Reply {
-        let Some(audit) = self.sources.sink.audit().map(std::path::Path::to_owned) else {
+        let Some(audit) = self.sources.services.sink.audit().map(std::path::Path::to_owned) else {
             return reply::problem(StatusCode::NOT_FOUND, "No audit is kept.", None);
         };
         let search = match Search::of(fields) {
@@ -308,7 +308,7 @@ impl Console {
 
     /// Checks the chain, and keeps what was found for the page. `Err` is one sentence.
     pub(super) async fn check_chain(&self) -> Result<String, String> {
-        let sink = Arc::clone(&self.sources.sink);
+        let sink = Arc::clone(&self.sources.services.sink);
         let (Some(audit), Some(own)) = (sink.audit(), sink.path()) else { return Err("No audit is kept.".to_owned()) };
         let audit = audit.to_owned();
         let own = own.to_owned();

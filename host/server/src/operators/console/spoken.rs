@@ -37,7 +37,7 @@ impl News {
             .map(|group| (group.number, group.component.clone(), clipped(&group.asked, WORDS_CHARS_MAX)))
             .collect();
         denied.sort_unstable();
-        let held = sources.journal.quarantined().into_iter();
+        let held = sources.current.journal.quarantined().into_iter();
         let (waiting, _) = sources.activity.approvals.list();
         Self {
             waiting: waiting.into_iter().map(|(number, pending)| (number, pending.tool)).collect(),

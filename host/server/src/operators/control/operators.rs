@@ -125,7 +125,7 @@ fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
         manifest: std::path::absolute(&views.manifest).unwrap_or_else(|_| views.manifest.clone()).display().to_string(),
         uptime_s: views.activity.started.elapsed().unwrap_or_default().as_secs(),
         generation: views.current.generation(),
-        decide: catalog.console.decide,
+        decide: catalog.settings.console.decide,
         minute: minute(&now.totals),
         calls_beyond: (now.totals.running + now.totals.waiting).saturating_sub(running),
         calls: now.running.iter().map(call).collect(),

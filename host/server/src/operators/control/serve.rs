@@ -208,7 +208,7 @@ impl Responder {
         let answer = match ask() {
             None => json!({"error": "busy: too many reloads wait already"}),
             Some(asked) => match asked.await {
-                Ok(outcome) => shown(&outcome, &self.subject.journal),
+                Ok(outcome) => shown(&outcome, &self.subject.current.journal),
                 Err(_) => json!({"error": "the process ends"}),
             },
         };
@@ -267,7 +267,7 @@ impl Responder {
     }
 
     fn log_level(&self, wanted: Option<LogLevel>) -> Value {
-        let log = &self.subject.log;
+        let log = &self.subject.current.services.log;
         let before = log.level();
         if let Some(wanted) = wanted.filter(|wanted| *wanted != before) {
             if !log.set_level(wanted) {

@@ -2,6 +2,7 @@
 //! it reaches a client.
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
 use serde_json::{Value, json};
@@ -9,13 +10,12 @@ use toolcell_audit::timestamp;
 use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_sandbox::{SLOT_RESETS, Standing};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Services};
 use crate::identity::login;
 use crate::observing::LastBuild;
-use crate::observing::log::OperatorLog;
 use crate::operators::console::{Doorman, Sources};
 use crate::operators::health::Health;
-use crate::reload::{Current, Journal, ReloadAttempt};
+use crate::reload::{Current, ReloadAttempt};
 
 /// State that the status comes from.
 #[derive(Clone)]
@@ -24,14 +24,10 @@ pub struct StatusSources {
     pub manifest: PathBuf,
     /// The serving catalog.
     pub current: Arc<Current>,
-    /// Reloads and their results.
-    pub journal: Arc<Journal>,
     /// Time at which the process began to serve.
     pub started: (Instant, SystemTime),
     /// True if only components that the lock pins are served.
     pub locked: bool,
-    /// The operator's log.
-    pub log: Arc<dyn OperatorLog>,
     /// The project that is built beside it, if any.
     pub build: Option<LastBuild>,
     /// Gives links into the console, if there is one.
@@ -49,8 +45,10 @@ impl StatusSources {
         let catalog = self.current.snapshot();
         let earlier = self.current.held();
         let (running, waiting) = load(earlier.iter().chain([&catalog]));
-        let (replaced, refused) = self.journal.counts();
-        let limits = catalog.tally().counts().filter(|(_, count)| *count > 0);
+        let journal = &self.current.journal;
+        let Services { tally, calls, log, .. } = &*self.current.services;
+        let (replaced, refused) = journal.counts();
+        let limits = tally.counts().filter(|(_, count)| *count > 0);
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
@@ -60,29 +58,29 @@ impl StatusSources {
             "generation": catalog.tools().generation(),
             "generations_held": earlier.iter().map(|catalog| catalog.tools().generation()).collect::<Vec<_>>(),
             "locked": self.locked,
-            "log": self.log.level(),
+            "log": log.level(),
             "slot_resets": SLOT_RESETS,
             "components": components(&catalog),
             "tools": tools(&catalog),
-            "calls": {"started": catalog.calls_started(), "running": running, "waiting": waiting},
+            "calls": {"started": calls.load(Ordering::Relaxed), "running": running, "waiting": waiting},
             "limits_hit": limits.map(|(outcome, count)| (outcome.name().to_owned(), count.into())).collect::<serde_json::Map<_, _>>(),
             "reloads": {
                 "replaced": replaced,
                 "refused": refused,
-                "last": self.journal.attempts().iter().map(attempt).collect::<Vec<_>>(),
+                "last": journal.attempts().iter().map(attempt).collect::<Vec<_>>(),
             },
-            "failed": self.journal.failed().map(|failed| json!({
+            "failed": journal.failed().map(|failed| json!({
                 "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
             })),
             "left_out": catalog.left_out().iter().map(|component| json!({
                 "component": component.name, "problem": component.problem,
             })).collect::<Vec<_>>(),
-            "waits_for_start": self.journal.waiting(),
-            "quarantined": self.journal.quarantined().iter().map(|held| json!({
+            "waits_for_start": journal.waiting(),
+            "quarantined": journal.quarantined().iter().map(|held| json!({
                 "component": held.component, "differences": held.differences, "digest": held.digest,
                 "other_signers": held.other_signers, "since": timestamp(held.since),
             })).collect::<Vec<_>>(),
-            "lock_differs": self.journal.differing(),
+            "lock_differs": journal.differing(),
             "problems": self.health.problems().iter().map(|problem| json!({
                 "part": problem.part.name(), "fails_calls": problem.fails_calls, "text": problem.text,
             })).collect::<Vec<_>>(),

@@ -10,7 +10,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-use toolcell_audit::{Outcome, Sink};
+use toolcell_audit::Outcome;
 use toolcell_mcp::http::Traffic;
 use toolcell_mcp::{Host as _, Method, ServedCatalog as _};
 use toolcell_sandbox::Standing;
@@ -20,12 +20,10 @@ use super::tools::{NamedTools, Ranges, ToolFigures};
 use crate::catalog::Catalog;
 use crate::http::shown_certificates;
 use crate::observing::alerts::{AlertRule, Alerts};
-use crate::observing::log::OperatorLog;
-use crate::observing::refusals::Refusals;
 use crate::observing::requests::RequestCounters;
 use crate::observing::traces::SpanCounters;
 use crate::operators::health::{Health, HealthPart};
-use crate::reload::{Current, Journal};
+use crate::reload::Current;
 
 /// Prefix of this program's own figures.
 const PREFIX: &str = "toolcell";
@@ -41,24 +39,12 @@ const LABEL_CHARS_MAX: usize = 400;
 pub struct MetricSources {
     /// The serving catalog.
     pub current: Arc<Current>,
-    /// Reloads and their results.
-    pub journal: Arc<Journal>,
-    /// The audit.
-    pub sink: Arc<Sink>,
     /// Counters of the HTTP transport, if it is used.
     pub traffic: Option<Arc<Traffic>>,
-    /// Counters of spans, if calls are traced.
-    pub traces: Option<Arc<SpanCounters>>,
-    /// Counters of refused requests.
-    pub refusals: Arc<Refusals>,
-    /// Alerts, if the manifest has them raised.
-    pub alerts: Option<Arc<Alerts>>,
     /// Problems of the process.
     pub health: Arc<Health>,
     /// Tools with series of their own.
     pub tools: Arc<NamedTools>,
-    /// The operator's log.
-    pub log: Arc<dyn OperatorLog>,
     /// Time at which the process began to serve.
     pub started: SystemTime,
 }
@@ -95,7 +81,8 @@ impl Collector for MetricSources {
         self.of_process(&mut figures)?;
         self.of_catalog(&mut figures, &catalog)?;
         of_requests(&mut figures, self.current.requests())?;
-        let refused = self.refusals.counts().map(|(reason, count)| ([("reason", reason.name())], count));
+        let services = &self.current.services;
+        let refused = services.refusals.counts().map(|(reason, count)| ([("reason", reason.name())], count));
         figures.counts(
             "refused_requests",
             "Requests that were refused before they were calls, by the reason",
@@ -103,8 +90,8 @@ impl Collector for MetricSources {
         )?;
         of_tools(&mut figures, &self.tools.read(&catalog, &self.current.held()))?;
         of_denials(&mut figures, &catalog)?;
-        of_alerts(&mut figures, self.alerts.as_deref())?;
-        self.traces.as_ref().map_or(Ok(()), |sent| of_traces(&mut figures, sent))?;
+        of_alerts(&mut figures, services.alerts.as_deref())?;
+        services.traces.as_ref().map_or(Ok(()), |traces| of_traces(&mut figures, traces.sent()))?;
         self.traffic.as_ref().map_or(Ok(()), |traffic| of_http(&mut figures, traffic))
     }
 }
@@ -130,12 +117,16 @@ impl MetricSources {
             ([("file", file.as_str())], usize::try_from(seconds).unwrap_or(usize::MAX))
         });
         figures.gauges("certificate_end", "When a certificate that is shown ends, in seconds since 1970", ends)?;
-        figures.count("audit_failures", "Audit records that could not be made", self.sink.missing())?;
-        let dropped = self.sink.dropped();
+        figures.count(
+            "audit_failures",
+            "Audit records that could not be made",
+            self.current.services.sink.missing(),
+        )?;
+        let dropped = self.current.services.sink.dropped();
         figures.count("audit_records_dropped", "Audit records that rotation removed", dropped.records)?;
         let meaning = "How old the youngest record was that rotation removed last";
         figures.seconds("audit_dropped_age", meaning, dropped.age)?;
-        let dropped = self.log.lines_dropped();
+        let dropped = self.current.services.log.lines_dropped();
         figures.count("log_lines_dropped", "Lines of the operator's log that nobody read in time", dropped)
     }
 
@@ -150,7 +141,7 @@ impl MetricSources {
         figures.gauge("tools", "Tools that are served", tools)?;
         let prompts = entries.iter().filter(|entry| entry.prompt().is_some()).count();
         figures.gauge("prompts", "Prompts that are served", prompts)?;
-        let quarantined = self.journal.quarantined().len();
+        let quarantined = self.current.journal.quarantined().len();
         figures.gauge(
             "quarantined_components",
             "Components that changed, and serve as the lock pins them",
@@ -162,8 +153,8 @@ impl MetricSources {
             "Components that do not run, since their calls ended their sandboxes",
             standings.filter(|standing| *standing == Some(Standing::HeldBack)).count(),
         )?;
-        let (replaced, refused) = self.journal.counts();
-        let reloads = [("replaced", replaced), ("refused", refused), ("unchanged", self.journal.unchanged())];
+        let (replaced, refused) = self.current.journal.counts();
+        let reloads = [("replaced", replaced), ("refused", refused), ("unchanged", self.current.journal.unchanged())];
         figures.counts(
             "reloads",
             "Looks at the manifest and its components, by what came of them",

@@ -73,7 +73,7 @@ impl NamedTools {
             let load = loads.get(&(offer.component().name(), offer.own_name())).copied().unwrap_or_default();
             ToolFigures::of(&offer, load)
         });
-        let of_texts = catalog.texts().map(|(text, _)| ToolFigures {
+        let of_texts = catalog.texts().map(|text| ToolFigures {
             tool: text.entry.definition().name.clone(),
             component: TEXTS.to_owned(),
             outcomes: outcomes(&text.meters),

@@ -26,7 +26,7 @@ impl Reloader {
     /// process pinned the component meanwhile.
     pub fn approve(&mut self, approval: &Approval) -> Result<(), ReloadFailure> {
         let Some(path) = self.setup.lock.clone() else { return Ok(()) };
-        if !self.setup.locked && self.setup.journal.quarantined().is_empty() {
+        if !self.setup.locked && self.setup.current.journal.quarantined().is_empty() {
             return Ok(());
         }
         let locked = read_lock(&path)?;
@@ -64,10 +64,10 @@ impl Reloader {
         let now = Lock { components: [(component.clone(), pinned)].into() };
         let drift = drift(&locked, &now).into_iter().find(|drift| drift.component == component).ok_or_else(gone)?;
         // All that was read takes no more memory together than what an attempt finds.
-        let others = self.setup.journal.quarantined().into_iter().filter(|held| held.component != component);
+        let others = self.setup.current.journal.quarantined().into_iter().filter(|held| held.component != component);
         let taken: usize = others.filter_map(|held| Some(held.read?.texts_bytes())).sum();
         let details = drift.details.within(&mut DETAILS_BYTES_MAX.saturating_sub(taken));
-        let is_held = self.setup.journal.was_read(&component, &digest, details);
+        let is_held = self.setup.current.journal.was_read(&component, &digest, details);
         is_held.then_some(()).ok_or_else(gone)
     }
 
@@ -88,7 +88,7 @@ impl Reloader {
 
     /// Tells other replicas that this component was approved as it is pinned now.
     fn tell_approved(&self, component: &str, pinned: &PinnedComponent) -> Result<(), ReloadFailure> {
-        let Some(boards) = &self.setup.boards else { return Ok(()) };
+        let Some(boards) = &self.setup.services.boards else { return Ok(()) };
         let form = lock::text_of(component, pinned);
         // The bytes come last: who sees them there finds the form as well.
         for parts in [&[component, &form][..], &[component, "bytes", &pinned.digest]] {
@@ -107,9 +107,11 @@ impl Reloader {
     /// Pins what is quarantined here and was approved at another replica as it is here: the same
     /// bytes, tools and grants. True if there was any.
     pub fn approve_as_elsewhere(&mut self) -> bool {
-        let (Some(boards), Some(path)) = (self.setup.boards.clone(), self.setup.lock.clone()) else { return false };
+        let (Some(boards), Some(path)) = (self.setup.services.boards.clone(), self.setup.lock.clone()) else {
+            return false;
+        };
         let mut pinned_any = false;
-        for held in self.setup.journal.quarantined() {
+        for held in self.setup.current.journal.quarantined() {
             let seen = (held.digest.clone(), boards.version(BoardName::Approvals));
             if self.unapproved.get(&held.component) == Some(&seen)
                 || !boards.has(BoardName::Approvals, &[&held.component, "bytes", &held.digest])
@@ -174,7 +176,8 @@ impl Reloader {
         let pinned = Some(pinned);
         let basis = Basis { generation, earlier: &earlier, fresh: false, pinned, approved: Some(held), tolerance };
         let folder = folder_of(&self.setup.manifest_path);
-        let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &say_slow);
+        let Built { catalog, problems, .. } =
+            self.setup.builder.build(&self.setup.services, manifest, &folder, &basis, &say_slow);
         let why = problems.iter().find(|problem| problem.severity() == Severity::Error);
         let catalog =
             catalog.ok_or_else(|| ReloadFailure::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
@@ -186,7 +189,7 @@ impl Reloader {
     fn quarantined_as(&self, name: &str) -> Option<(String, PinnedComponent)> {
         let mut now = Lock::of(self.proposed.as_ref()?);
         let component = now.component_named(name)?.to_owned();
-        let quarantined = self.setup.journal.quarantined();
+        let quarantined = self.setup.current.journal.quarantined();
         let is_held = quarantined.iter().any(|held| held.component == component);
         is_held.then(|| now.components.remove_entry(&component)).flatten()
     }

@@ -162,10 +162,10 @@ impl Sources {
             outcomes: Outcome::ALL.iter().map(|outcome| outcome.name().to_owned()).collect(),
             is_older: search.before.is_some(),
             chain,
-            file: self.sink.audit().map(|path| path.display().to_string()),
+            file: self.services.sink.audit().map(|path| path.display().to_string()),
             ..Audit::default()
         };
-        if let Some(audit) = self.sink.audit() {
+        if let Some(audit) = self.services.sink.audit() {
             look(audit, &search, &mut view, |path| toolcell_audit::is_written(path).unwrap_or(false));
         }
         view.query = search.query;

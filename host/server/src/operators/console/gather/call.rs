@@ -70,8 +70,8 @@ impl Sources {
         let (run, call) = id.split_once('.')?;
         let call: u64 = call.parse().ok()?;
         let run: Option<Run> = if run == THIS_RUN { None } else { Some(run.parse().ok()?) };
-        let own = self.sink.path()?;
-        let chains = chains_to_read(self.sink.audit()?, u64::MAX).ok()?;
+        let own = self.services.sink.path()?;
+        let chains = chains_to_read(self.services.sink.audit()?, u64::MAX).ok()?;
         let is_its = |number, path: &Path| run.map_or_else(|| path == own, |run| run.chain == number);
         let of_call = chains.into_iter().find(|chain| is_its(chain.number, &chain.path))?;
         let mut reading = Reading::of(of_call.number);

@@ -35,7 +35,7 @@ impl Sources {
             let matching = offers.iter().filter(|offer| rule.takes(&offer.called())).count() as u64;
             CallerRule { place: place(rule.name()), matching, ..caller_rule(rule.name(), canonical) }
         };
-        let RecentRefusals { rows, beyond } = self.refusals.recent();
+        let RecentRefusals { rows, beyond } = self.services.refusals.recent();
         Ok(Callers {
             rules: ordered.map(rule).collect(),
             tokens: tokens.map(|entries| entries.iter().map(|entry| self.token(entry)).collect()),

@@ -4,7 +4,7 @@ use toolcell_console::model::{
 };
 
 use super::Sources;
-use crate::catalog::{APPS, Catalog, SKILLS, TEXTS};
+use crate::catalog::{APPS, Catalog, SKILLS, TEXTS, texts};
 use crate::lock;
 use crate::reload::{self, ReloadAttempt};
 
@@ -15,14 +15,14 @@ impl Sources {
     /// The view "Changes".
     pub fn changes(&self) -> Changes {
         let catalog = self.catalog();
-        let mut generations: Vec<Generation> = self.journal.attempts().iter().rev().map(generation).collect();
+        let mut generations: Vec<Generation> = self.current.journal.attempts().iter().rev().map(generation).collect();
         generations.push(Generation {
             number: 1,
             at: self.activity.started.into(),
             outcome: GenerationOutcome::Started,
             summary: Vec::new(),
         });
-        let quarantined = self.journal.quarantined().into_iter().map(|held| quarantined(&catalog, held));
+        let quarantined = self.current.journal.quarantined().into_iter().map(|held| quarantined(&catalog, held));
         Changes {
             generation: self.current.generation(),
             locked: self.locked,
@@ -58,7 +58,7 @@ fn serving(catalog: &Catalog, name: &str) -> Option<SourceState> {
         return Some(SourceState { digest: component.digest().to_owned(), signed: component.signed().by.clone() });
     }
     let (digest, serves) = match name {
-        TEXTS => (catalog.texts.digest(), catalog.texts().next().is_some()),
+        TEXTS => (texts::digest(catalog), catalog.texts().next().is_some()),
         SKILLS => (catalog.skills.digest().to_owned(), !catalog.skills.all().is_empty()),
         APPS => (catalog.apps.digest(), !catalog.apps.all().is_empty()),
         _ => return None,

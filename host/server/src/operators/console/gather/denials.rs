@@ -51,7 +51,7 @@ impl Sources {
         &self,
         groups: Vec<Arc<activity::DenialGroup>>,
     ) -> (Vec<Arc<activity::DenialGroup>>, Vec<Arc<activity::DenialGroup>>) {
-        let Some(since) = self.journal.replaced_at() else { return (Vec::new(), groups) };
+        let Some(since) = self.current.journal.replaced_at() else { return (Vec::new(), groups) };
         // A newer catalog than that of this generation is looked at again.
         let generation = self.current.generation();
         let catalog = self.catalog();

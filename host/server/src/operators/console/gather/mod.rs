@@ -15,16 +15,14 @@ mod written;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use toolcell_audit::Sink;
 use toolcell_console::model::{Badges, CallLink};
 use toolcell_mcp::Host as _;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Services};
 use crate::identity::{Authenticator, TokenFile};
 use crate::observing::activity::Activity;
-use crate::observing::refusals::Refusals;
 use crate::operators::health::Health;
-use crate::reload::{Current, Journal};
+use crate::reload::Current;
 
 pub use audit::{Search, check_chain};
 pub use callers::token_id;
@@ -36,10 +34,8 @@ pub use tools::as_content;
 /// Where views come from.
 pub struct Sources {
     pub current: Arc<Current>,
-    pub journal: Arc<Journal>,
-    pub sink: Arc<Sink>,
+    pub services: Arc<Services>,
     pub activity: Arc<Activity>,
-    pub refusals: Arc<Refusals>,
     pub health: Arc<Health>,
     /// The tokens of callers, where there is a file of them.
     pub tokens: Option<TokenFile>,
@@ -58,14 +54,14 @@ impl Sources {
     pub fn badges(&self) -> Badges {
         Badges {
             denials: self.open_denials().len() as u64,
-            changes: self.journal.quarantined().len() as u64,
+            changes: self.current.journal.quarantined().len() as u64,
             approvals: self.activity.approvals.count() as u64,
         }
     }
 
     /// True if operators may decide: what serves says so.
     pub fn decides(&self) -> bool {
-        self.catalog().console.decide
+        self.catalog().settings.console.decide
     }
 
     /// The serving catalog.

@@ -22,7 +22,7 @@ impl Sources {
     /// The view of all tools that match.
     pub fn tools(&self, query: &str, page: u64) -> Tools {
         let catalog = self.catalog();
-        let quarantined = self.journal.quarantined();
+        let quarantined = self.current.journal.quarantined();
         let wanted = query.trim().to_lowercase();
         let offers: Vec<Offer<'_>> = catalog.offers().filter(|offer| offer.tool().is_tool()).collect();
         let is_match = |offer: &&Offer<'_>| {
@@ -79,7 +79,7 @@ impl Sources {
             has_table: limits.has_table(),
             definition: Revision::V2026_07_28.definition_json(offer.tool().served()),
             input_schema: definition.input_schema.to_string(),
-            can_try: catalog.console.decide,
+            can_try: catalog.settings.console.decide,
             ..ToolPage::default()
         })
     }

@@ -1,0 +1,78 @@
+//! One entry of a catalog's list, with what belongs to it. Must not hold: calls of it.
+use std::sync::Arc;
+
+use toolcell_mcp::McpTool;
+use toolcell_policy::{Callers, ToolName};
+
+use super::visibility::NOBODY;
+use super::{CallTarget, LoadedComponent, TextPrompt, skills};
+
+/// A tool or another export of a component, a prompt of the manifest, or a skill.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub kind: EntryKind,
+    /// The rules for its callers: those of the manifest that it was loaded with.
+    pub rules: Arc<Callers>,
+}
+
+#[derive(Clone)]
+pub(crate) enum EntryKind {
+    Export(Arc<CallTarget>),
+    Text(Arc<TextPrompt>),
+    Skill(Arc<McpTool>),
+}
+
+impl Entry {
+    /// Its definition.
+    pub fn tool(&self) -> &Arc<McpTool> {
+        match &self.kind {
+            EntryKind::Export(target) => &target.tool,
+            EntryKind::Text(text) => &text.entry,
+            EntryKind::Skill(entry) => entry,
+        }
+    }
+
+    /// Its names, as rules for callers match them.
+    pub fn called(&self) -> ToolName<'_> {
+        match &self.kind {
+            EntryKind::Export(target) => target.called(),
+            EntryKind::Text(text) => text.called(),
+            EntryKind::Skill(entry) => skills::called(entry),
+        }
+    }
+
+    /// Rules for its callers, in words; `None`: everybody. It looks at every pattern of every rule.
+    pub fn called_by(&self) -> Option<Vec<String>> {
+        if !self.rules.tells_apart() {
+            return None;
+        }
+        let words = self.rules.words(&self.called());
+        Some(if words.is_empty() { vec![NOBODY.to_owned()] } else { words })
+    }
+
+    /// The target of its calls, if it is an export.
+    pub fn target(&self) -> Option<&Arc<CallTarget>> {
+        match &self.kind {
+            EntryKind::Export(target) => Some(target),
+            EntryKind::Text(_) | EntryKind::Skill(_) => None,
+        }
+    }
+
+    /// The prompt of the manifest that it is.
+    pub fn text(&self) -> Option<&Arc<TextPrompt>> {
+        match &self.kind {
+            EntryKind::Text(text) => Some(text),
+            EntryKind::Export(_) | EntryKind::Skill(_) => None,
+        }
+    }
+
+    /// True if it is an export of this component.
+    pub fn is_of(&self, component: &Arc<LoadedComponent>) -> bool {
+        self.target().is_some_and(|target| Arc::ptr_eq(&target.component, component))
+    }
+}
+
+/// The targets among these entries.
+pub(crate) fn targets(entries: &[Entry]) -> impl Iterator<Item = &Arc<CallTarget>> + Clone {
+    entries.iter().filter_map(Entry::target)
+}

@@ -1,0 +1,80 @@
+//! What the process has for as long as it runs, whichever generation serves. Must not hold: what a
+//! manifest offers.
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use tokio::runtime::Handle;
+use toolcell_audit::Sink;
+use toolcell_shared::{Embedded, SharedState};
+
+use super::caller_queue::CallerQueues;
+use super::consents::Consents;
+use super::meters::Tally;
+use crate::observing::activity::Activity;
+use crate::observing::alerts::Alerts;
+use crate::observing::log::{NoLog, OperatorLog};
+use crate::observing::observation::Observation;
+use crate::observing::refusals::Refusals;
+use crate::observing::traces::Traces;
+use crate::replicas::boards::Boards;
+use crate::replicas::updates::NewsDesk;
+use crate::resources::folders::FileReads;
+use crate::resources::kept_entries::EntryReads;
+
+/// Made once at the start. Catalogs hold it by `Arc`.
+pub struct Services {
+    /// The audit.
+    pub sink: Arc<Sink>,
+    /// The log, whose level the manifest may set.
+    pub log: Arc<dyn OperatorLog>,
+    /// Number of calls started.
+    pub calls: AtomicU64,
+    /// Counts of outcomes.
+    pub tally: Tally,
+    /// Records of denied attempts, if the operator asked for a file of them.
+    pub observation: Option<Arc<Observation>>,
+    pub traces: Option<Arc<Traces>>,
+    /// Present if the manifest has alerts raised.
+    pub alerts: Option<Arc<Alerts>>,
+    /// Counts requests that were refused before they were calls.
+    pub refusals: Arc<Refusals>,
+    /// Calls as the console shows them; none if nobody could look.
+    pub activity: Option<Arc<Activity>>,
+    /// Consents of persons to requests that no rule allows.
+    pub consents: Consents,
+    /// State that is one for all replicas, or for this process alone.
+    pub state: Arc<dyn SharedState>,
+    /// The boards of all replicas, where they share state.
+    pub boards: Option<Arc<Boards>>,
+    pub caller_queues: CallerQueues,
+    /// Reads resources that are files.
+    pub files: FileReads,
+    /// Reads resources that are entries of tools' state.
+    pub entries: EntryReads,
+    /// Takes news of resources that calls change.
+    pub news: NewsDesk,
+}
+
+impl Services {
+    /// Those of a process whose calls nobody watches, with state of its own.
+    pub fn new(sink: Arc<Sink>, runtime: &Handle) -> Self {
+        Self {
+            refusals: Arc::new(Refusals::new(&sink, None)),
+            sink,
+            log: Arc::new(NoLog),
+            calls: AtomicU64::default(),
+            tally: Tally::default(),
+            observation: None,
+            traces: None,
+            alerts: None,
+            activity: None,
+            consents: Consents::default(),
+            state: Arc::new(Embedded::default()),
+            boards: None,
+            caller_queues: CallerQueues::default(),
+            files: FileReads::new(runtime.clone()),
+            entries: EntryReads::new(runtime.clone()),
+            news: NewsDesk::default(),
+        }
+    }
+}

@@ -94,7 +94,12 @@ impl LineScanner {
                 RequestPosition::Body(_) => *self = Self::new(),
                 RequestPosition::Chunk(_) => self.at = RequestPosition::Size,
                 RequestPosition::Head | RequestPosition::Size | RequestPosition::Trailers => {
-                    let (byte, rest) = std::mem::take(&mut bytes).split_first_mut()?;
+                    let ends = |byte: &u8| matches!(byte, b'\r' | b'\n');
+                    // Right behind a return each byte is looked at.
+                    let plain = if self.after_return { Some(0) } else { bytes.iter().position(ends) };
+                    let (plain, rest) = bytes.split_at_mut(plain.unwrap_or(bytes.len()));
+                    self.keep(plain);
+                    let (byte, rest) = rest.split_first_mut()?;
                     if !self.push(*byte) {
                         *byte = REFUSED;
                         self.at = RequestPosition::Over;
@@ -106,18 +111,26 @@ impl LineScanner {
         }
     }
 
-    /// Takes one byte of a line; false if it is forbidden.
+    /// Takes bytes of a line that end none.
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = LINE_BYTES_MAX.saturating_sub(self.line.len());
+        self.line.extend(bytes.iter().take(room));
+    }
+
+    /// Takes a return or a feed, or the byte behind a return; false if it is forbidden.
     fn push(&mut self, byte: u8) -> bool {
         match (byte, self.after_return) {
             (b'\r', false) => self.after_return = true,
             (b'\n', true) => {
                 self.after_return = false;
-                let line = std::mem::take(&mut self.line);
-                return self.end(&line);
+                // The connection's lines share one buffer.
+                let mut line = std::mem::take(&mut self.line);
+                let is_well_formed = self.end(&line);
+                line.clear();
+                self.line = line;
+                return is_well_formed;
             }
-            (b'\n', false) | (_, true) => return false,
-            (byte, false) if self.line.len() < LINE_BYTES_MAX => self.line.push(byte),
-            _ => {}
+            _ => return false,
         }
         true
     }

@@ -1,24 +1,18 @@
 //! Grants for what a component does not import: they can never be used.
 
 use crate::diagnostic::{Diagnostic, Span};
-use crate::grants::Delivery;
 use crate::manifest::ComponentPolicy;
+use crate::rights::ALL;
+use crate::rights::args::ARGS;
+use crate::rights::env::ENV;
+use crate::rights::stdin::STDIN;
 
-const FILES: &[&str] = &["wasi:filesystem/"];
-const HTTP: &[&str] = &["wasi:http/outgoing-handler@", "wasi:http/client@"];
-const TCP: &[&str] = &["wasi:sockets/tcp", "wasi:sockets/types@"];
-const UDP: &[&str] = &["wasi:sockets/udp", "wasi:sockets/types@"];
-const ENVIRONMENT: &[&str] = &["wasi:cli/environment@"];
-const STDIN: &[&str] = &["wasi:cli/stdin@"];
-const CONFIG: &[&str] = &["wasi:config/"];
-const KEYVALUE: &[&str] = &["wasi:keyvalue/"];
-const EXPOSED: &[&str] = &["wasi:config/", "wasi:cli/environment@"];
-
-/// A grant, where it stands, and the imports of which one uses it.
-struct Use {
-    what: &'static str,
-    span: Option<Span>,
-    imports: &'static [&'static str],
+/// A grant, and the imports of which one uses it.
+pub(crate) struct Use {
+    pub(crate) what: &'static str,
+    /// Where it is granted; `None` where it is not.
+    pub(crate) span: Option<Span>,
+    pub(crate) imports: &'static [&'static str],
 }
 
 impl ComponentPolicy {
@@ -45,39 +39,14 @@ impl ComponentPolicy {
         problems.collect()
     }
 
-    /// The grants, each with the imports that can use it; without a place where it is not granted.
+    /// The grants, and what programs are run with, each with the imports that can use it.
     fn uses(&self) -> Vec<Use> {
-        let grants = self.grants();
-        let places = &grants.places;
-        let network = grants.network();
-        let granted = |span: &Option<Span>, is_granted: bool| span.clone().filter(|_| is_granted);
-        let http = network.http_rules().first().map(|rule| rule.rule().span());
-        let tcp = network.tcp_rules().first().map(|rule| rule.rule().span());
-        let udp = network.udp_rules().first().map(|rule| rule.rule().span());
-        let keyvalue = grants.keyvalue().and_then(|_| grants.places.keyvalue.clone());
-        let used = |what, span, imports| Use { what, span, imports };
-        let mut uses = vec![
-            used("files", granted(&places.files, !grants.files().is_empty()), FILES),
-            used("HTTP requests", http, HTTP),
-            used("TCP", tcp, TCP),
-            used("UDP", udp, UDP),
-            used("environment variables", granted(&places.env, !grants.env().is_empty()), ENVIRONMENT),
-            used("arguments", granted(&places.args, !grants.args().is_empty()), ENVIRONMENT),
-            used("standard input", granted(&places.stdin, grants.stdin().is_some()), STDIN),
-            used("settings", granted(&places.config, !grants.config().is_empty()), CONFIG),
-            used("state between calls", keyvalue, KEYVALUE),
-        ];
-        uses.extend(grants.secrets().iter().map(|secret| match secret.delivery() {
-            Delivery::Expose => used("a secret that is given to it", Some(secret.span()), EXPOSED),
-            Delivery::Header { .. } | Delivery::Query { .. } => {
-                used("a secret of HTTP requests", Some(secret.span()), HTTP)
-            }
-        }));
+        let mut uses: Vec<Use> = ALL.iter().flat_map(|right| (right.uses)(right, self.grants())).collect();
         for program in self.tools().iter().filter_map(|tool| tool.program()) {
             let says = |it: bool| it.then(|| program.span());
-            uses.push(used("arguments", says(!program.args.is_empty()), ENVIRONMENT));
-            uses.push(used("environment variables", says(!program.env.is_empty()), ENVIRONMENT));
-            uses.push(used("standard input", says(program.stdin.is_some()), STDIN));
+            uses.push(ARGS.used(says(!program.args.is_empty())));
+            uses.push(ENV.used(says(!program.env.is_empty())));
+            uses.push(STDIN.used(says(program.stdin.is_some())));
         }
         uses
     }

@@ -42,6 +42,7 @@ pub mod quantity;
 mod read;
 mod reference;
 mod render;
+pub mod rights;
 mod schema;
 mod settings;
 mod suggest;
@@ -52,7 +53,7 @@ pub use capabilities::ReachRow;
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
 pub use excerpt::Excerpts;
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
-pub use explain::{ASK_FORMS, Ask, AskTextError, Explanation};
+pub use explain::{Ask, AskTextError, Explanation};
 pub use grants::{
     ANY_FOLDER, Access, AddressClass, AddressPermit, Allow, AskError, Askable, CaFile, Capability, Delivery, Denial,
     EnvSource, EnvVar, FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HostPort, HttpAsk,

@@ -123,7 +123,7 @@ macro_rules! settings {
             pub(crate) $table $name {
                 $($(#[doc = $doc])+ $key: $crate::settings::settings!(@shape $key $value), $facts;)+
             }
-            $(and $limit::KEYS;)?
+            $(and $crate::table::Keys::These(&$limit::KEYS);)?
             $(other names $others)?
         }
 

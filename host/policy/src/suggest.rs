@@ -7,15 +7,11 @@ use std::net::IpAddr;
 use crate::diagnostic::visible;
 use crate::edit::ManifestEntry;
 use crate::explain::{Ask, ENVIRONMENT};
-use crate::grants::{ANY_FOLDER, AddressClass, Denial, FileAccess, Host, HostPort, HttpAsk, HttpRule};
-use crate::names::{toml_key, toml_string};
+use crate::grants::{ANY_FOLDER, AddressClass, Capability, Denial, FileAccess, HostPort};
+use crate::rights::{self, ALL};
 
 /// The most attempts to look at: as many as a long observation records.
 pub const ATTEMPTS_MAX: usize = 100_000;
-
-/// The most paths of one host that are suggested singly; more become the folder they have in
-/// common.
-const PATHS_MAX: usize = 8;
 
 /// Something that a tool of a component tried and was denied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,29 +32,23 @@ struct KnownMount {
 
 /// The needs of a component.
 #[derive(Default)]
-struct Needs {
-    files: BTreeMap<String, NeededMount>,
+pub(crate) struct Needs {
+    pub(crate) files: BTreeMap<String, NeededMount>,
     /// The methods of each path, by scheme, host and port.
-    http: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
-    tcp: BTreeSet<String>,
-    udp: BTreeSet<String>,
-    lookups: BTreeSet<String>,
-    private: BTreeSet<String>,
-    env: BTreeSet<String>,
+    pub(crate) http: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
+    /// Names, targets of sockets and private addresses.
+    named: BTreeMap<Capability, BTreeSet<String>>,
     /// It read its environment, and found nothing there.
     environment: bool,
-    config: BTreeSet<String>,
-    secrets: BTreeSet<String>,
-    keyvalue: bool,
     unknown: BTreeSet<String>,
 }
 
 /// The need of one mount.
 #[derive(Default)]
-struct NeededMount {
-    writes: bool,
+pub(crate) struct NeededMount {
+    pub(crate) writes: bool,
     /// The path of the host, where the manifest has the mount.
-    host: Option<String>,
+    pub(crate) host: Option<String>,
 }
 
 impl Attempt {
@@ -86,11 +76,8 @@ impl Attempt {
 
     /// The reason why no rule for it is proposed, though one could be written.
     fn unwise(&self) -> Option<&'static str> {
-        let named = match Ask::parse(&self.asked) {
-            Ok(Ask::Http(ask)) => ask.host().addr(),
-            Ok(Ask::Tcp(host, _) | Ask::Udp(host, _)) => host.addr(),
-            _ => None,
-        };
+        let ask = Ask::parse(&self.asked).ok();
+        let named = ask.as_ref().and_then(Ask::target).and_then(|(host, _)| host.addr());
         let private = self.private.as_deref().and_then(HostPort::parse).and_then(|private| private.host().addr());
         [named, private].into_iter().flatten().find_map(|address| match class_of(address)? {
             AddressClass::Metadata => Some(
@@ -134,6 +121,13 @@ pub fn suggest(attempts: &[Attempt]) -> String {
     tables.join("\n")
 }
 
+/// The private addresses that a request needs beside its rule.
+pub(crate) fn private_addresses(asked: &str) -> Vec<String> {
+    let mut needs = Needs::default();
+    needs.add(&Attempt::new("", asked, None));
+    needs.names(Capability::Private).iter().cloned().collect()
+}
+
 /// The class of an address, or of the one that it stands for.
 fn class_of(address: IpAddr) -> Option<AddressClass> {
     match AddressClass::of(address)? {
@@ -154,19 +148,30 @@ impl Needs {
             self.unknown.insert(visible(&format!("{}: {why}", attempt.asked)));
             return;
         }
-        self.private.extend(attempt.private.clone());
+        self.named.entry(Capability::Private).or_default().extend(attempt.private.clone());
         if attempt.asked.ends_with('…') {
             // Its end was cut off: no rule can be made of the rest.
             self.unknown.insert(visible(&attempt.asked));
             return;
         }
-        match Ask::parse(&attempt.asked) {
-            Ok(Ask::Http(ask)) if ask.path().contains('*') => {
+        let Ok(ask) = Ask::parse(&attempt.asked) else {
+            self.unknown.insert(visible(&attempt.asked));
+            return;
+        };
+        let is_pattern = matches!(&ask, Ask::Http(ask) if ask.path().contains('*'));
+        if let Some((host, port)) = ask.target().filter(|_| !is_pattern) {
+            // An address that is not public and that the guest named itself, or this machine by its
+            // name.
+            let missing = crate::grants::missing_private(host, port, &[]);
+            self.named.entry(Capability::Private).or_default().extend(missing);
+        }
+        match ask {
+            Ask::Http(_) if is_pattern => {
                 // A guest that asks for a star gets no pattern of it.
                 self.unknown.insert(visible(&format!("{} alone, as a star in a rule is a pattern", attempt.asked)));
             }
-            Ok(Ask::Http(ask)) => self.add_request(&ask),
-            Ok(Ask::File { want, path }) => {
+            Ask::Http(ask) => rights::need_request(self, &ask),
+            Ask::File { want, path } => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 let mount = if folder.is_empty() { path.clone() } else { folder.to_owned() };
                 let known = attempt.mount.as_ref();
@@ -174,58 +179,30 @@ impl Needs {
                 needed.writes |= want != FileAccess::Read;
                 needed.host = known.map(|known| known.host.clone()).or(needed.host.take());
             }
-            Ok(Ask::Tcp(host, port)) => {
-                self.add_private(&host, port);
-                self.tcp.insert(format!("{host}:{port}"));
+            Ask::Socket(capability, host, port) => {
+                self.named.entry(capability).or_default().insert(format!("{host}:{port}"));
             }
-            Ok(Ask::Udp(host, port)) => {
-                self.add_private(&host, port);
-                self.udp.insert(format!("{host}:{port}"));
-            }
-            Ok(Ask::Lookup(name)) => drop(self.lookups.insert(name)),
-            Ok(Ask::Env(name)) => drop(self.env.insert(name)),
-            Ok(Ask::Config(key)) => drop(self.config.insert(key)),
-            Ok(Ask::Secret(name)) => drop(self.secrets.insert(name)),
-            Ok(Ask::KeyValue) => self.keyvalue = true,
-            Err(_) => drop(self.unknown.insert(visible(&attempt.asked))),
+            Ask::Named(capability, name) => drop(self.named.entry(capability).or_default().insert(name)),
         }
     }
 
-    fn add_request(&mut self, ask: &HttpAsk) {
-        self.add_private(ask.host(), ask.port());
-        let host = format!("{}://{}", ask.scheme().name(), ask.authority());
-        // These cannot be rules themselves: an ambiguous path, or a method without a name.
-        let exact = format!("{} {host}{}", ask.method(), ask.path());
-        let is_rule = HttpRule::parse(&exact, 0..0).is_ok_and(|rule| rule.matches(ask));
-        let named = HttpRule::parse(&format!("{} {host}", ask.method()), 0..0).is_ok();
-        let path = if is_rule || !named { ask.path() } else { "" };
-        let path =
-            if HttpRule::parse(&format!("{host}{path}"), 0..0).is_ok_and(|rule| rule.matches(ask)) { path } else { "" };
-        let methods = self.http.entry(host).or_default().entry(path.to_owned()).or_default();
-        methods.insert(if named { ask.method().to_owned() } else { String::new() });
-    }
-
-    /// An address that is not public and that the guest named itself, or this machine by its name.
-    fn add_private(&mut self, host: &Host, port: u16) {
-        self.private.extend(crate::grants::missing_private(host, port, &[]));
+    /// The names of a kind that were tried.
+    pub(crate) fn names(&self, capability: Capability) -> &BTreeSet<String> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        self.named.get(&capability).unwrap_or(&NONE)
     }
 
     fn tables(&self, component: &str) -> String {
         let mut text = String::new();
-        let mut table = |name: &str, lines: Vec<String>| {
+        for right in ALL {
+            let lines = (right.needed)(right, self);
             if !lines.is_empty() {
                 let between = if text.is_empty() { "" } else { "\n" };
                 // Writing into a String cannot fail.
-                let _ = writeln!(text, "{between}[components.{component}.{name}]\n{}", lines.join("\n"));
+                let _ = writeln!(text, "{between}[components.{component}.{}]\n{}", right.section, lines.join("\n"));
             }
-        };
-        table("filesystem", self.mounts());
-        table("network", self.network());
-        table("env", self.env.iter().map(|name| from(name, "")).collect());
-        table("config", self.config.iter().map(|key| format!("{} = \"VALUE\"", toml_key(key))).collect());
-        table("secrets", self.secrets.iter().map(|name| from(name, ", expose = true")).collect());
-        table("keyvalue", if self.keyvalue { vec!["quota = \"1MiB\"".to_owned()] } else { Vec::new() });
-        if self.environment && self.env.is_empty() {
+        }
+        if self.environment && self.names(Capability::Env).is_empty() {
             let _ = writeln!(
                 text,
                 "# {component} read its environment, which is empty. Nobody sees the names it looked for.\n\
@@ -237,87 +214,4 @@ impl Needs {
         }
         text
     }
-
-    /// A folder within another one is part of it.
-    fn mounts(&self) -> Vec<String> {
-        let within = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        let is_inner = |path: &str| self.files.keys().any(|folder| within(path, folder));
-        let mut lines = Vec::new();
-        // A mount that the manifest has stays one, whatever is around it.
-        for (path, needed) in self.files.iter().filter(|(path, needed)| needed.host.is_some() || !is_inner(path)) {
-            let writes = |other: &str, inner: &NeededMount| inner.writes && (other == path || within(other, path));
-            let write = self.files.iter().any(|(other, inner)| writes(other, inner));
-            let access = if write { "write" } else { "read" };
-            let host = needed.host.as_deref().unwrap_or_else(|| path.trim_start_matches('/'));
-            let host = if host.is_empty() { "." } else { host };
-            // What is written need not be there before.
-            let create = if write && needed.host.is_none() { ", create = true" } else { "" };
-            let guest = toml_string(path);
-            let host = toml_string(host);
-            lines.push(format!("{guest} = {{ path = {host}, access = \"{access}\"{create} }}"));
-        }
-        lines
-    }
-
-    fn network(&self) -> Vec<String> {
-        let http: Vec<String> = self.http.iter().flat_map(|(host, paths)| requests(host, paths)).collect();
-        let tcp: BTreeSet<String> = self.tcp.iter().cloned().collect();
-        let udp: BTreeSet<String> = self.udp.iter().cloned().collect();
-        let named =
-            |name: &str| tcp.iter().chain(&udp).any(|rule| rule.rsplit_once(':').is_some_and(|(host, _)| host == name));
-        let lookups = self.lookups.iter().filter(|name| !named(name));
-        let mut lines: Vec<String> =
-            lookups.map(|name| format!("# {name} was looked up: a rule for it and its port allows that")).collect();
-        for (key, rules) in [
-            ("http", http),
-            ("tcp", tcp.iter().cloned().collect()),
-            ("udp", udp.iter().cloned().collect()),
-            ("private", self.private.iter().cloned().collect()),
-        ] {
-            match rules.as_slice() {
-                [] => {}
-                [only] => lines.push(format!("{key} = [{}]", toml_string(only))),
-                many => {
-                    let many = many.iter().map(|rule| format!("    {},\n", toml_string(rule))).collect::<String>();
-                    lines.push(format!("{key} = [\n{many}]"));
-                }
-            }
-        }
-        lines
-    }
-}
-
-fn from(name: &str, more: &str) -> String {
-    format!("{} = {{ from = {}{more} }}", toml_key(name), toml_string(&format!("env:{name}")))
-}
-
-/// The rules of one host: a rule for each path, or for the folder of all of them where they are
-/// many.
-fn requests(host: &str, paths: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let every = |methods: &BTreeSet<String>| {
-        let methods = methods.iter().map(String::as_str).collect::<Vec<_>>();
-        // An attempt with a method without a name needs a rule for every method.
-        if methods.contains(&"") { String::new() } else { format!("{} ", methods.join(",")) }
-    };
-    if let Some(methods) = paths.get("") {
-        let all: BTreeSet<String> = paths.values().flatten().chain(methods).cloned().collect();
-        return vec![format!("{}{host}", every(&all))];
-    }
-    if paths.len() > PATHS_MAX {
-        let all: BTreeSet<String> = paths.values().flatten().cloned().collect();
-        let folder = common_folder(paths.keys().map(String::as_str));
-        return vec![format!("{}{host}{folder}/*", every(&all))];
-    }
-    paths.iter().map(|(path, methods)| format!("{}{host}{path}", every(methods))).collect()
-}
-
-/// `/v1` of `/v1/a/b` and `/v1/c`.
-fn common_folder<'p>(mut paths: impl Iterator<Item = &'p str>) -> String {
-    let folder = |path: &'p str| path.rsplit_once('/').map_or("", |(folder, _)| folder).split('/').collect::<Vec<_>>();
-    let mut common = paths.next().map(folder).unwrap_or_default();
-    for path in paths {
-        let same = common.iter().zip(folder(path)).take_while(|(one, other)| *one == other).count();
-        common.truncate(same);
-    }
-    common.join("/")
 }

@@ -9,7 +9,10 @@
 //!         /// One sentence on the key.
 //!         "key" required: Shape::Text, {"minLength": 1, "examples": ["data"]};
 //!     }
-//!     and Limit::KEYS;                       // keys declared elsewhere
+//!     and Keys::These(&Limit::KEYS);          // keys declared elsewhere
+//!     {                                      // further keys behind them
+//!         "other": Shape::Flag, {};
+//!     }
 //!     later { "rate" }                       // keys that a later version will read
 //!     other names { "folder" => "key" }      // for "did you mean"
 //! }
@@ -21,6 +24,7 @@
 use serde_json::Value;
 
 use crate::limits::Spec;
+use crate::rights::{ALL, Right};
 
 /// One kind of table.
 #[derive(Debug)]
@@ -29,13 +33,22 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// The lines of its description.
     pub(crate) about: &'static [&'static str],
-    /// Its keys, in the order of the reference; those of its limits are a group of their own.
-    pub(crate) groups: &'static [&'static [Key]],
+    /// Its keys, in the order of the reference.
+    pub(crate) groups: &'static [Keys],
     /// Keys that are designed but not enforced yet. They are refused with a message of their own,
     /// so that nobody relies on them.
     pub(crate) later: &'static [&'static str],
     /// Words that people try, each with the key that is meant.
     pub(crate) other_names: &'static [(&'static str, &'static str)],
+}
+
+/// Keys of a table that are declared together.
+#[derive(Debug)]
+pub(crate) enum Keys {
+    /// Those of one declaration.
+    These(&'static [Key]),
+    /// Those that each right has in such a table.
+    OfRights(fn(&Right) -> &'static [Key]),
 }
 
 /// One key of a table.
@@ -98,7 +111,14 @@ pub(crate) const ONE_OR_SEVERAL: Shape =
 impl Table {
     /// Every key, in the order of the reference.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &'static Key> + Clone + use<> {
-        self.groups.iter().copied().flatten()
+        let mut keys: Vec<&'static Key> = Vec::new();
+        for group in self.groups {
+            match group {
+                Keys::These(these) => keys.extend(*these),
+                Keys::OfRights(of) => ALL.iter().for_each(|right| keys.extend(of(right))),
+            }
+        }
+        keys.into_iter()
     }
 
     /// Every key's name.
@@ -111,10 +131,8 @@ impl Table {
 macro_rules! table {
     (
         $(#[doc = $about:literal])+
-        $vis:vis $table:ident $name:literal {
-            $($(#[doc = $doc:literal])+ $key:literal $($required:ident)?: $shape:expr, $facts:tt;)*
-        }
-        $(and $limits:expr;)?
+        $vis:vis $table:ident $name:literal { $($rows:tt)* }
+        $(and $group:expr; $({ $($further:tt)* })?)*
         $(later { $($later:literal),+ })?
         $(other names { $($other:literal => $meant:literal),+ $(,)? })?
     ) => {
@@ -123,17 +141,8 @@ macro_rules! table {
             name: $name,
             about: &[$($about),+],
             groups: &[
-                &[$($crate::table::Key {
-                    name: $key,
-                    about: &[$($doc),+],
-                    required: $crate::table::is_there(&[$(stringify!($required))?]),
-                    shape: {
-                        use $crate::table::Shape::*;
-                        $shape
-                    },
-                    facts: || serde_json::json!($facts),
-                }),*],
-                $(&$limits)?
+                $crate::table::Keys::These($crate::table::keys!($($rows)*)),
+                $($group, $($crate::table::Keys::These($crate::table::keys!($($further)*)),)?)*
             ],
             later: &[$($($later),+)?],
             other_names: &[$($(($other, $meant)),+)?],
@@ -141,6 +150,23 @@ macro_rules! table {
     };
 }
 pub(crate) use table;
+
+/// Declares keys apart from their table.
+macro_rules! keys {
+    ($($(#[doc = $doc:literal])+ $key:literal $($required:ident)?: $shape:expr, $facts:tt;)*) => {
+        const { &[$($crate::table::Key {
+            name: $key,
+            about: &[$($doc),+],
+            required: $crate::table::is_there(&[$(stringify!($required))?]),
+            shape: {
+                use $crate::table::Shape::*;
+                $shape
+            },
+            facts: || serde_json::json!($facts),
+        }),*] }
+    };
+}
+pub(crate) use keys;
 
 /// Tells whether a part of a declaration that may be left out is there.
 pub(crate) const fn is_there(part: &[&str]) -> bool {

@@ -15,7 +15,7 @@
 //! "#;
 //! let wishes = Wishes::parse(text).map_err(|problems| problems.len());
 //! let rights = wishes.map(|wishes| wishes.rights());
-//! let expected = ["read /data", "GET https://api.example.com/v1/*", "env UNITS", "config theme", "secret API_KEY", "keyvalue"];
+//! let expected = ["read /data", "GET https://api.example.com/v1/*", "env UNITS", "config theme", "keyvalue", "secret API_KEY"];
 //! assert_eq!(rights, Ok(expected.map(str::to_owned).to_vec()));
 //! ```
 //!
@@ -27,9 +27,16 @@
 //! | state | it is wished for |
 //! | scratch space, arguments, standard input, `ca`, `proxy` | always: they lead nowhere |
 
-use crate::diagnostic::{Diagnostic, Span};
-use crate::grants::{Access, Grants, Mount, MountKind, Network};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::grants::{Access, Capability, Network, Subject};
 use crate::manifest::ComponentPolicy;
+use crate::parse::parse_toml;
+use crate::read::{Problems, Section};
+use crate::rights::ALL;
+use crate::table::{Keys, table};
 
 /// The longest text of wishes, in bytes: a hundred long rules. A hostile one costs no more than
 /// that.
@@ -38,16 +45,24 @@ pub const WISHES_BYTES_MAX: usize = 16 << 10;
 /// The most warnings of one component; one more says how many are left out.
 const WARNINGS_MAX: usize = 20;
 
+table! {
+    /// All that a component would like to reach.
+    WISHES "Wishes" {}
+    and Keys::OfRights(|right| right.keys_of_request);
+    other names {
+        "fs" => "filesystem", "files" => "filesystem", "http" => "network", "environment" => "env",
+        "kv" => "keyvalue", "secret" => "secrets",
+    }
+}
+
 /// Everything that a component would like to reach. [`Wishes::parse`] makes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wishes {
     /// Paths of the guest's tree, in the order of the text.
     pub(crate) files: Vec<(String, Access)>,
     pub(crate) network: Network,
-    pub(crate) env: Vec<String>,
-    pub(crate) config: Vec<String>,
-    pub(crate) secrets: Vec<String>,
-    pub(crate) keyvalue: bool,
+    /// Names of each kind; an empty one where the kind stands alone.
+    pub(crate) named: BTreeMap<Capability, Vec<String>>,
 }
 
 impl Wishes {
@@ -57,80 +72,41 @@ impl Wishes {
     /// # Errors
     /// Every problem at once, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
-        crate::read::wishes::parse(text)
+        if text.len() > WISHES_BYTES_MAX {
+            let message = format!("the wishes have {} bytes, {WISHES_BYTES_MAX} are allowed", text.len());
+            return Err(vec![Diagnostic::error("wishes::too_large", message)]);
+        }
+        let table = parse_toml(text)?;
+        let root = Section::root(&table);
+        let mut problems = Problems::default();
+        let network = Network::sealed(Arc::new(Subject::new("", None)));
+        let mut wishes = Self { files: Vec::new(), network, named: BTreeMap::new() };
+        root.check_keys(&WISHES, &mut problems);
+        for right in ALL {
+            if let Some(entry) = root.get(right.section) {
+                (right.read_request)(right, &entry, &mut wishes, &mut problems);
+            }
+        }
+        let found = problems.into_sorted();
+        if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(wishes) }
     }
 
     /// Each wish as `toolcell grant` takes a right, but for what only a person can add: the folder
     /// behind a path, the value of a name. In a normal form of visible ASCII.
     #[must_use]
     pub fn rights(&self) -> Vec<String> {
-        let named = |verb: &str, names: &[String]| -> Vec<String> {
-            names.iter().map(|name| format!("{verb} {name}")).collect()
-        };
-        let network = &self.network;
-        let mut rights: Vec<String> =
-            self.files.iter().map(|(path, access)| format!("{} {path}", access.name())).collect();
-        rights.extend(network.http_rules().iter().map(ToString::to_string));
-        rights.extend(network.tcp_rules().iter().map(|rule| format!("tcp {rule}")));
-        rights.extend(network.udp_rules().iter().map(|rule| format!("udp {rule}")));
-        rights.extend(network.private().iter().map(|rule| format!("private {rule}")));
-        rights.extend(named("env", &self.env));
-        rights.extend(named("config", &self.config));
-        rights.extend(named("secret", &self.secrets));
-        rights.extend(self.keyvalue.then(|| "keyvalue".to_owned()));
-        rights
+        ALL.iter().flat_map(|right| (right.requested)(right, self)).collect()
     }
 
-    /// The places of grants that do not lie within the wishes, in the order of kinds. Where that
-    /// cannot be told, they do not.
-    fn exceeded(&self, grants: &Grants) -> Vec<Span> {
-        let network = &self.network;
-        let granted = grants.network();
-        let places = &grants.places;
-        let mut spans: Vec<Span> =
-            grants.files().iter().filter(|mount| !self.has_mount(mount)).map(Mount::span).collect();
-        let http = granted.http_rules().iter();
-        let http = http.filter(|rule| !network.http_rules().iter().any(|wish| rule.lies_within(wish)));
-        spans.extend(http.map(|rule| rule.rule().span()));
-        for (rules, wishes) in [(granted.tcp_rules(), network.tcp_rules()), (granted.udp_rules(), network.udp_rules())]
-        {
-            let beyond = rules.iter().filter(|rule| !wishes.iter().any(|wish| rule.lies_within(wish)));
-            spans.extend(beyond.map(|rule| rule.rule().span()));
-        }
-        let private = granted.private().iter();
-        let private = private.filter(|rule| !network.private().iter().any(|wish| rule.lies_within(wish)));
-        spans.extend(private.map(|rule| rule.rule().span()));
-        let has = |names: &[String], name: &str| names.iter().any(|wish| wish == name);
-        spans.extend(
-            grants.env().iter().filter(|variable| !has(&self.env, variable.name())).map(|variable| variable.span()),
-        );
-        if grants.config().iter().any(|(name, _)| !has(&self.config, name)) {
-            spans.extend(places.config.clone());
-        }
-        let secrets = grants.secrets().iter().filter(|secret| !has(&self.secrets, secret.name()));
-        spans.extend(secrets.map(|secret| secret.span()));
-        if grants.keyvalue().is_some() && !self.keyvalue {
-            spans.push(grants.keyvalue_span());
-        }
-        spans
+    /// The names of a kind.
+    pub(crate) fn names(&self, capability: Capability) -> &[String] {
+        self.named.get(&capability).map(Vec::as_slice).unwrap_or_default()
     }
 
-    fn has_mount(&self, mount: &Mount) -> bool {
-        if matches!(mount.kind(), MountKind::Scratch { .. }) {
-            return true;
-        }
-        let above = self.files.iter().filter(|(wish, _)| leads_to(wish, mount.guest()));
-        let nearest = above.max_by_key(|(wish, _)| wish.len());
-        let below = || self.files.iter().filter(|(wish, _)| leads_to(mount.guest(), wish));
-        nearest.is_some_and(|(_, access)| *access >= mount.access())
-            && below().all(|(_, access)| *access >= mount.access())
+    /// True if a name of a kind is among them.
+    pub(crate) fn has(&self, capability: Capability, name: &str) -> bool {
+        self.names(capability).iter().any(|wish| wish == name)
     }
-}
-
-/// True if a path is a folder's own or below it; both are in their normal form.
-fn leads_to(folder: &str, path: &str) -> bool {
-    let rest = path.strip_prefix(folder.trim_end_matches('/'));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl ComponentPolicy {
@@ -138,7 +114,8 @@ impl ComponentPolicy {
     /// grant that goes beyond.
     #[must_use]
     pub fn check_wishes(&self, wishes: &Wishes) -> Vec<Diagnostic> {
-        let spans = wishes.exceeded(self.grants());
+        // Where a grant cannot be told to lie within the wishes, it does not.
+        let spans: Vec<Span> = ALL.iter().flat_map(|right| (right.beyond)(right, wishes, self.grants())).collect();
         let warning = |span: &Span| {
             let message = format!("component {:?} is granted more than it would like to reach", self.name());
             Diagnostic::warning("grants::beyond_wishes", message)

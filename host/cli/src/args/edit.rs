@@ -1,5 +1,6 @@
 //! The command lines that edit a manifest: `grant` and `revoke`.
 use clap::Args as ClapArgs;
+use toolcell_policy::rights;
 
 use super::ManifestArg;
 use crate::edit::Consent;
@@ -21,32 +22,7 @@ impl ConsentArg {
 
 /// `toolcell grant`.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-Examples:
-  toolcell grant weather \"GET https://api.example.com/v1/*\"
-  toolcell grant notes \"write /notes = ./notes\"
-  toolcell grant search \"tcp db.example.com:5432\" \"env UNITS = metric\" keyvalue
-
-Rights:
-  METHOD URL                  requests: \"GET https://api.example.com/v1/*\"
-  read PATH = FOLDER          files, at this path of the guest
-  write PATH = FOLDER         the same, to write as well; behind it stands
-                              what bounds it: create quota=10MiB files=100
-  scratch PATH                space of the call's own, 8 MiB
-  tcp HOST:PORT, udp HOST:PORT
-  private ADDRESS:PORT        an address that is not public
-  env NAME = VALUE            a variable; without a value, the host's own
-  config KEY = VALUE          a setting
-  keyvalue                    state between calls, 1 MiB
-  secret NAME = SOURCE as HEADER: Bearer {} for RULE
-                              a secret that the host adds to requests;
-                              SOURCE is env:NAME, file:PATH, oauth:LOGIN or
-                              keyring:SERVICE/ACCOUNT; `as ?NAME`: the query
-  secret NAME = SOURCE exposed
-                              a secret that the component is given
-
-A tool has the rights of its component, but for those that were revoked with --tool. Comments and order of the manifest
-stay. What would not load is refused with the reason. The change is shown first.")]
+#[command(after_help = grant_help())]
 pub struct GrantArgs {
     /// The component, as the manifest names it
     pub component: String,
@@ -60,6 +36,22 @@ pub struct GrantArgs {
     pub manifest: ManifestArg,
     #[command(flatten)]
     pub consent: ConsentArg,
+}
+
+fn grant_help() -> String {
+    format!(
+        "\
+Examples:
+  toolcell grant weather \"GET https://api.example.com/v1/*\"
+  toolcell grant notes \"write /notes = ./notes\"
+  toolcell grant search \"tcp db.example.com:5432\" \"env UNITS = metric\" keyvalue
+
+Rights:
+{}
+A tool has the rights of its component, but for those that were revoked with --tool. Comments and order of the manifest
+stay. What would not load is refused with the reason. The change is shown first.",
+        rights::help()
+    )
 }
 
 /// `toolcell revoke`.

@@ -89,5 +89,5 @@ pub(super) fn grant(
     entry: &ManifestEntry,
 ) -> Result<(), String> {
     edit.add(component, entry)?;
-    rights::private(component, right).iter().try_for_each(|entry| edit.add(component, entry))
+    ManifestEntry::private_of_right(right).iter().try_for_each(|entry| edit.add(component, entry))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::Wishes;
+use toolcell_policy::rights::blank;
 use toolcell_server::shell;
 
 use crate::args::MANIFEST;
@@ -71,12 +72,7 @@ pub fn commands(component: &str, manifest: &Path, wishes: &ReadWishes) -> String
 
 /// A right with the place of all that the component cannot know.
 fn filled(right: &str) -> String {
-    match right.split_once(' ').map_or("", |(verb, _)| verb) {
-        "read" | "write" => format!("{right} = FOLDER"),
-        "env" | "config" => format!("{right} = VALUE"),
-        "secret" => format!("{right} = SOURCE as HEADER: Bearer {{}} for URL"),
-        _ => right.to_owned(),
-    }
+    format!("{right}{}", blank(right))
 }
 
 /// True if a right says all that granting it needs. An entry of `private` comes with the rule that
@@ -109,12 +105,12 @@ mod tests {
         let said = "  it would like, in its own words; nothing is granted unless you say so:\n";
         assert_eq!(
             text(&read),
-            format!("{said}    ? read /data\n    ? env A'$(id)`id`\n    ? secret K\n    ? keyvalue\n")
+            format!("{said}    ? read /data\n    ? env A'$(id)`id`\n    ? keyvalue\n    ? secret K\n")
         );
         assert_eq!(
             commands("a", Path::new("toolcell.toml"), &read),
             "  toolcell grant a 'read /data = FOLDER'\n  toolcell grant a 'env A'\\''$(id)`id` = VALUE'\n  \
-             toolcell grant a 'secret K = SOURCE as HEADER: Bearer {} for URL'\n  toolcell grant a 'keyvalue'\n"
+             toolcell grant a 'keyvalue'\n  toolcell grant a 'secret K = SOURCE as HEADER: Bearer {} for URL'\n"
         );
         let elsewhere = commands("a", Path::new("b c.toml"), &wishes("keyvalue = true"));
         assert_eq!(elsewhere, "  toolcell grant a --manifest 'b c.toml' 'keyvalue'\n");

@@ -2,12 +2,7 @@
 use std::fmt::Write as _;
 
 use toolcell_policy::edit::ManifestEntry;
-
-/// The sections of a component, in the order in which they are written.
-const SECTIONS: [&str; 6] = ["filesystem", "network", "env", "config", "keyvalue", "secrets"];
-
-/// Lists of the network's section.
-const LISTS: [&str; 4] = ["http", "tcp", "udp", "private"];
+use toolcell_policy::rights::{RightPlace, places};
 
 /// A text whose lines know their options.
 #[derive(Default)]
@@ -70,24 +65,28 @@ impl Lines {
     /// Writes the sections of the component.
     pub fn end(&mut self, component: &str) {
         let pending = std::mem::take(&mut self.pending);
-        for section in SECTIONS {
-            let entries: Vec<_> = pending.iter().filter(|(entry, _)| entry.section == section).collect();
+        let mut begun = "";
+        for RightPlace { section, list } in places() {
+            let is_here = |entry: &ManifestEntry| entry.section == section && list.is_none_or(|list| entry.key == list);
+            let entries: Vec<_> = pending.iter().filter(|(entry, _)| is_here(entry)).collect();
             let Some((_, first)) = entries.first() else { continue };
-            self.push("", None);
-            self.line(&format!("[components.{component}.{section}]"), Some(first));
-            if section == "network" {
-                LISTS.into_iter().for_each(|list| self.list(list, &entries));
-            } else {
-                for (entry, origin) in entries {
-                    self.line(&format!("{} = {}", key(&entry.key), entry.value), Some(origin));
+            if section != begun {
+                self.push("", None);
+                self.line(&format!("[components.{component}.{section}]"), Some(first));
+                begun = section;
+            }
+            match list {
+                Some(list) => self.list(list, first, &entries),
+                None => {
+                    for (entry, origin) in entries {
+                        self.line(&format!("{} = {}", key(&entry.key), entry.value), Some(origin));
+                    }
                 }
             }
         }
     }
 
-    fn list(&mut self, list: &str, entries: &[&(ManifestEntry, Origin)]) {
-        let rules: Vec<_> = entries.iter().filter(|(entry, _)| entry.key == list).collect();
-        let Some((_, first)) = rules.first() else { return };
+    fn list(&mut self, list: &str, first: &Origin, rules: &[&(ManifestEntry, Origin)]) {
         self.line(&format!("{list} = ["), Some(first));
         for (entry, origin) in rules {
             for rule in entry.value.as_array().into_iter().flatten() {

@@ -164,7 +164,7 @@ fn read_mount(mount: &str, folder: &Path) -> Result<ManifestEntry, Failure> {
         return Err(Failure::at_fault(format!("--mount {mount}: there is no {host}"), "make the folder first"));
     }
     let path = if Path::new(host).is_absolute() { host.to_owned() } else { relative(folder, Path::new(host))? };
-    Ok(rights::mount(guest, if path.is_empty() { "." } else { &path }, access))
+    Ok(ManifestEntry::mount(guest, if path.is_empty() { "." } else { &path }, access))
 }
 
 /// Pairs of component and right that cannot go together, unless the right would go nowhere: then it
@@ -214,7 +214,7 @@ fn write(components: &[SketchedComponent], rights: &[GivenRight], without: &BTre
         let own = rights.iter().enumerate().filter(|(right, _)| !without.contains(&(number, *right)));
         for (right, given) in own {
             lines.add(&given.entry, right, &given.option);
-            for private in rights::private(&component.name, &given.right) {
+            for private in ManifestEntry::private_of_right(&given.right) {
                 lines.add(&private, right, &given.option);
             }
         }

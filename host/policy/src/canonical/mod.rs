@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub(crate) use grants::{is_empty, sorted};
+
 use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
 use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, TaskRule, ToolPolicy};

@@ -3,9 +3,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Va
 
 use super::{ManifestEdit, placed, text_of};
 use crate::metadata::Suggestion;
-
-/// Sections that grant something.
-const GRANTS: [&str; 6] = ["filesystem", "network", "env", "config", "keyvalue", "secrets"];
+use crate::rights;
 
 /// Keys of an entry, and of one of its tools, that go into metadata.
 const METADATA: [&str; 3] = ["limits", "load", "tools"];
@@ -85,8 +83,10 @@ impl ComponentEntry {
     /// Takes every grant out, of the component and of its tools, and names the sections that had
     /// one. Scratch space stays: it is the call's own, and nobody else's.
     pub fn take_grants(&mut self) -> Vec<&'static str> {
+        let mut sections: Vec<&'static str> = rights::places().map(|place| place.section).collect();
+        sections.dedup();
         let mut taken = Vec::new();
-        for section in GRANTS {
+        for &section in &sections {
             let Some(mut item) = self.table.remove(section) else { continue };
             let mut is_taken = true;
             if section == "filesystem"
@@ -117,7 +117,7 @@ impl ComponentEntry {
             let Some(tool) = tool.as_table_like_mut() else { continue };
             // A table of variables is a program's templates, and grants nothing.
             let is_templates = tool.get("env").is_some_and(Item::is_table_like);
-            for section in GRANTS.into_iter().filter(|section| *section != "env" || !is_templates) {
+            for section in sections.iter().filter(|section| **section != "env" || !is_templates) {
                 tool.remove(section);
             }
         }

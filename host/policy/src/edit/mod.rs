@@ -7,8 +7,7 @@ pub use components::ComponentEntry;
 pub use toml_edit::{Array, InlineTable, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-/// The section that grants state by standing there.
-const STATE: &str = "keyvalue";
+use crate::rights::{self, ALL, Narrowing};
 
 /// A manifest's text while it is edited.
 pub struct ManifestEdit {
@@ -35,6 +34,42 @@ impl ManifestEntry {
         let mut entries = document.iter();
         let (key, item) = entries.next().filter(|_| !line.contains('\n'))?;
         Some(Self { section, key: key.to_owned(), value: item.as_value()?.clone() })
+    }
+
+    /// The entry that a right of the command line is. A right of one tool or to be revoked is named
+    /// without a value.
+    #[must_use]
+    pub fn of_right(right: &str) -> Option<Self> {
+        let right = right.trim();
+        let (verb, rest) = right.split_once(' ').map_or((right, ""), |(verb, rest)| (verb, rest.trim()));
+        ALL.iter().find_map(|each| (each.entry)(each, verb, rest)).or_else(|| rights::http_entry(right))
+    }
+
+    /// The entries for private addresses that a right of the command line names by itself: without
+    /// them the right would allow nothing.
+    #[must_use]
+    pub fn private_of_right(right: &str) -> Vec<Self> {
+        // The path of a right may be a pattern, and a request's may not. Only the host counts, and
+        // a rule without a method is for each of them.
+        let right = right.trim();
+        let has_method = right.split_once("://").is_none_or(|(before, _)| before.contains(' '));
+        let asked = if has_method { right.replace('*', "") } else { format!("GET {}", right.replace('*', "")) };
+        let addresses = crate::suggest::private_addresses(&asked);
+        addresses.iter().filter_map(|address| Self::of_right(&format!("private {address}"))).collect()
+    }
+
+    /// A secret: the place of its value, and the way it is used.
+    #[must_use]
+    pub fn secret(name: &str, from: &str, delivery: Vec<(&'static str, Value)>) -> Self {
+        let value = table(std::iter::once(("from", from.into())).chain(delivery));
+        Self { section: "secrets", key: name.to_owned(), value }
+    }
+
+    /// A folder or a file, at this path of the guest.
+    #[must_use]
+    pub fn mount(guest: &str, path: &str, access: &str) -> Self {
+        let value = table([("path", path.into()), ("access", access.into())]);
+        Self { section: "filesystem", key: guest.to_owned(), value }
     }
 
     /// A text of its value, which is a table in one line.
@@ -145,8 +180,8 @@ impl ManifestEdit {
         let sections =
             self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component));
         let Some(sections) = sections.and_then(Item::as_table_like_mut) else { return false };
-        if entry.section == STATE {
-            return sections.remove(STATE).is_some();
+        if rights::narrowing_of(entry.section, &entry.key) == Some(Narrowing::Flag) {
+            return sections.remove(entry.section).is_some();
         }
         let Some(section) = sections.get_mut(entry.section).and_then(Item::as_table_like_mut) else { return false };
         let found = take_out(section, entry);
@@ -155,6 +190,21 @@ impl ManifestEdit {
         }
         found
     }
+}
+
+/// A table on one line.
+pub(crate) fn table(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    Value::InlineTable(entries.into_iter().collect())
+}
+
+/// A right's name and its value, as the command line parts them.
+pub(crate) fn name_and_value(text: &str) -> (&str, Option<&str>) {
+    text.split_once('=').map_or((text, None), |(name, value)| (name.trim(), Some(value.trim())))
+}
+
+/// A word and a name; the word alone where the name is empty.
+pub(crate) fn right_text(word: &str, name: &str) -> String {
+    if name.is_empty() { word.to_owned() } else { format!("{word} {name}") }
 }
 
 fn take_out(section: &mut dyn TableLike, entry: &ManifestEntry) -> bool {
@@ -338,6 +388,52 @@ filesystem = { \"/notes\" = { path = \"notes\" } }
 
     fn http(rule: &str) -> ManifestEntry {
         ManifestEntry { section: "network", key: "http".to_owned(), value: Value::Array(Array::from_iter([rule])) }
+    }
+
+    #[test]
+    fn each_right_is_an_entry_of_a_section() {
+        for (right, expected) in [
+            ("GET https://a.example/*", "network.http = [\"GET https://a.example/*\"]"),
+            ("tcp a.example:1", "network.tcp = [\"a.example:1\"]"),
+            ("read /data", "filesystem./data = { path = \"data\", access = \"read\" }"),
+            ("write / = x", "filesystem./ = { path = \"x\", access = \"write\" }"),
+            (
+                "write /out = my notes create quota=10MiB files=100",
+                "filesystem./out = { path = \"my notes\", access = \"write\", create = true, quota = \"10MiB\", files = 100 }",
+            ),
+            ("read /a b = create", "filesystem./a b = { path = \"create\", access = \"read\" }"),
+            ("write /out create", "filesystem./out = { path = \"out\", access = \"write\", create = true }"),
+            ("scratch /tmp", "filesystem./tmp = { scratch = \"8MiB\" }"),
+            ("scratch /tmp = 1MiB", "filesystem./tmp = { scratch = \"1MiB\" }"),
+            ("env A", "env.A = { from = \"env:A\" }"),
+            ("env A = b = c", "env.A = \"b = c\""),
+            ("env URL = https://a.example/", "env.URL = \"https://a.example/\""),
+            ("config k = v", "config.k = \"v\""),
+            ("keyvalue", "keyvalue.quota = \"1MiB\""),
+            (
+                "secret K = env:K as Authorization: Bearer {} for https://a.example",
+                "secrets.K = { from = \"env:K\", header = \"Authorization\", value = \"Bearer {}\", for = \"https://a.example\" }",
+            ),
+            (
+                "secret K = file:k as x-key for GET https://a.example/x",
+                "secrets.K = { from = \"file:k\", header = \"x-key\", for = \"GET https://a.example/x\" }",
+            ),
+            (
+                "secret K = keyring:s/a as ?key for https://a.example",
+                "secrets.K = { from = \"keyring:s/a\", query = \"key\", for = \"https://a.example\" }",
+            ),
+            ("secret K = env:K exposed", "secrets.K = { from = \"env:K\", expose = true }"),
+            ("secret K", "secrets.K = { from = \"env:K\" }"),
+        ] {
+            let entry = ManifestEntry::of_right(right).unwrap();
+            assert_eq!(format!("{}.{} = {}", entry.section, entry.key, entry.value), expected, "{right}");
+        }
+        for right in ["", "launch rockets", "read data", "tcp", "secret K = env:K", "secret"] {
+            assert!(ManifestEntry::of_right(right).is_none(), "{right}");
+        }
+        assert_eq!(ManifestEntry::private_of_right("GET http://127.0.0.1:80/x").len(), 1);
+        assert_eq!(ManifestEntry::private_of_right("http://127.0.0.1:80/*").len(), 1);
+        assert_eq!(ManifestEntry::private_of_right("GET https://a.example/x").len(), 0);
     }
 
     #[test]

@@ -2,13 +2,8 @@
 //! what it took.
 use toml_edit::{Array, InlineTable, Item, Table, TableLike, Value};
 
-use super::{ManifestEdit, ManifestEntry, STATE, extend, placed, take_rule};
-
-/// Lists of rules that a tool's table narrows. One that is missing there is empty.
-const RULES: [&str; 3] = ["http", "tcp", "udp"];
-
-/// The list of private addresses: one that is missing in a tool's table is the component's.
-const PRIVATE: &str = "private";
+use super::{ManifestEdit, ManifestEntry, extend, placed, take_rule};
+use crate::rights::{ALL, Narrowing, narrowing_of};
 
 impl ManifestEdit {
     /// Takes a right of the component away from one tool. A missing table of the tool is made, with
@@ -18,10 +13,10 @@ impl ManifestEdit {
     /// The tool's table has no place for it: one sentence.
     pub fn narrow(&mut self, component: &str, tool: &str, entry: &ManifestEntry) -> Result<bool, String> {
         let Some(granted) = self.section_of(component, entry.section) else { return Ok(false) };
-        if entry.section == STATE {
+        if narrowing_of(entry.section, &entry.key) == Some(Narrowing::Flag) {
             let own = self.own_table(component, tool)?;
-            let had = own.get(STATE).and_then(Item::as_bool) != Some(false);
-            own.insert(STATE, toml_edit::value(false));
+            let had = own.get(entry.section).and_then(Item::as_bool) != Some(false);
+            own.insert(entry.section, toml_edit::value(false));
             return Ok(had);
         }
         self.inherit(component, tool, entry, &granted)?;
@@ -56,9 +51,9 @@ impl ManifestEdit {
         let granted = self.section_of(component, entry.section);
         let own = self.tool_table(component, tool);
         let Some(section) = own.and_then(|own| own.get_mut(entry.section)) else { return Ok(false) };
-        if entry.section == STATE {
+        if narrowing_of(entry.section, &entry.key) == Some(Narrowing::Flag) {
             let own = self.own_table(component, tool)?;
-            return Ok(own.remove(STATE).is_some_and(|flag| flag.as_bool() == Some(false)));
+            return Ok(own.remove(entry.section).is_some_and(|flag| flag.as_bool() == Some(false)));
         }
         match section {
             Item::Value(Value::Array(names)) => extend(names, &Array::from_iter([entry.key.as_str()])),
@@ -68,7 +63,7 @@ impl ManifestEdit {
                     None => drop(table.insert(&entry.key, Item::Value(kept_mount(granted.as_ref(), entry)))),
                     Some(rules) => match table.get_mut(&entry.key).and_then(Item::as_array_mut) {
                         Some(list) => extend(list, rules),
-                        None if entry.key == PRIVATE => return Ok(false),
+                        None if is_kept(entry) => return Ok(false),
                         None => drop(table.insert(&entry.key, Item::Value(entry.value.clone()))),
                     },
                 }
@@ -110,37 +105,40 @@ impl ManifestEdit {
     fn inherit(&mut self, component: &str, tool: &str, entry: &ManifestEntry, granted: &Item) -> Result<(), String> {
         let own = self.own_table(component, tool)?;
         let all = granted.as_table_like().ok_or_else(|| odd(entry))?;
-        match entry.section {
-            "network" => {
-                if !own.contains_key("network") {
+        match narrowing_of(entry.section, &entry.key) {
+            Some(Narrowing::Rules(_) | Narrowing::RulesKept(_)) => {
+                if !own.contains_key(entry.section) {
                     let mut table = InlineTable::new();
-                    for key in RULES {
-                        let rules = all.get(key).and_then(Item::as_array).map(plain);
-                        rules.into_iter().for_each(|rules| drop(table.insert(key, Value::Array(rules))));
+                    for right in ALL.iter().filter(|right| right.section == entry.section) {
+                        if let Some(Narrowing::Rules(key)) = right.narrowing
+                            && let Some(rules) = all.get(key).and_then(Item::as_array)
+                        {
+                            table.insert(key, Value::Array(plain(rules)));
+                        }
                     }
-                    own.insert("network", Item::Value(Value::InlineTable(table)));
+                    own.insert(entry.section, Item::Value(Value::InlineTable(table)));
                 }
-                let network = own.get_mut("network").and_then(Item::as_table_like_mut).ok_or_else(|| odd(entry))?;
-                if entry.key == PRIVATE
-                    && !network.contains_key(PRIVATE)
-                    && let Some(private) = all.get(PRIVATE).and_then(Item::as_array)
+                let section = own.get_mut(entry.section).and_then(Item::as_table_like_mut).ok_or_else(|| odd(entry))?;
+                if is_kept(entry)
+                    && !section.contains_key(&entry.key)
+                    && let Some(rules) = all.get(&entry.key).and_then(Item::as_array)
                 {
-                    network.insert(PRIVATE, Item::Value(Value::Array(plain(private))));
+                    section.insert(&entry.key, Item::Value(Value::Array(plain(rules))));
                 }
             }
-            "filesystem" if !own.contains_key("filesystem") => {
+            Some(Narrowing::Mounts) if !own.contains_key(entry.section) => {
                 let mut table = InlineTable::new();
                 for (guest, _) in all.iter() {
                     table.insert(guest, Value::InlineTable(InlineTable::new()));
                 }
-                own.insert("filesystem", Item::Value(Value::InlineTable(table)));
+                own.insert(entry.section, Item::Value(Value::InlineTable(table)));
             }
-            "env" if own.get("env").is_some_and(Item::is_table_like) => {
+            _ if entry.section == "env" && own.get("env").is_some_and(Item::is_table_like) => {
                 return Err("its table `env` sets variables of a program, and takes none away".to_owned());
             }
-            section if !own.contains_key(section) => {
+            Some(Narrowing::Names) if !own.contains_key(entry.section) => {
                 let names: Array = all.iter().map(|(name, _)| name).collect();
-                own.insert(section, Item::Value(Value::Array(names)));
+                own.insert(entry.section, Item::Value(Value::Array(names)));
             }
             _ => {}
         }
@@ -150,6 +148,11 @@ impl ManifestEdit {
 
 fn odd(entry: &ManifestEntry) -> String {
     format!("{} is not written as it should be; `toolcell check` shows how", entry.section)
+}
+
+/// True for a rule of a list that is the component's where a tool's table does not have it.
+fn is_kept(entry: &ManifestEntry) -> bool {
+    matches!(narrowing_of(entry.section, &entry.key), Some(Narrowing::RulesKept(_)))
 }
 
 /// A list on one line, without comments.

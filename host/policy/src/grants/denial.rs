@@ -13,71 +13,55 @@ use crate::settings::accessors;
 /// and the audit.
 const ASKED_BYTES_MAX: usize = 512;
 
-/// Kinds of reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Capability {
-    /// Files and folders.
-    Filesystem,
-    /// HTTP requests.
-    Http,
-    /// TCP connections.
-    Tcp,
-    /// UDP packets.
-    Udp,
-    /// Looking up the addresses of a name.
-    Lookup,
-    /// Environment variables.
-    Env,
-    /// Command-line arguments.
-    Args,
-    /// Standard input.
-    Stdin,
-    /// Runtime configuration.
-    Config,
-    /// State between calls.
-    KeyValue,
-    /// Secrets.
-    Secret,
-    /// Addresses that are not public.
-    Private,
+/// Declares [`Capability`], each kind with its name.
+macro_rules! capabilities {
+    ($(#[doc = $doc:literal] $kind:ident $name:literal,)+) => {
+        /// Kinds of reach.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Capability {
+            $(#[doc = $doc] $kind,)+
+        }
+
+        impl Capability {
+            /// All of them.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// The name in audit records and tables, and the first word of requests: `env`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+        }
+    };
 }
 
-impl Capability {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Filesystem,
-        Self::Http,
-        Self::Tcp,
-        Self::Udp,
-        Self::Lookup,
-        Self::Env,
-        Self::Args,
-        Self::Stdin,
-        Self::Config,
-        Self::KeyValue,
-        Self::Secret,
-        Self::Private,
-    ];
-
-    /// The name in audit records and tables: `filesystem`, `http`, `tcp`, `udp`, `lookup`, `env`,
-    /// `args`, `stdin`, `config`, `keyvalue`, `secret`, `private`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Filesystem => "filesystem",
-            Self::Http => "http",
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Lookup => "lookup",
-            Self::Env => "env",
-            Self::Args => "args",
-            Self::Stdin => "stdin",
-            Self::Config => "config",
-            Self::KeyValue => "keyvalue",
-            Self::Secret => "secret",
-            Self::Private => "private",
-        }
-    }
+capabilities! {
+    /// Files and folders.
+    Filesystem "filesystem",
+    /// HTTP requests.
+    Http "http",
+    /// TCP connections.
+    Tcp "tcp",
+    /// UDP packets.
+    Udp "udp",
+    /// Looking up the addresses of a name.
+    Lookup "lookup",
+    /// Environment variables.
+    Env "env",
+    /// Command-line arguments.
+    Args "args",
+    /// Standard input.
+    Stdin "stdin",
+    /// Runtime configuration.
+    Config "config",
+    /// State between calls.
+    KeyValue "keyvalue",
+    /// Secrets.
+    Secret "secret",
+    /// Addresses that are not public.
+    Private "private",
 }
 
 /// Why not.

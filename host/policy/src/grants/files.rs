@@ -150,6 +150,14 @@ impl Access {
 }
 
 impl FileAccess {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Create, Self::Remove];
+
+    /// The one of this name.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|access| access.name() == name)
+    }
+
     /// `read`, `write`, `create` or `remove`.
     #[must_use]
     pub const fn name(self) -> &'static str {

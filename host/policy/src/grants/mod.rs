@@ -19,6 +19,7 @@ mod secret;
 mod sockets;
 mod ungranted;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::diagnostic::Span;
@@ -42,7 +43,7 @@ pub use secret::{Delivery, Secret, SecretSource, SecretTemplate};
 pub use sockets::{LookupPermit, Resolved, SocketRule, SocketTarget};
 pub use ungranted::{Askable, Ungranted};
 
-pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
+pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH, no_mount};
 pub(crate) use http::{is_token, split_port};
 pub(crate) use keyvalue::KEYVALUE;
 pub(crate) use private::{check as check_address, missing as missing_private};
@@ -75,7 +76,8 @@ accessors! {
         pub(crate) keyvalue: Option<KeyValue> => Option<&KeyValue>,
         /// The answer to requests that no rule allows.
         pub(crate) ungranted: Ungranted => Ungranted,
-        pub(crate) places: GrantSpans,
+        /// The place of each section that grants something.
+        pub(crate) places: BTreeMap<&'static str, Span>,
         /// The component's grants, where these are a tool's narrowed ones: a denial tells apart
         /// what the tool's lines take away from what nobody grants.
         pub(crate) wider: Option<Arc<Grants>>,
@@ -92,19 +94,6 @@ accessors! {
         /// are listed.
         tool: Option<String> => Option<&str>,
     }
-}
-
-/// The places in the manifest of grants that do not keep their own.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct GrantSpans {
-    pub(crate) files: Option<Span>,
-    pub(crate) network: Option<Span>,
-    pub(crate) env: Option<Span>,
-    pub(crate) args: Option<Span>,
-    pub(crate) stdin: Option<Span>,
-    pub(crate) config: Option<Span>,
-    pub(crate) keyvalue: Option<Span>,
-    pub(crate) ungranted: Option<Span>,
 }
 
 accessors! {
@@ -175,7 +164,7 @@ impl Grants {
             secrets: Vec::new(),
             keyvalue: None,
             ungranted: Ungranted::Deny,
-            places: GrantSpans::default(),
+            places: BTreeMap::new(),
             wider: None,
             subject,
         }
@@ -196,22 +185,27 @@ impl Grants {
     /// True if both reach the same; the subject of their denials does not count.
     #[must_use]
     pub fn reaches_like(&self, other: &Self) -> bool {
-        let named_as = |grants: &Self| Self { wider: None, places: GrantSpans::default(), ..grants.of(&other.subject) };
+        let named_as = |grants: &Self| Self { wider: None, places: BTreeMap::new(), ..grants.of(&other.subject) };
         named_as(self) == named_as(other)
+    }
+
+    /// The place of a section that grants something.
+    pub(crate) fn place(&self, section: &str) -> Option<Span> {
+        self.places.get(section).cloned()
     }
 
     /// The place where the manifest grants state between calls; at its start where nothing grants
     /// it.
     #[must_use]
     pub fn keyvalue_span(&self) -> Span {
-        self.places.keyvalue.clone().unwrap_or_default()
+        self.place("keyvalue").unwrap_or_default()
     }
 
     /// The place where the manifest says what becomes of requests that no rule allows; `None` where
     /// it says nothing.
     #[must_use]
     pub fn ungranted_span(&self) -> Option<Span> {
-        self.places.ungranted.clone()
+        self.place("ungranted")
     }
 
     /// State between calls, or the denial of opening a store.
@@ -234,15 +228,7 @@ impl Grants {
     /// True if nothing is granted, and nothing can be.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
-        self.files.is_empty()
-            && self.network.is_empty()
-            && self.env.is_empty()
-            && self.args.is_empty()
-            && self.stdin.is_none()
-            && self.config.is_empty()
-            && self.secrets.is_empty()
-            && self.keyvalue.is_none()
-            && self.ungranted == Ungranted::Deny
+        self.canonical().is_null()
     }
 
     /// The permit to do something at a guest path, by the mount it belongs to. A path with `..`
@@ -255,7 +241,7 @@ impl Grants {
             Some(mount) => mount.open(want, mount.rest_of(path).unwrap_or_default()),
             None => {
                 let wider = self.wider.as_ref().is_some_and(|wider| wider.file(want, path).is_ok());
-                Err(files::no_mount(&self.subject, want, path, wider))
+                Err(no_mount(&self.subject, want, path, wider))
             }
         }
     }

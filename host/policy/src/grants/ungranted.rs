@@ -138,8 +138,7 @@ impl Grants {
         match ask {
             // The end of a longer text was cut off there.
             Ask::Http(ask) if !asked.ends_with('…') => self.http_lines(&ask),
-            Ask::Tcp(host, port) => self.socket_lines(Capability::Tcp, &host, port),
-            Ask::Udp(host, port) => self.socket_lines(Capability::Udp, &host, port),
+            Ask::Socket(capability, host, port) => self.socket_lines(capability, &host, port),
             _ => None,
         }
     }
@@ -227,8 +226,7 @@ mod tests {
     fn http(grants: &Grants, text: &str) -> Option<Askable> {
         match crate::Ask::parse(text).unwrap() {
             crate::Ask::Http(ask) => grants.offer_http(&ask),
-            crate::Ask::Tcp(host, port) => grants.offer_socket(Capability::Tcp, &host, port),
-            crate::Ask::Udp(host, port) => grants.offer_socket(Capability::Udp, &host, port),
+            crate::Ask::Socket(capability, host, port) => grants.offer_socket(capability, &host, port),
             other => panic!("{other}"),
         }
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::limits;
 use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, Per, Rate, SECOND};
-use crate::table::table;
+use crate::table::{Keys, table};
 
 table! {
     /// Limits of a call. The most specific wins: built-in default, `defaults.limits`, the
     /// component's, the tool's.
     pub(crate) LIMITS "Limits" {}
-    and Limit::KEYS;
+    and Keys::These(&Limit::KEYS);
     later { "host_calls" }
     other names {
         "timeout" => "deadline", "time" => "deadline", "duration" => "deadline", "cpu" => "fuel", "gas" => "fuel",

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::limits;
 use crate::quantity::{GIB, HOUR, KIB, MIB, MINUTE};
-use crate::table::table;
+use crate::table::{Keys, table};
 
 table! {
     /// Limits of loading a component. The most specific wins: built-in default, `defaults.load`,
     /// the component's. A component that exceeds one is an error of the manifest, and nothing is
     /// served. Listing its tools counts as a call under its `limits`.
     pub(crate) LOAD "Load" {}
-    and LoadLimit::KEYS;
+    and Keys::These(&LoadLimit::KEYS);
     other names { "size" => "component_size", "time" => "compile_time", "timeout" => "compile_time" }
 }
 

@@ -6,7 +6,8 @@ use crate::diagnostic::Diagnostic;
 use crate::grants::HostPort;
 use crate::grants::SecretSource;
 use crate::quantity::{DAY, MINUTE, SECOND};
-use crate::read::{Entry, Problems, Section, secrets};
+use crate::read::{Entry, Problems, Section};
+use crate::rights::secret_source;
 use crate::settings::settings;
 
 /// The longest address of a webhook, in bytes.
@@ -113,5 +114,5 @@ fn url(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 fn secret(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secrets::named(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
+    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
 }

@@ -11,9 +11,10 @@ use crate::grants::SecretSource;
 use crate::limits::limits;
 use crate::names::check_component;
 use crate::quantity::{HOUR, MINUTE};
-use crate::read::{Entry, Problems, Section, secrets};
+use crate::read::{Entry, Problems, Section};
+use crate::rights::secret_source;
 use crate::settings::accessors;
-use crate::table::table;
+use crate::table::{Keys, table};
 
 /// Logins of one manifest: as many as a person would want to renew.
 pub(crate) const LOGINS_MAX: usize = 64;
@@ -67,7 +68,7 @@ table! {
         "redirect": Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "default": REDIRECT, "examples": ["http://127.0.0.1:8765/callback"]};
     }
-    and LoginLimit::KEYS;
+    and Keys::These(&LoginLimit::KEYS);
     other names {
         "url" => "issuer", "iss" => "issuer", "server" => "issuer", "authorization_endpoint" => "authorize",
         "token_endpoint" => "token", "device_authorization_endpoint" => "device", "client" => "client_id",
@@ -299,7 +300,7 @@ fn client_secret(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSou
     }
     let section = entry.table(&CLIENT_SECRET, problems)?;
     match section.get("from") {
-        Some(from) => secrets::named(&from, forms, problems),
+        Some(from) => secret_source(&from, forms, problems),
         None => problems.refuse(entry.key_error("manifest::missing", "client_secret has no from").hint(forms)),
     }
 }

@@ -10,7 +10,7 @@ use crate::names::{check_component, did_you_mean};
 use crate::quantity::{DAY, HOUR, MINUTE, SECOND};
 use crate::read::{Entry, Problems};
 use crate::settings::accessors;
-use crate::table::{Definition, ONE_OR_SEVERAL, Shape, table};
+use crate::table::{Definition, Keys, ONE_OR_SEVERAL, Shape, table};
 
 /// The known algorithms of signatures, by their names in tokens (RFC 7518, RFC 8037). None has a
 /// shared key.
@@ -65,7 +65,7 @@ table! {
         "algorithms": List(&Definition(&ALGORITHM)),
             {"minItems": 1, "maxItems": ALGORITHMS.len(), "examples": [["RS256", "ES256"]]};
     }
-    and IssuerLimit::KEYS;
+    and Keys::These(&IssuerLimit::KEYS);
     other names {
         "iss" => "issuer", "url" => "issuer", "aud" => "audience", "audiences" => "audience", "jwks_uri" => "jwks",
         "jwks_url" => "jwks", "keys" => "jwks", "cache" => "fresh", "skew" => "leeway",

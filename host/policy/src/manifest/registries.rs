@@ -2,8 +2,9 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::grants::{HostPort, SecretSource};
-use crate::read::{Entry, Problems, Section, paths, secrets, texts};
+use crate::read::{Entry, Problems, Section, paths, texts};
 use crate::reference::{REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, check_registry};
+use crate::rights::secret_source;
 use crate::settings::accessors;
 use crate::table::table;
 
@@ -134,5 +135,5 @@ fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 fn read_password(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secrets::named(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
+    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
 }

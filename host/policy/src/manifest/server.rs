@@ -12,7 +12,8 @@ use crate::manifest::discovery::{self, Discovery};
 use crate::manifest::icons::{self, ICON, ICONS_MAX, IconRule};
 use crate::manifest::wall;
 use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND};
-use crate::read::{Entry, Problems, limits, paths, secrets, texts};
+use crate::read::{Entry, Problems, limits, paths, texts};
+use crate::rights::secret_source;
 use crate::settings::settings;
 use crate::table::Shape;
 
@@ -338,7 +339,7 @@ fn website(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 fn state_key(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secrets::named(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
+    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
 }
 
 /// Addresses of name servers, port 53 where none is named.

@@ -7,7 +7,8 @@ use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
 use crate::grants::{Host, HostPort};
 use crate::quantity::SECOND;
-use crate::read::{Entry, Problems, Section, paths, secrets, texts};
+use crate::read::{Entry, Problems, Section, paths, texts};
+use crate::rights::secret_source;
 use crate::settings::{accessors, settings};
 
 /// The longest list of addresses, in bytes: names of hosts have at most 255, and are seldom so
@@ -258,7 +259,7 @@ fn user(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 fn password(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secrets::named(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
+    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
 }
 
 fn prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {

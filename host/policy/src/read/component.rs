@@ -2,17 +2,11 @@
 
 use std::sync::Arc;
 
-use super::files::{MOUNT, MOUNTS_MAX};
-use super::grants::{ENTRIES_MAX, ENV_VAR};
-use super::narrow::{MOUNT_OF_TOOL, NETWORK_OF_TOOL};
-use super::network::NETWORK;
 use super::program::{OUTPUT, TEMPLATES_MAX};
 use super::scratch::FILES_MAX;
-use super::secrets::{SECRET, SECRETS_MAX};
-use super::{Entry, Problems, Section, grants, limits, narrow, program, texts};
+use super::{Entry, Problems, Section, limits, program, texts};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
-use crate::grants::KEYVALUE;
 use crate::limits::{LIMITS, LOAD, LoadLimits, PlacedLimits};
 use crate::manifest::LoginPolicy;
 use crate::manifest::approval::REMEMBER;
@@ -23,7 +17,8 @@ use crate::manifest::{TaskRule, approval, apps, discovery, hints, instance, reso
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 use crate::reference::Reference;
-use crate::table::table;
+use crate::rights;
+use crate::table::{Keys, table};
 
 table! {
     /// One component: a WebAssembly file whose tools are served.
@@ -73,26 +68,11 @@ table! {
         "instance_idle": Limit(&INSTANCE_IDLE), {"examples": ["30s"]};
         /// The greatest age of a caller's instance. Only with `instance = "per-caller"`.
         "instance_lifetime": Limit(&INSTANCE_LIFETIME), {"examples": ["10m"]};
-        /// Command-line arguments; none by default.
-        "args": List(&Text), {"maxItems": ENTRIES_MAX, "examples": [["--fast"]]};
-        /// Standard input; closed by default.
-        "stdin": Text, {"examples": ["text"]};
-        /// Folders and files, by their path in the guest's tree. The longest path that leads to a
-        /// file is its mount.
-        "filesystem": Named(&Table(&MOUNT)),
-            {"propertyNames": {"pattern": "^/"}, "maxProperties": MOUNTS_MAX};
-        /// Hosts and addresses.
-        "network": Table(&NETWORK), {};
-        /// Environment variables, by name.
-        "env": Named(&Definition(&ENV_VAR)),
-            {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
-        /// Settings (`wasi:config`), by name.
-        "config": Named(&Text), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
-        /// State between calls (`wasi:keyvalue`); the table alone grants it.
-        "keyvalue": Table(&KEYVALUE), {};
-        /// Secrets, by name.
-        "secrets": Named(&Table(&SECRET)),
-            {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": SECRETS_MAX};
+    }
+    and Keys::These(rights::args::KEYS);
+    and Keys::These(rights::stdin::KEYS);
+    and Keys::OfRights(|right| right.keys);
+    {
         /// Calls of its tools that a person confirms through the client before they run: none,
         /// those that may destroy something as far as the tool says, or each.
         "approval": Words(&["never", "destructive", "always"]),
@@ -106,9 +86,9 @@ table! {
         /// The time for which a confirmation holds for further calls of the same tool by the same
         /// caller. For one call where the key is missing. Only with `approval`.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
-        /// A request that no rule allows is denied, or a person is asked through the client: for
-        /// HTTP requests, TCP connections and UDP.
-        "ungranted": Words(&["deny", "ask"]), {"default": "deny", "examples": ["ask"]};
+    }
+    and Keys::These(rights::ungranted::KEYS);
+    {
         /// Resources that clients may list and read, by address, or by a template of addresses:
         /// `{name}` stands for one or more characters but `/`, `?` and `#`, `{+name}` for any.
         "resources": Named(&Table(&RESOURCE)),
@@ -157,10 +137,9 @@ table! {
             {"maxItems": TEMPLATES_MAX, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
         /// The program's standard input, a template; the component's `stdin` by default.
         "stdin": Text, {"examples": ["{text}"]};
-        /// A table: variables that each call of a program sets, by name, each a template, beside
-        /// the component's. A list: the component's environment variables that this tool has.
-        "env": Either(&[(Named(&Text), ""), (List(&Text), "")]),
-            {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
+    }
+    and Keys::These(rights::env::KEYS_OF_TOOL);
+    {
         /// Files that are there before a program runs, by their paths directly in scratch space of
         /// the call, each a template.
         "files": Named(&Text),
@@ -177,17 +156,9 @@ table! {
             {"minItems": 1, "maxItems": 256, "default": [0], "examples": [[0, 1]]};
         /// Limits of each call of this tool; they win over the component's.
         "limits": Table(&LIMITS), {};
-        /// The component's mounts that this tool has, each as it is there or with less; `{}` for
-        /// none.
-        "filesystem": Named(&Table(&MOUNT_OF_TOOL)), {"propertyNames": {"pattern": "^/"}};
-        /// The rules that this tool has, each within one of the component's; `{}` for none.
-        "network": Table(&NETWORK_OF_TOOL), {};
-        /// The component's settings that this tool has.
-        "config": List(&Text), {"examples": [["theme"]]};
-        /// False takes the component's state away.
-        "keyvalue": Flag, {"examples": [false]};
-        /// The component's secrets that this tool's requests carry.
-        "secrets": List(&Text), {"examples": [["API_KEY"]]};
+    }
+    and Keys::OfRights(|right| right.keys_of_tool);
+    {
         /// Calls of this tool that a person confirms; wins over the component's.
         "approval": Words(&["never", "destructive", "always"]), {"examples": ["always"]};
         /// Calls of this tool that become tasks; wins over the component's.
@@ -203,9 +174,8 @@ table! {
         /// The time for which a confirmation holds for further calls of this tool; wins over the
         /// component's.
         "remember": Within(&REMEMBER), {"examples": ["10m"]};
-        /// `"deny"`: nobody is asked for what this tool is not granted.
-        "ungranted": Words(&["deny", "ask"]), {"examples": ["deny"]};
     }
+    and Keys::These(rights::ungranted::KEYS_OF_TOOL);
     other names {
         "fs" => "filesystem", "input_files" => "files", "environment" => "env", "arguments" => "args",
         "argv" => "args", "command" => "args", "input_schema" => "input", "inputSchema" => "input",
@@ -270,7 +240,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let load = limits::read_load(&section, &defaults.load, problems);
     let (instance, prewarm) = instance::read(&section, problems);
     let (wall, wall_span) = wall::read(&section, problems);
-    let grants = grants::read(entry.key, &section, &defaults.logins, problems);
+    let grants = rights::read(entry.key, &section, &defaults.logins, problems);
     let approval = approval::read(&section, Approval::default(), problems);
     let task = tasks::read(&section, TaskRule::default(), problems);
     let listed = discovery::listed(&section, problems);
@@ -381,7 +351,7 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
     }
     let section = entry.table(&TOOL, problems)?;
     let limits = limits::read(&section, inherited.limits, problems);
-    let grants = narrow::read(entry.key, &section, inherited.grants, problems);
+    let grants = rights::narrow(entry.key, &section, inherited.grants, problems);
     let title = section.get("title").and_then(|entry| texts::line(&entry, "tools::text", problems));
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "tools::text", problems));
     let hints = hints::read(&section, problems);

@@ -4,19 +4,13 @@
 pub(crate) mod callers;
 pub(crate) mod component;
 pub(crate) mod enclosure;
-mod files;
-mod grants;
 mod input;
 pub(crate) mod limits;
 pub(crate) mod metadata;
-mod narrow;
-mod network;
 pub(crate) mod paths;
 mod program;
 mod scratch;
-pub(crate) mod secrets;
 mod section;
 pub(crate) mod texts;
-pub(crate) mod wishes;
 
 pub(crate) use section::{Entry, Problems, Section};

@@ -3,11 +3,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Entry, Problems, Section, grants, input, scratch};
+use super::{Entry, Problems, Section, input, scratch};
 use crate::diagnostic::Diagnostic;
 use crate::grants::Grants;
 use crate::names::did_you_mean;
 use crate::program::{Arg, Output, Program, Slot, SlotKind, Template, TemplateError};
+use crate::rights;
 use crate::table::table;
 
 /// The most templates of arguments, and of variables: as many as a component has fixed ones.
@@ -108,7 +109,7 @@ impl Slots<'_> {
     }
 
     fn env(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Template)> {
-        let entries = grants::named(entry, problems);
+        let entries = rights::named(entry, problems);
         entries.into_iter().filter_map(|entry| Some((entry.key.to_owned(), self.single(&entry, problems)?))).collect()
     }
 

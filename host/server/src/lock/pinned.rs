@@ -8,7 +8,6 @@ use toolcell_mcp::{McpTool as Served, Revision};
 use toolcell_sandbox::{ComponentDigest, export};
 
 use super::confirmation::ConfirmationRule;
-use super::grants;
 use crate::catalog::apps::App;
 use crate::catalog::{APPS, Catalog, Entry, EntryKind, LoadedComponent, Offer, Pin, SKILLS, TEXTS, texts};
 
@@ -174,7 +173,7 @@ impl PinnedTool {
 
     fn with(offer: &Offer<'_>, definition: Value) -> Self {
         let mut granted = offer.grants().canonical();
-        let mut words = grants::words(offer.grants());
+        let mut words = offer.grants().lock_lines();
         // A program's command line decides what its tool does as much as the grants do.
         if let Some(program) = offer.program() {
             granted = serde_json::json!({"grants": granted, "program": program.canonical()});

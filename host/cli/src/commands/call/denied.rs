@@ -120,9 +120,9 @@ fn wanted(denial: &Denial) -> Option<WantedRight> {
             mount = Some(wanted);
             right
         }
-        Ask::Config(key) => format!("config {key} = VALUE"),
-        Ask::Lookup(_) | Ask::Secret(_) | Ask::Env(_) => return None,
-        Ask::Http(_) | Ask::Tcp(..) | Ask::Udp(..) | Ask::KeyValue => denial.asked().to_owned(),
+        Ask::Named(Capability::Config, key) => format!("config {key} = VALUE"),
+        Ask::Named(Capability::Lookup | Capability::Secret | Capability::Env, _) => return None,
+        Ask::Http(_) | Ask::Socket(..) | Ask::Named(..) => denial.asked().to_owned(),
     };
     // A guest made up what it asked for, and quotes in it are there to mislead who reads it.
     let is_plain = !right.contains('\'') && sanitize::is_plain_line(&right);

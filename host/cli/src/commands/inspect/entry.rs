@@ -1,103 +1,34 @@
 //! A minimal manifest entry that serves a component, with further grants as comments.
 use std::path::Path;
 
-/// A grant that a component may need.
-pub struct Need {
-    /// Imports that indicate it.
-    imports: &'static [&'static str],
-    /// Who imports it.
-    importer: Importer,
-    /// Its meaning.
-    pub what: &'static str,
-    /// An example in a manifest.
-    grant: &'static str,
-    /// An example for `toolcell grant`.
-    pub right: &'static str,
-}
-
-/// Who has a component import something: only what the tool's own code imports is a sign that it
-/// needs it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Importer {
-    /// The tool's code.
-    Tool,
-    /// The tool's code, or the engine of JavaScript, whatever its script does.
-    ToolOrEngine,
-    /// The libraries of most languages, whatever the tool does.
-    Library,
-}
-
-const GRANTS: [Need; 6] = [
-    Need {
-        imports: &["wasi:filesystem/"],
-        importer: Importer::Library,
-        what: "files",
-        grant: "filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }",
-        right: "read /data = ./data",
-    },
-    Need {
-        imports: &["wasi:http/outgoing-handler@"],
-        importer: Importer::ToolOrEngine,
-        what: "HTTP requests",
-        grant: "network.http = [\"GET https://api.example.com/*\"]",
-        right: "GET https://api.example.com/*",
-    },
-    Need {
-        imports: &["wasi:sockets/tcp", "wasi:sockets/udp"],
-        importer: Importer::Library,
-        what: "sockets",
-        grant: "network.tcp = [\"db.example.com:5432\"]",
-        right: "tcp db.example.com:5432",
-    },
-    Need {
-        imports: &["wasi:cli/environment@"],
-        importer: Importer::Library,
-        what: "environment variables",
-        grant: "env = { NAME = \"value\" }",
-        right: "env NAME = value",
-    },
-    Need {
-        imports: &["wasi:config/"],
-        importer: Importer::Tool,
-        what: "settings",
-        grant: "config = { name = \"value\" }",
-        right: "config name = value",
-    },
-    Need {
-        imports: &["wasi:keyvalue/"],
-        importer: Importer::Tool,
-        what: "state between calls",
-        grant: "keyvalue = {}",
-        right: "keyvalue",
-    },
-];
+use toolcell_policy::rights::{Example, Importer, examples};
 
 /// Grants that a component may need, by its imports.
 #[derive(Default)]
 pub struct Needs {
     /// Those that its own code asks for.
-    pub asked: Vec<&'static Need>,
+    pub asked: Vec<&'static Example>,
     /// Those that its language brings along, whether the tool uses them or not.
-    pub brought: Vec<&'static Need>,
+    pub brought: Vec<&'static Example>,
 }
 
 impl Needs {
     /// Of a component with these imports, which carries an engine of JavaScript or not.
     pub fn of(imports: &[String], carries_javascript: bool) -> Self {
         let is_imported =
-            |need: &&Need| imports.iter().any(|import| need.imports.iter().any(|prefix| import.starts_with(prefix)));
-        let is_asked = |need: &&Need| match need.importer {
+            |need: &&Example| imports.iter().any(|import| need.imports.iter().any(|prefix| import.starts_with(prefix)));
+        let is_asked = |need: &&Example| match need.importer {
             Importer::Tool => true,
             Importer::ToolOrEngine => !carries_javascript,
             Importer::Library => false,
         };
-        let (asked, brought) = GRANTS.iter().filter(is_imported).partition(is_asked);
+        let (asked, brought) = examples().filter(is_imported).partition(is_asked);
         Self { asked, brought }
     }
 
     /// Both, a line each.
     pub fn text(&self) -> String {
-        let named = |needs: &[&Need]| needs.iter().map(|need| need.what).collect::<Vec<_>>().join(", ");
+        let named = |needs: &[&Example]| needs.iter().map(|need| need.what).collect::<Vec<_>>().join(", ");
         let mut text = String::new();
         if self.asked.is_empty() && self.brought.is_empty() {
             text.push_str("  asks for nothing that a manifest grants\n");

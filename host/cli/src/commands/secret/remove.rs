@@ -1,13 +1,14 @@
 //! `toolcell secret remove`: takes a secret out of the manifest, and removes its value where this
 //! program keeps it.
 use toolcell_policy::SecretSource;
+use toolcell_policy::edit::ManifestEntry;
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::secret_store::forget;
 
 use super::{Edited, FOLDER, written};
 use crate::args::SecretRemoveArgs;
-use crate::edit::{self, Screen, agree, rights};
+use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
@@ -55,7 +56,7 @@ fn edited(args: &SecretRemoveArgs) -> Result<(ManifestFile, String, SecretSource
             SecretSource::File(path) => path.strip_prefix(&ours).is_some_and(|name| !name.contains('/')),
             SecretSource::Keyring { .. } => true,
         };
-    edited.edit.remove(&component, &rights::secret(&args.name, "", Vec::new()));
+    edited.edit.remove(&component, &ManifestEntry::secret(&args.name, "", Vec::new()));
     let text = edited.edit.text();
     Ok((edited.file, text, place, is_ours))
 }

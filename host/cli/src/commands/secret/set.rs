@@ -4,13 +4,13 @@ use std::io::IsTerminal as _;
 use std::os::fd::AsFd as _;
 
 use toolcell_policy::SecretSource;
-use toolcell_policy::edit::Value;
+use toolcell_policy::edit::{ManifestEntry, Value};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::secret_store::GivenSecret;
 
 use super::{Edited, written};
 use crate::args::SecretSetArgs;
-use crate::edit::{self, Screen, agree, rights};
+use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
@@ -71,7 +71,7 @@ fn edited(args: &SecretSetArgs) -> Result<(toolcell_server::ManifestFile, String
     if is_there {
         edited.edit.set_secret_source(&component, name, &from);
     } else {
-        let entry = rights::secret(name, &from, delivery);
+        let entry = ManifestEntry::secret(name, &from, delivery);
         let added = edited.edit.add(&component, &entry);
         added
             .map_err(|problem| Failure::at_fault(format!("{name} cannot be added: {problem}"), "edit the manifest"))?;

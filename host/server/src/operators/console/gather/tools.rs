@@ -125,7 +125,7 @@ pub fn reach(grants: &Grants, written: Option<(&WrittenManifest, &Grants)>) -> V
             Capability::Secret => ReachKind::Secret,
             Capability::KeyValue => ReachKind::State,
             Capability::Env | Capability::Config => ReachKind::Setting,
-            Capability::Args | Capability::Stdin => ReachKind::Other,
+            _ => ReachKind::Other,
         };
         Reach { kind, target: row.text().to_owned(), detail: row.capability().name().to_owned(), place }
     };

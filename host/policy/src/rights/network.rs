@@ -1,30 +1,40 @@
-//! Reads `network` tables.
+//! The section `network`: reading and narrowing its lists of rules, which are rights of their own,
+//! and what is said of all of them.
 
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, paths};
+use serde_json::{Value, json};
+
+use super::values::{REQUESTS_MAX, check_requested};
+use super::{Right, wider};
+use crate::canonical::sorted;
 use crate::diagnostic::{Diagnostic, Span};
+use crate::edit::{self, ManifestEntry};
 use crate::grants::{
-    AddressClass, CaFile, Host, HostPattern, HttpRule, MethodSet, Network, PrivateRule, ProxyUrl, RuleError,
-    SocketRule, SocketTarget, Subject,
+    AddressClass, CaFile, Capability, Host, HostPattern, HttpRule, MethodSet, Network, PrivateRule, ProxyUrl,
+    RuleError, RuleRef, SocketRule, SocketTarget,
 };
-use crate::names::did_you_mean;
-use crate::table::table;
+use crate::names::{did_you_mean, toml_string};
+use crate::read::{Entry, Problems, Section, paths};
+use crate::table::{keys, table};
+
+/// The section, which has the keys of all lists.
+pub(super) const SECTION: &str = "network";
 
 /// The most rules of each list: each request is compared with all of them.
-pub(crate) const RULES_MAX: usize = 1_000;
+const RULES_MAX: usize = 1_000;
 
 /// The most entries of `private`: each address is compared with all of them.
-pub(super) const PRIVATE_MAX: usize = 256;
+const PRIVATE_MAX: usize = 256;
 
 /// The most files of certificates.
 const CA_MAX: usize = 16;
 
 table! {
     /// Hosts and addresses.
-    pub(crate) NETWORK "Network" {
+    NETWORK_TABLE "Network" {
         /// HTTP requests: `[METHODS] scheme://host[:port][/path]`. `*.example.com` is every name
         /// below, `*` within a path one segment, `/*` at its end everything below.
         "http": List(&Text),
@@ -48,24 +58,170 @@ table! {
     }
 }
 
-/// A component's network. What is wrong is noted and left out.
-pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Network {
-    let mut network = Network::sealed(Arc::clone(subject));
-    let Some(section) = entry.table(&NETWORK, problems) else { return network };
-    read_rules(&section, &mut network, RULES_MAX, problems);
-    network.ca = section.get("ca").map(|entry| ca(&entry, problems)).unwrap_or_default();
-    network.proxy = section.get("proxy").and_then(|entry| proxy(&entry, problems));
-    if network.http.is_empty() && section.get("http").is_none_or(|entry| entry.is_empty_list()) {
-        for entry in ["ca", "proxy"].iter().filter_map(|key| section.get(key)) {
-            let message = format!("{} without http rules can never apply", entry.key);
-            problems.add(entry.key_error("grants::unreachable", message).hint("add http = [...], or remove it"));
-        }
+table! {
+    /// The rules that a tool has, each within one of the component's. A list that is missing is
+    /// empty, `private` is the component's.
+    TOOL_TABLE "ToolNetwork" {
+        /// HTTP requests.
+        "http": List(&Text), {"maxItems": RULES_MAX, "examples": [["GET https://api.example.com/v1/now"]]};
+        /// TCP connections.
+        "tcp": List(&Text), {"maxItems": RULES_MAX, "examples": [["db.example.com:5432"]]};
+        /// UDP packets.
+        "udp": List(&Text), {"maxItems": RULES_MAX, "examples": [["192.0.2.1:53"]]};
+        /// Addresses that are not public.
+        "private": List(&Text), {"maxItems": PRIVATE_MAX, "examples": [["127.0.0.1:8080"]]};
     }
-    network
+    other names {
+        "https" => "http", "allow" => "http", "hosts" => "http",
+    }
 }
 
-/// The lists that a component, a tool and wishes have, each with at most this many rules.
-pub(crate) fn read_rules(section: &Section<'_>, network: &mut Network, rules_max: usize, problems: &mut Problems) {
+/// The section, with what holds for all of its rules.
+pub(crate) static NETWORK: Right = Right {
+    section: SECTION,
+    keys: keys! {
+        /// Hosts and addresses.
+        "network": Table(&NETWORK_TABLE), {};
+    },
+    keys_of_tool: keys! {
+        /// The rules that this tool has, each within one of the component's; `{}` for none.
+        "network": Table(&TOOL_TABLE), {};
+    },
+    keys_of_request: keys! {
+        /// Hosts and addresses.
+        "network": Table(&TOOL_TABLE), {};
+    },
+    read: |_, entry, _, grants, problems| {
+        let Some(section) = entry.table(&NETWORK_TABLE, problems) else { return };
+        let network = &mut grants.network;
+        read_rules(&section, network, RULES_MAX, problems);
+        network.ca = section.get("ca").map(|entry| ca(&entry, problems)).unwrap_or_default();
+        network.proxy = section.get("proxy").and_then(|entry| proxy(&entry, problems));
+        if network.http.is_empty() && section.get("http").is_none_or(|entry| entry.is_empty_list()) {
+            for entry in ["ca", "proxy"].iter().filter_map(|key| section.get(key)) {
+                let message = format!("{} without http rules can never apply", entry.key);
+                problems.add(entry.key_error("grants::unreachable", message).hint("add http = [...], or remove it"));
+            }
+        }
+    },
+    narrow: |_, entry, grants, problems| {
+        let component = grants.network.clone();
+        let network = &mut grants.network;
+        *network = Network { http: Vec::new(), tcp: Vec::new(), udp: Vec::new(), ..component.clone() };
+        network.wider = Some(Arc::new(component.clone()));
+        let Some(section) = entry.table(&TOOL_TABLE, problems) else { return true };
+        read_rules(&section, network, RULES_MAX, problems);
+        let mut refuse = |what: &str, rules: Vec<&RuleRef>, wide: Vec<&RuleRef>| {
+            let hint = match wide.as_slice() {
+                [] => "the component has none: a tool adds nothing to its component's grants".to_owned(),
+                wide => {
+                    let first: Vec<String> = wide.iter().take(3).map(|rule| format!("{:?}", rule.text())).collect();
+                    format!("the component's are {}", first.join(", "))
+                }
+            };
+            for rule in rules {
+                let message = format!("the {what} does not lie within one of the component's");
+                problems.add(wider(&message, rule.span(), &hint));
+            }
+        };
+        let wide = component.http.iter().map(HttpRule::rule).collect();
+        refuse("http rule", outside(&network.http, &component.http, HttpRule::lies_within, HttpRule::rule), wide);
+        for (key, rules, wide) in [("tcp", &network.tcp, &component.tcp), ("udp", &network.udp, &component.udp)] {
+            let beyond = outside(rules, wide, SocketRule::lies_within, SocketRule::rule);
+            refuse(&format!("{key} rule"), beyond, wide.iter().map(SocketRule::rule).collect());
+        }
+        if section.get("private").is_some() {
+            let beyond = outside(&network.private, &component.private, PrivateRule::lies_within, PrivateRule::rule);
+            refuse("private entry", beyond, component.private.iter().map(PrivateRule::rule).collect());
+            network.private_section = Arc::from(grants.subject.narrowed_section(SECTION));
+        }
+        true
+    },
+    read_request: |_, entry, wishes, problems| {
+        let Some(section) = entry.table(&TOOL_TABLE, problems) else { return };
+        let lists = TOOL_TABLE.names().filter_map(|key| section.get(key));
+        let texts = lists.flat_map(|entry| entry.strings(REQUESTS_MAX, &mut Problems::default()).unwrap_or_default());
+        for (text, span) in texts {
+            // A space is between the methods and the address alone: the rule itself refuses others.
+            check_requested(&text.replacen(' ', "", 1), span, problems);
+        }
+        read_rules(&section, &mut wishes.network, REQUESTS_MAX, problems);
+    },
+    canonical: |_, grants| {
+        let network = grants.network();
+        if network.is_empty() {
+            return Value::Null;
+        }
+        let ca: Vec<&str> = network.ca().iter().map(|file| file.path()).collect();
+        sorted([
+            ("http", rules(network.http_rules())),
+            ("tcp", rules(network.tcp_rules())),
+            ("udp", rules(network.udp_rules())),
+            ("private", rules(network.private())),
+            ("ca", json!(ca)),
+            ("proxy", json!(network.proxy().map(ToString::to_string))),
+        ])
+    },
+    lock_lines: |_, grants| {
+        let network = grants.network();
+        let roots = network.ca().iter().map(|file| format!("trust the roots in {}", file.path()));
+        roots.chain(network.proxy().map(|proxy| format!("through the proxy {proxy}"))).collect()
+    },
+    needed: |_, needs| {
+        let tcp = needs.names(Capability::Tcp);
+        let udp = needs.names(Capability::Udp);
+        let private = needs.names(Capability::Private);
+        let named =
+            |name: &str| tcp.iter().chain(udp).any(|rule| rule.rsplit_once(':').is_some_and(|(host, _)| host == name));
+        let lookups = needs.names(Capability::Lookup).iter().filter(|name| !named(name));
+        let mut lines: Vec<String> =
+            lookups.map(|name| format!("# {name} was looked up: a rule for it and its port allows that")).collect();
+        let texts = |rules: &std::collections::BTreeSet<String>| rules.iter().cloned().collect::<Vec<_>>();
+        let http = super::http::needed_rules(needs);
+        for (key, rules) in [("http", http), ("tcp", texts(tcp)), ("udp", texts(udp)), ("private", texts(private))] {
+            match rules.as_slice() {
+                [] => {}
+                [only] => lines.push(format!("{key} = [{}]", toml_string(only))),
+                many => {
+                    let many = many.iter().map(|rule| format!("    {},\n", toml_string(rule))).collect::<String>();
+                    lines.push(format!("{key} = [\n{many}]"));
+                }
+            }
+        }
+        lines
+    },
+    ..Right::NONE
+};
+
+/// The rules that lie within none of the wider ones.
+pub(super) fn outside<'r, R>(
+    rules: &'r [R],
+    wider: &[R],
+    within: impl Fn(&R, &R) -> bool,
+    rule: impl Fn(&'r R) -> &'r RuleRef,
+) -> Vec<&'r RuleRef> {
+    rules.iter().filter(|each| !wider.iter().any(|wider| within(each, wider))).map(rule).collect()
+}
+
+/// The entry that adds a rule to a list.
+pub(super) fn list_entry(list: &str, rule: &str) -> ManifestEntry {
+    let value = edit::Value::Array(edit::Array::from_iter([rule]));
+    ManifestEntry { section: SECTION, key: list.to_owned(), value }
+}
+
+/// The note on what is decided only when a name's addresses are known.
+pub(super) fn names_note(name: &str) -> String {
+    format!("each address that {name} leads to must be public, or one that private names with this port")
+}
+
+fn rules<R: Display>(rules: &[R]) -> Value {
+    let mut texts: Vec<String> = rules.iter().map(R::to_string).collect();
+    texts.sort();
+    json!(texts)
+}
+
+/// The lists that a component, a tool and a request have, each with at most this many rules.
+fn read_rules(section: &Section<'_>, network: &mut Network, rules_max: usize, problems: &mut Problems) {
     let errors = problems.errors();
     network.http = list(section, "http", rules_max, HttpRule::parse, problems);
     network.tcp = list(section, "tcp", rules_max, SocketRule::parse, problems);

@@ -1,17 +1,29 @@
-//! Reads `secrets` tables.
+//! Secrets.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
+use super::http::IMPORTS;
 use super::network::rule_problem;
-use super::{Entry, Problems, Section, grants, paths};
+use super::values::{kept, name_problem};
+use super::{Narrowing, Right};
+use crate::canonical::sorted;
+use crate::capabilities::ReachRow;
 use crate::diagnostic::Diagnostic;
-use crate::grants::{Delivery, HttpRule, Network, Scheme, Secret, SecretSource, SecretTemplate, is_token};
-use crate::manifest::LoginPolicy;
-use crate::names::did_you_mean;
-use crate::table::table;
+use crate::edit;
+use crate::grants::{
+    Capability, Delivery, Grants, HttpRule, Network, RuleRef, Scheme, Secret, SecretSource, SecretTemplate, is_token,
+};
+use crate::imports::Use;
+use crate::manifest::{LoginLimit, LoginPolicy};
+use crate::names::{did_you_mean, toml_key, toml_string};
+use crate::read::{Entry, Problems, Section, paths};
+use crate::table::{keys, table};
 
 /// The most secrets of a component: responses are searched for each of them.
-pub(super) const SECRETS_MAX: usize = 64;
+const SECRETS_MAX: usize = 64;
 
 /// The longest header name, name of a query's part, and text around a secret, in bytes.
 const PART_BYTES_MAX: usize = 256;
@@ -36,7 +48,7 @@ const REFUSED_HEADERS: [&str; 13] = [
 table! {
     /// A secret: the host adds it to matching requests (`header` or `query`, with `for`), or the
     /// guest gets it (`expose`).
-    pub(crate) SECRET "Secret" {
+    SECRET "Secret" {
         /// The source of its value: `env:NAME`, `file:PATH`, `keyring:SERVICE/ACCOUNT`, or
         /// `oauth:NAME` for the access token of a login.
         "from" required: Text, {"pattern": "^(env:.+|file:.+|keyring:.+/.+|oauth:.+)$", "examples": ["env:API_KEY"]};
@@ -57,25 +69,209 @@ table! {
     }
 }
 
-/// The secrets. What is wrong is noted and left out.
-pub(crate) fn read(
-    entry: &Entry<'_>,
-    network: &Network,
-    logins: &[Arc<LoginPolicy>],
-    problems: &mut Problems,
-) -> Vec<Secret> {
-    let entries = entry.entries(SECRETS_MAX, "grants::too_many", "entries", problems);
-    let mut secrets: Vec<Secret> = Vec::new();
-    for entry in entries {
-        let Some(secret) = secret(&entry, network, logins, problems) else { continue };
-        if let Some(other) = secrets.iter().find(|other| same_place(other, &secret)) {
-            let message =
-                format!("{:?} goes to the same place of the same requests as {:?}", secret.name(), other.name());
-            problems.add(Diagnostic::error("grants::duplicate", message).at(secret.span()));
+/// Secrets.
+pub(crate) static SECRETS: Right = Right {
+    section: "secrets",
+    named: Some(Capability::Secret),
+    keys: keys! {
+        /// Secrets, by name.
+        "secrets": Named(&Table(&SECRET)),
+            {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": SECRETS_MAX};
+    },
+    keys_of_tool: keys! {
+        /// The component's secrets that this tool's requests carry.
+        "secrets": List(&Text), {"examples": [["API_KEY"]]};
+    },
+    keys_of_request: keys! {
+        /// Names of secrets.
+        "secrets": List(&Text), {};
+    },
+    narrowing: Some(Narrowing::Names),
+    read: |_, entry, logins, grants, problems| {
+        for entry in entry.entries(SECRETS_MAX, "grants::too_many", "entries", problems) {
+            let Some(secret) = secret(&entry, &grants.network, logins, problems) else { continue };
+            if let Some(other) = grants.secrets.iter().find(|other| same_place(other, &secret)) {
+                let message =
+                    format!("{:?} goes to the same place of the same requests as {:?}", secret.name(), other.name());
+                problems.add(Diagnostic::error("grants::duplicate", message).at(secret.span()));
+            }
+            grants.secrets.push(secret);
         }
-        secrets.push(secret);
+    },
+    narrow: |_, entry, grants, problems| {
+        let granted = std::mem::take(&mut grants.secrets);
+        let named = kept(entry, "secret", granted.iter().map(|secret| secret.name()), problems);
+        grants.secrets = granted.iter().filter(|secret| named.contains(&secret.name())).cloned().collect();
+        true
+    },
+    beyond: |_, wishes, grants| {
+        let beyond = grants.secrets().iter().filter(|secret| !wishes.has(Capability::Secret, secret.name()));
+        beyond.map(|secret| secret.span()).collect()
+    },
+    canonical: |_, grants| sorted(grants.secrets().iter().map(|secret| (secret.name(), canonical(secret)))),
+    reach: |_, grants| {
+        let row = |secret: &Secret| {
+            let name = secret.name();
+            let source = secret.source();
+            let text = match secret.delivery() {
+                Delivery::Header { name: header, target, .. } => {
+                    format!("{name} from {source}, as {header} of {target}")
+                }
+                Delivery::Query { name: part, target } => {
+                    format!("{name} from {source}, as {part} in the query of {target}")
+                }
+                Delivery::Expose => format!("{name} from {source}, held by the guest"),
+            };
+            ReachRow::new(Capability::Secret, text, Some(secret.span()))
+        };
+        grants.secrets().iter().map(row).collect()
+    },
+    lock_lines: |_, grants| {
+        let line = |secret: &Secret| {
+            let name = secret.name();
+            let source = secret.source();
+            match secret.delivery() {
+                Delivery::Header { name: header, target, .. } => {
+                    format!("secret {name} ({source}) in the header {header} for {target}")
+                }
+                Delivery::Query { name: key, target } => {
+                    format!("secret {name} ({source}) in the query {key} for {target}")
+                }
+                Delivery::Expose => format!("secret {name} ({source}), its value given to the tool"),
+            }
+        };
+        let logins: BTreeSet<String> =
+            grants.secrets().iter().filter_map(|secret| login_line(secret.source())).collect();
+        grants.secrets().iter().map(line).chain(logins).collect()
+    },
+    uses: |_, grants| {
+        let used = |secret: &Secret| match secret.delivery() {
+            Delivery::Expose => Use {
+                what: "a secret that is given to it",
+                span: Some(secret.span()),
+                imports: &["wasi:config/", "wasi:cli/environment@"],
+            },
+            Delivery::Header { .. } | Delivery::Query { .. } => {
+                Use { what: "a secret of HTTP requests", span: Some(secret.span()), imports: IMPORTS }
+            }
+        };
+        grants.secrets().iter().map(used).collect()
+    },
+    verbs: &["secret"],
+    ask_forms: &["secret NAME"],
+    explain: |right, grants, ask, notes| {
+        let name = ask.name(Capability::Secret)?;
+        let Some(secret) = grants.secrets().iter().find(|secret| secret.name() == name) else {
+            return Some(Err(right.denied(grants, name)));
+        };
+        notes.push(match secret.delivery() {
+            Delivery::Header { name, target, .. } => format!("it is the header {name:?} of requests for {target}"),
+            Delivery::Query { name, target } => format!("it is {name:?} in the query of requests for {target}"),
+            Delivery::Expose => "the guest holds it".to_owned(),
+        });
+        Some(Ok(RuleRef::new(&format!("{name} from {}", secret.source()), secret.span())))
+    },
+    line: |name| format!("{} = {{ from = {}, expose = true }}", toml_key(name), toml_string(&format!("env:{name}"))),
+    forms: &["secret NAME = SOURCE as HEADER: Bearer {} for https://…"],
+    help: "  secret NAME = SOURCE as HEADER: Bearer {} for RULE
+                              a secret that the host adds to requests;
+                              SOURCE is env:NAME, file:PATH, oauth:LOGIN or
+                              keyring:SERVICE/ACCOUNT; `as ?NAME`: the query
+  secret NAME = SOURCE exposed
+                              a secret that the component is given\n",
+    // `SOURCE as HEADER: VALUE for URL`, `SOURCE as ?NAME for URL`, or `SOURCE exposed`. Without
+    // all of that, only the name counts: to take the secret away.
+    value: |name, value| {
+        let Some(value) = value else { return Some(edit::table([("from", format!("env:{name}").into())])) };
+        if let Some(from) = value.strip_suffix(" exposed") {
+            return Some(edit::table([("from", from.trim().into()), ("expose", true.into())]));
+        }
+        let (from, rest) = value.split_once(" as ")?;
+        let (place, target) = rest.rsplit_once(" for ")?;
+        let from = ("from", edit::Value::from(from.trim()));
+        let target = ("for", edit::Value::from(target.trim()));
+        let place = place.trim();
+        Some(match (place.strip_prefix('?'), place.split_once(':')) {
+            (Some(query), _) => edit::table([from, ("query", query.into()), target]),
+            (None, Some((header, value))) => {
+                edit::table([from, ("header", header.trim().into()), ("value", value.trim().into()), target])
+            }
+            (None, None) => edit::table([from, ("header", place.into()), target]),
+        })
+    },
+    blank: " = SOURCE as HEADER: Bearer {} for URL",
+    ..Right::NONE
+};
+
+/// A secret that the guest gets as variable and as setting.
+pub(super) fn exposed(grants: &Grants, name: &str) -> Option<RuleRef> {
+    let exposed = |secret: &&Secret| secret.name() == name && *secret.delivery() == Delivery::Expose;
+    grants.secrets().iter().find(exposed).map(|secret| RuleRef::new(name, secret.span()))
+}
+
+/// An exposed secret has the name of a variable and of a setting.
+pub(super) fn refuse_second_names(grants: &Grants, problems: &mut Problems) {
+    for secret in grants.secrets.iter().filter(|secret| *secret.delivery() == Delivery::Expose) {
+        let variable = grants.env.iter().any(|variable| variable.name() == secret.name());
+        let setting = grants.config.iter().any(|(name, _)| name == secret.name());
+        if variable || setting {
+            let table = if variable { "env" } else { "config" };
+            let message = format!("{:?} is in {table} as well, and the guest can get one value only", secret.name());
+            problems
+                .add(Diagnostic::error("grants::duplicate", message).at(secret.span()).hint("give one another name"));
+        }
     }
-    secrets
+}
+
+fn canonical(secret: &Secret) -> Value {
+    let from = secret.source().to_string();
+    let mut shown = match secret.delivery() {
+        Delivery::Header { name, template, target } => {
+            json!({ "from": from, "header": name, "value": template.to_string(), "for": target.to_string() })
+        }
+        Delivery::Query { name, target } => json!({ "from": from, "query": name, "for": target.to_string() }),
+        Delivery::Expose => json!({ "from": from, "expose": true }),
+    };
+    if let (SecretSource::Login(login), Some(parts)) = (secret.source(), shown.as_object_mut()) {
+        let mut shown = login.canonical();
+        if let Some(shown) = shown.as_object_mut() {
+            // These change no login that was made, and are read when its tools are.
+            shown.extend(login.client_secret().map(|from| ("client_secret".to_owned(), json!(from.to_string()))));
+            shown.insert("early".to_owned(), json!(login.limits().get(LoginLimit::Early)));
+        }
+        parts.insert("login".to_owned(), shown);
+    }
+    shown
+}
+
+impl LoginPolicy {
+    /// The server that gives the tokens, and what they are for. A login that differs in it is
+    /// another one.
+    #[must_use]
+    pub fn canonical(&self) -> Value {
+        sorted([
+            ("issuer", json!(self.issuer())),
+            ("authorize", json!(self.authorize())),
+            ("token", json!(self.token())),
+            ("device", json!(self.device())),
+            ("client_id", json!(self.client_id())),
+            ("scopes", json!(self.scopes())),
+            ("resource", json!(self.resource())),
+            ("audience", json!(self.audience())),
+        ])
+    }
+}
+
+/// The server that gives a secret, and what it is asked for.
+fn login_line(source: &SecretSource) -> Option<String> {
+    let SecretSource::Login(login) = source else { return None };
+    let server = login.issuer().or(login.token()).unwrap_or_default();
+    let mut line = format!("login {} at {server} as {}", login.name(), login.client_id());
+    if !login.scopes().is_empty() {
+        line.push_str(&format!(", for {}", login.scopes().join(" ")));
+    }
+    line.extend(login.resource().or(login.audience()).map(|api| format!(", to use at {api}")));
+    Some(line)
 }
 
 fn same_place(one: &Secret, other: &Secret) -> bool {
@@ -94,7 +290,7 @@ fn secret(
     logins: &[Arc<LoginPolicy>],
     problems: &mut Problems,
 ) -> Option<Secret> {
-    if let Some(wrong) = grants::name_problem(entry.key) {
+    if let Some(wrong) = name_problem(entry.key) {
         let message = format!("the name {:?} {wrong}", entry.key);
         problems.add(entry.key_error("grants::name", message));
     }
@@ -157,7 +353,7 @@ fn login(from: &Entry<'_>, name: &str, logins: &[Arc<LoginPolicy>], problems: &m
 pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> Option<SecretSource> {
     let text = from.string(problems)?;
     let read = match text.split_once(':') {
-        Some(("env", name)) if grants::name_problem(name).is_none() => Some(SecretSource::Env(name.to_owned())),
+        Some(("env", name)) if name_problem(name).is_none() => Some(SecretSource::Env(name.to_owned())),
         Some(("file", path)) => match paths::check_host_path(from.key, path) {
             Ok(path) => Some(SecretSource::File(path)),
             Err(problem) => {

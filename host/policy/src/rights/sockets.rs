@@ -1,0 +1,103 @@
+//! TCP connections and UDP packets, and the look-ups of names before them.
+
+use std::net::SocketAddr;
+
+use super::network::{SECTION, list_entry, names_note, outside};
+use super::{Example, Importer, Narrowing, Right};
+use crate::capabilities::ReachRow;
+use crate::explain::{Ask, AskTextError};
+use crate::grants::{Capability, Host, Network, Resolved, RuleRef, SocketRule};
+
+/// TCP connections.
+pub(crate) static TCP: Right = Right {
+    what: "TCP",
+    imports: &["wasi:sockets/tcp", "wasi:sockets/types@"],
+    verbs: &["tcp"],
+    ask_forms: &["tcp host:port"],
+    forms: &["tcp host:port"],
+    help: "  tcp HOST:PORT, udp HOST:PORT\n",
+    example: Some(Example {
+        imports: &["wasi:sockets/tcp", "wasi:sockets/udp"],
+        importer: Importer::Library,
+        what: "sockets",
+        grant: "network.tcp = [\"db.example.com:5432\"]",
+        right: "tcp db.example.com:5432",
+    }),
+    ..SOCKETS
+};
+
+/// UDP packets, and look-ups, which the rules of both lists allow.
+pub(crate) static UDP: Right = Right {
+    narrowing: Some(Narrowing::Rules("udp")),
+    what: "UDP",
+    imports: &["wasi:sockets/udp", "wasi:sockets/types@"],
+    verbs: &["udp", "lookup"],
+    ask_forms: &["udp host:port", "lookup name"],
+    forms: &["udp host:port"],
+    ..SOCKETS
+};
+
+/// What TCP and UDP have in common.
+const SOCKETS: Right = Right {
+    section: SECTION,
+    narrowing: Some(Narrowing::Rules("tcp")),
+    requested: |right, wishes| {
+        rules(right, &wishes.network).iter().map(|rule| format!("{} {rule}", kind(right).name())).collect()
+    },
+    beyond: |right, wishes, grants| {
+        let wished = rules(right, &wishes.network);
+        let beyond = outside(rules(right, grants.network()), wished, SocketRule::lies_within, SocketRule::rule);
+        beyond.into_iter().map(RuleRef::span).collect()
+    },
+    reach: |right, grants| {
+        let row = |rule: &SocketRule| ReachRow::new(kind(right), rule.to_string(), Some(rule.rule().span()));
+        rules(right, grants.network()).iter().map(row).collect()
+    },
+    lock_lines: |right, grants| {
+        rules(right, grants.network()).iter().map(|rule| format!("{} {rule}", kind(right).name())).collect()
+    },
+    uses: |right, grants| vec![right.used(rules(right, grants.network()).first().map(|rule| rule.rule().span()))],
+    ask: |right, verb, rest| {
+        let wrong = |message: String, form: &str| AskTextError::hint_of(message, format!("write \"{form}\""));
+        if verb == "lookup" {
+            return match rest.parse().map(Host::Addr).or_else(|_| Host::parse(rest)) {
+                Ok(_) => Ok(Ask::Named(Capability::Lookup, rest.to_owned())),
+                Err(error) => Err(wrong(format!("the host {error}"), "lookup db.example.com")),
+            };
+        }
+        let form = "tcp db.example.com:5432";
+        let (host, port) = crate::grants::split_port(rest);
+        let port = port.and_then(|port| port.parse().ok()).filter(|port| *port != 0);
+        let port = port.ok_or_else(|| wrong("the port is missing, or none".to_owned(), form))?;
+        let host = Host::parse(host).map_err(|error| wrong(format!("the host {error}"), form))?;
+        Ok(Ask::Socket(kind(right), host, port))
+    },
+    explain: |right, grants, ask, notes| {
+        let network = grants.network();
+        match ask {
+            Ask::Named(Capability::Lookup, name) => Some(network.lookup(name).map(|permit| permit.rule().clone())),
+            Ask::Socket(capability, Host::Addr(address), port) if *capability == kind(right) => {
+                let address = SocketAddr::new(*address, *port);
+                let none = Resolved::default();
+                let udp = *capability == Capability::Udp;
+                let permit = if udp { network.udp(address, &none) } else { network.tcp(address, &none) };
+                Some(permit.map(|permit| permit.rule().clone()))
+            }
+            Ask::Socket(capability, host @ Host::Name(name), port) if *capability == kind(right) => {
+                let rule = network.socket_of_name(*capability, host, *port);
+                Some(rule.inspect(|_| notes.push(names_note(name))))
+            }
+            _ => None,
+        }
+    },
+    entry: |right, verb, rest| (verb == kind(right).name() && !rest.is_empty()).then(|| list_entry(verb, rest)),
+    ..Right::NONE
+};
+
+fn kind(right: &Right) -> Capability {
+    if right.narrowing == UDP.narrowing { Capability::Udp } else { Capability::Tcp }
+}
+
+fn rules<'n>(right: &Right, network: &'n Network) -> &'n [SocketRule] {
+    if kind(right) == Capability::Udp { network.udp_rules() } else { network.tcp_rules() }
+}

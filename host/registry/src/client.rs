@@ -36,7 +36,15 @@ pub(crate) const DIGEST_HEADER: HeaderName = HeaderName::from_static("docker-con
 /// kilobytes, and hash and synchronise whole files on tokio's blocking threads.
 pub struct RegistryClient {
     pub(crate) http: HttpClient,
-    tokens: Mutex<BTreeMap<(String, String), HeaderValue>>,
+    tokens: Mutex<BTreeMap<TokenKey, HeaderValue>>,
+}
+
+/// What a token is for.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct TokenKey {
+    registry: String,
+    /// The repository and the actions.
+    scope: String,
 }
 
 /// Right that a token asks for.
@@ -174,7 +182,8 @@ impl RegistryClient {
 
     /// Sends a request to a repository, and answers one challenge.
     pub(crate) async fn ask(&self, repository: &Repository, mut ask: Ask) -> Result<Answer, PullError> {
-        let key = (repository.registry.clone(), format!("{}:{}", repository.name, repository.right.actions()));
+        let scope = format!("{}:{}", repository.name, repository.right.actions());
+        let key = TokenKey { registry: repository.registry.clone(), scope };
         ask.authorization = self.known(&key);
         let answer = self.http.send(&ask).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
@@ -193,11 +202,11 @@ impl RegistryClient {
         Ok(answer)
     }
 
-    fn known(&self, key: &(String, String)) -> Option<HeaderValue> {
+    fn known(&self, key: &TokenKey) -> Option<HeaderValue> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    fn keep(&self, key: (String, String), authorization: HeaderValue) {
+    fn keep(&self, key: TokenKey, authorization: HeaderValue) {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if tokens.len() >= TOKENS_MAX {
             tokens.clear();

@@ -109,16 +109,18 @@ impl RegistryClient {
         let repository = self.repository(reference, Right::Pull)?;
         let within = self.bounds().pull;
         let late = |_| PullError::Late { host: repository.registry.clone(), step: "give the component", within };
-        let pull = self.pull_from(&repository, (reference, digest), store, (progress, accept));
+        let pull = self.pull_from(&repository, reference, digest, store, progress, accept);
         tokio::time::timeout(within, pull).await.map_err(late)?
     }
 
     async fn pull_from<R>(
         &self,
         repository: &Repository,
-        (reference, digest): (&Reference, &Digest),
+        reference: &Reference,
+        digest: &Digest,
         store: &Store,
-        (progress, accept): (&(dyn Fn(Progress) + Send + Sync), &Accept<'_, R>),
+        progress: &(dyn Fn(Progress) + Send + Sync),
+        accept: &Accept<'_, R>,
     ) -> Result<Result<Pulled, Unaccepted<R>>, PullError> {
         let own = store.clone();
         let _adding = blocking(move || own.adding()).await?;

@@ -142,7 +142,8 @@ impl RegistryClient {
             }
             let answer = self.checked(repository, answer, "/referrers").await?;
             let following = following(&url, &answer.headers);
-            listed.take(subject, answer.beginning(MANIFEST_BYTES_MAX).await?);
+            let (bytes, is_whole) = answer.beginning(MANIFEST_BYTES_MAX).await?;
+            listed.take(subject, &bytes, is_whole);
             let is_over = listed.unlisted > 0 || listed.problem.is_some();
             let may_go_on = !is_over && listed.entries.len() < REFERRERS_LISTED_MAX && page < PAGES_MAX;
             match following {
@@ -163,7 +164,10 @@ impl RegistryClient {
         let answer = self.ask(repository, self.manifest_ask(Method::GET, repository, &tag)).await?;
         let mut listed = Listed::default();
         match self.checked(repository, answer, &format!(":{tag}")).await {
-            Ok(answer) => listed.take(subject, answer.beginning(MANIFEST_BYTES_MAX).await?),
+            Ok(answer) => {
+                let (bytes, is_whole) = answer.beginning(MANIFEST_BYTES_MAX).await?;
+                listed.take(subject, &bytes, is_whole);
+            }
             Err(PullError::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -189,7 +193,7 @@ impl RegistryClient {
             return Ok(());
         }
         let fetched = match manifest(&bytes) {
-            Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), (bytes, manifest), found).await,
+            Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), bytes, manifest, found).await,
             Err(problem) => Err(PullError::Document { what: tag, problem }),
         };
         keep(fetched, digest, found)
@@ -204,7 +208,7 @@ impl RegistryClient {
     ) -> Result<(), PullError> {
         let fetched = match self.manifest_within(repository, digest.as_str(), ATTACHED_MANIFEST_BYTES_MAX).await {
             Ok(bytes) => match manifest_with_subject(&bytes, subject) {
-                Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), (bytes, manifest), found).await,
+                Ok(manifest) => self.fetch_parts(repository, subject, digest.clone(), bytes, manifest, found).await,
                 Err(problem) => Err(PullError::Document { what: digest.to_string(), problem }),
             },
             Err(error) => Err(error),
@@ -218,7 +222,8 @@ impl RegistryClient {
         repository: &Repository,
         subject: &Digest,
         digest: Digest,
-        (manifest_bytes, manifest): (Vec<u8>, Manifest),
+        manifest_bytes: Vec<u8>,
+        manifest: Manifest,
         found: &mut Found,
     ) -> Result<Fetched, PullError> {
         let too_large = |what, max| Err(PullError::TooLarge { host: repository.registry.clone(), what, max });
@@ -283,14 +288,14 @@ struct Listed {
 
 impl Listed {
     /// Takes a page, or its beginning where it is too long.
-    fn take(&mut self, subject: &Digest, (bytes, is_whole): (Vec<u8>, bool)) {
+    fn take(&mut self, subject: &Digest, bytes: &[u8], is_whole: bool) {
         let room = REFERRERS_LISTED_MAX.saturating_sub(self.entries.len());
         if !is_whole {
-            self.entries.extend(digests_at_start(&bytes, room));
+            self.entries.extend(digests_at_start(bytes, room));
             self.unlisted = self.unlisted.saturating_add(1);
             return;
         }
-        match Index::parse(&bytes) {
+        match Index::parse(bytes) {
             Ok(index) => {
                 let of_page = index.manifests.listed;
                 self.entries.extend(index.manifests.into_vec().into_iter().take(room).map(|entry| entry.digest));

@@ -66,7 +66,7 @@ pub use wall::attention::{begin_attending, leave_attending, wait_attending};
 pub use wall::conduct::{SharedEnds, Standing};
 pub use wall::duties::{leave, leaves, with_other_duties};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
-pub use wall::loading::listing::ListingResult;
+pub use wall::loading::listing::{ListJob, ListingResult};
 pub use wall::loading::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};
 pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wall::process::{RemoteInstance, SandboxCall};

@@ -1,8 +1,8 @@
 //! A look at a component without a manifest: what it is, and the tools it lists.
 use toolcell_policy::{Limits, LoadLimits};
 use toolcell_sandbox::{
-    CarriedWishes, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListedBeside, ListingResult, LoadJob,
-    Loader, NotLoaded, SchemaLimits, ShapeName, WrittenDescriptions, contract,
+    CarriedWishes, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListJob, ListedBeside, ListingResult,
+    LoadJob, Loader, NotLoaded, SchemaLimits, ShapeName, WrittenDescriptions, contract,
 };
 
 use crate::machine::Machine;
@@ -81,7 +81,8 @@ async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (S
     };
     let written = WrittenDescriptions::default();
     let schemas = SchemaLimits::of(&load, time);
-    let listing = loader.list((&component, lister), bytes, (&limits, memory_bytes_max), (&written, schemas)).await;
+    let job = ListJob { limits: &limits, memory_bytes_max, written: &written, schemas };
+    let listing = loader.list(&component, lister, bytes, &job).await;
     let listed = match listing {
         ListingResult::Report(report, beside, _) => report.outcome.map(|tools| (tools, beside)).map_err(not_listed),
         ListingResult::NotWit(problem) => Err(not_listed(problem)),

@@ -189,7 +189,7 @@ impl Tasks for TasksHere {
 
     async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away> {
         if let TaskChange::Ends { status, body, message } = change {
-            let Some(ended) = self.held().ended(id, (status, body, message)) else { return Ok(Changed::Over) };
+            let Some(ended) = self.held().ended(id, status, body, message) else { return Ok(Changed::Over) };
             if !self.held().has_room(id, body.len(), &self.bounds) {
                 return Ok(Changed::NoRoom);
             }
@@ -392,11 +392,13 @@ impl Held {
     }
 
     /// A task as it is with this end, unless it has ended.
-    fn ended(&self, id: &str, (status, body, message): (TaskStatus, &str, &str)) -> Option<KeptTask> {
+    fn ended(&self, id: &str, status: TaskStatus, body: &str, message: &str) -> Option<KeptTask> {
         let task = self.tasks.get(id).filter(|task| !task.record.status.is_over())?;
         let mut kept = task.kept();
-        (kept.record.status, kept.record.body) = (status, Arc::from(body));
-        (kept.record.message, kept.record.changed_ms) = (message.to_owned(), now_ms());
+        kept.record.status = status;
+        kept.record.body = Arc::from(body);
+        kept.record.message = message.to_owned();
+        kept.record.changed_ms = now_ms();
         Some(kept)
     }
 
@@ -417,7 +419,8 @@ impl Held {
             }
             TaskChange::Ends { status, body, message } => {
                 task.set(status, message);
-                (task.record.questions, task.record.body) = (Vec::new(), Arc::from(body));
+                task.record.questions = Vec::new();
+                task.record.body = Arc::from(body);
                 task.answers.clear();
                 let before = std::mem::replace(&mut task.bytes, body.len());
                 self.bytes = self.bytes.saturating_sub(before).saturating_add(body.len());

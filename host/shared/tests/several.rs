@@ -251,7 +251,7 @@ async fn each_operation(options: ValkeyOptions) {
     let kept = Shelved { origin: "notes", uri: "a:/x", label: b"label".to_vec(), body: b"body".to_vec() };
     // The second takes the place of the first.
     for _ in 0..2 {
-        shelf.keep(("ann", "ann"), std::slice::from_ref(&kept), MINUTE).await.unwrap();
+        shelf.keep("ann", "ann", std::slice::from_ref(&kept), MINUTE).await.unwrap();
     }
     assert_eq!(shelf.find("ann", "a:/x").await.unwrap(), Some(b"body".to_vec()));
     assert_eq!(shelf.list("ann", 0, 10).await.unwrap().len(), 1);

@@ -30,7 +30,10 @@ const BOB: (&str, &str) = ("bob", "session 3");
 
 async fn keep(shelf: &Shelf, of: (&str, &str), origin: &str, uri: &str, body: &[u8]) {
     let label = format!("label of {uri}");
-    shelf.keep(of, &[Shelved { origin, uri, label: label.into_bytes(), body: body.to_vec() }], MINUTE).await.unwrap();
+    shelf
+        .keep(of.0, of.1, &[Shelved { origin, uri, label: label.into_bytes(), body: body.to_vec() }], MINUTE)
+        .await
+        .unwrap();
 }
 
 async fn addresses(shelf: &Shelf, holder: &str) -> Vec<String> {
@@ -49,7 +52,7 @@ fn any_replica_lists_and_reads_what_another_kept() {
             label: b"label of it".to_vec(),
             body: b"old".to_vec(),
         });
-        one.keep(ANN, &both, MINUTE).await.unwrap();
+        one.keep(ANN.0, ANN.1, &both, MINUTE).await.unwrap();
         keep(one, BOB, "notes", "a:/x", b"his").await;
         keep(other, ANN, "notes", "a:/x", b"new\0\xff").await;
         assert_eq!(one.find(ANN.1, "a:/x").await, Ok(Some(b"new\0\xff".to_vec())));
@@ -145,7 +148,7 @@ fn they_are_forgotten_with_their_time() {
     each(async |one, other| {
         let short = Duration::from_millis(300);
         let kept = Shelved { origin: "notes", uri: "a:/x", label: b"label of a:/x".to_vec(), body: b"x".to_vec() };
-        one.keep(ANN, &[kept], short).await.unwrap();
+        one.keep(ANN.0, ANN.1, &[kept], short).await.unwrap();
         assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"x".to_vec())));
         eventually("it ends", async || other.find(ANN.1, "a:/x").await.unwrap().is_none()).await;
         assert_eq!(addresses(other, ANN.1).await, [""; 0]);

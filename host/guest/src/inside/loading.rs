@@ -188,7 +188,7 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Ho
     };
     link.tell(&FromLoader::Linked(Box::new(component.facts())))?;
     while let Some((ToLoader::List { limits, schemas }, files)) = link.next().await? {
-        let answer = listed(&component, (&limits, schemas), decode(&content(&files)?)?).await;
+        let answer = listed(&component, &limits, schemas, decode(&content(&files)?)?).await;
         match link.tell(&answer) {
             Err(InsideError::NotSent(SendError::TooLarge(_))) => link.tell(&too_large())?,
             told => told?,
@@ -213,7 +213,8 @@ async fn finish(link: &mut HostLink<'_>, message: &FromLoader) -> Result<(), Ins
 /// Lists the tools, and compiles their schemas to find their problems.
 async fn listed(
     component: &ToolComponent,
-    (limits, schemas): (&[(String, u64)], SchemaLimits),
+    limits: &[(String, u64)],
+    schemas: SchemaLimits,
     written: WrittenDescriptions,
 ) -> FromLoader {
     match Descriptions::read(written) {

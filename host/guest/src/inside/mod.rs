@@ -347,9 +347,7 @@ impl SandboxState {
         let calls = Arc::clone(&self.calls);
         let mut work = Box::pin(async move {
             let end = match &tool {
-                Some((Ok(tool), loaded)) => {
-                    run(loaded, (tool, kept.as_deref()), (arguments_json, deadline), &caller).await
-                }
+                Some((Ok(tool), loaded)) => run(loaded, tool, kept.as_deref(), arguments_json, deadline, &caller).await,
                 Some((Err(problem), _)) => component::not_run(problem).into(),
                 None => component::not_run("the component is not loaded").into(),
             };
@@ -372,8 +370,10 @@ impl SandboxState {
 /// Runs a call between the checks of its arguments and of its result.
 async fn run(
     loaded: &ReadyComponent,
-    (tool, kept): (&LoadedTool, Option<&KeptInstance>),
-    (arguments, deadline): (String, Duration),
+    tool: &LoadedTool,
+    kept: Option<&KeptInstance>,
+    arguments: String,
+    deadline: Duration,
     caller: &Arc<RemoteCaller>,
 ) -> GuestEnd<GuestResult> {
     let limits = &tool.limits().within(deadline);

@@ -25,14 +25,16 @@ pub(crate) struct Answer {
     /// Address that answered, behind all redirects.
     pub(crate) url: Url,
     body: AnswerBody,
-    /// End of the time for a document, and that time.
-    deadline: (Instant, Duration),
+    /// End of the time for a document.
+    deadline: Instant,
+    /// The time for a document.
+    within: Duration,
 }
 
 impl Answer {
-    pub(super) fn new(response: Response<AnswerBody>, url: Url, deadline: (Instant, Duration)) -> Self {
+    pub(super) fn new(response: Response<AnswerBody>, url: Url, deadline: Instant, within: Duration) -> Self {
         let (parts, body) = response.into_parts();
-        Self { status: parts.status, headers: parts.headers, url, body, deadline }
+        Self { status: parts.status, headers: parts.headers, url, body, deadline, within }
     }
 
     /// Length of the body, where the head says one.
@@ -67,7 +69,7 @@ impl Answer {
     /// # Errors
     /// [`PullError::Late`] and [`PullError::Broken`].
     pub(crate) async fn beginning(mut self, bytes_max: usize) -> Result<(Vec<u8>, bool), PullError> {
-        let (deadline, within) = self.deadline;
+        let Self { deadline, within, .. } = self;
         let late = |_| PullError::Late { host: shown(&self.url), step: "send a document", within };
         let read = tokio::time::timeout_at(deadline, self.body.beginning(bytes_max)).await.map_err(late)?;
         read.map_err(|error| PullError::outbound(&self.url, error))

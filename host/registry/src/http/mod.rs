@@ -105,7 +105,7 @@ impl HttpClient {
         let sending = toolcell_outbound::send(url, request(ask, url), &way);
         let sent = tokio::time::timeout_at(deadline, sending).await.map_err(late)?;
         let response = sent.map_err(|error| PullError::outbound(url, error))?;
-        Ok(Answer::new(response, url.clone(), (deadline, ask.within)))
+        Ok(Answer::new(response, url.clone(), deadline, ask.within))
     }
 }
 

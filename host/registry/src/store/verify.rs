@@ -77,16 +77,16 @@ impl Store {
     fn verify_entry(&self, entry: &Descriptor, read: &mut ReadParts) -> Vec<Fault> {
         let fault = |text: String| vec![Fault { digest: Some(entry.digest.clone()), text }];
         match self.parts_of(entry, read) {
-            Ok(parts) => parts.iter().flat_map(|part| self.verify_part(part)).collect(),
+            Ok(parts) => parts.iter().flat_map(|(digest, size)| self.verify_part(digest, *size)).collect(),
             Err(error) => fault(format!("{} is not whole: {error}", entry.digest)),
         }
     }
 
-    fn verify_part(&self, (digest, size): &Part) -> Option<Fault> {
+    fn verify_part(&self, digest: &Digest, size: u64) -> Option<Fault> {
         let path = self.blob_path(digest);
         let text = match files::open_own(&path).and_then(|file| Ok(file.metadata()?.len())) {
-            Ok(length) if length == *size => return None,
-            Ok(_) => StoreError::Size { path, said: *size }.to_string(),
+            Ok(length) if length == size => return None,
+            Ok(_) => StoreError::Size { path, said: size }.to_string(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 StoreError::Missing(digest.clone()).to_string()
             }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio::sync::Notify;
 use toolcell_policy::{Askable, Capability, Host, HttpAsk};
 use toolcell_wall::doors::consent::{ConsentSaid, ConsentWish, WishedRequest};
-use toolcell_walls::door::{DoorError, FrameReader, FrameWriter};
+use toolcell_walls::door::{DoorError, FrameWriter};
 
 use crate::wasi::sockets::{LookupParts, resolved};
 use toolcell_wall::asking::AskBudget;
@@ -41,7 +41,7 @@ fn http_ask(request: &WishedRequest) -> Option<HttpAsk> {
 pub(crate) async fn serve(
     mut consenting: ConsentParts<'_>,
     wish: ConsentWish,
-    (_, mut writer): (FrameReader, FrameWriter),
+    mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     let waits = Notify::new();
     consenting.waits = Some(&waits);

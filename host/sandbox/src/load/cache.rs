@@ -146,11 +146,11 @@ impl CodeCache {
     }
 
     /// Keeps content under this name and suffix. All files with the suffix have at most
-    /// `all_bytes_max` bytes. A draft is written and renamed, so no reader sees half of it. If the
+    /// `bytes_max` bytes. A draft is written and renamed, so no reader sees half of it. If the
     /// machine stops halfway, the MAC is wrong. A failure is ignored: the next start compiles
     /// again.
-    pub(crate) fn keep_bytes(&self, (name, suffix): (&str, &str), content: &[u8], bytes_max: u64) {
-        let _ = self.write((name, suffix), |file| {
+    pub(crate) fn keep_bytes(&self, name: &str, suffix: &str, content: &[u8], bytes_max: u64) {
+        let _ = self.write(name, suffix, |file| {
             file.write_all(content)?;
             Ok(self.mac(name, content))
         });
@@ -160,12 +160,12 @@ impl CodeCache {
     /// Keeps code from a file that nobody changes any more. Returns the entry, as
     /// [`find`](Self::find) would, without reading it again.
     pub(crate) fn keep_code_of(&self, name: &str, from: &File) -> Option<File> {
-        self.keep_file((name, SUFFIX), from, self.bytes_max)
+        self.keep_file(name, SUFFIX, from, self.bytes_max)
     }
 
     /// Keeps the content of a file that nobody changes any more. Returns the entry.
-    pub(crate) fn keep_file(&self, (name, suffix): (&str, &str), from: &File, bytes_max: u64) -> Option<File> {
-        let kept = self.write((name, suffix), |file| {
+    pub(crate) fn keep_file(&self, name: &str, suffix: &str, from: &File, bytes_max: u64) -> Option<File> {
+        let kept = self.write(name, suffix, |file| {
             let mut hasher = self.hasher(name);
             let mut piece = vec![0; PIECE_BYTES];
             let mut at = 0_u64;
@@ -185,7 +185,8 @@ impl CodeCache {
     /// Writes a draft with its MAC, and renames it. Returns the same file, for reading.
     fn write(
         &self,
-        (name, suffix): (&str, &str),
+        name: &str,
+        suffix: &str,
         write: impl FnOnce(&mut File) -> io::Result<blake3::Hash>,
     ) -> Option<File> {
         let draft = self.draft(name);
@@ -376,7 +377,7 @@ mod tests {
     }
 
     fn keep(cache: &CodeCache, name: &str, code: &[u8]) {
-        cache.keep_bytes((name, SUFFIX), code, cache.bytes_max);
+        cache.keep_bytes(name, SUFFIX, code, cache.bytes_max);
     }
 
     fn entry(cache: &CodeCache, name: &str) -> PathBuf {
@@ -423,7 +424,7 @@ mod tests {
         for change in CHANGES {
             let root = tempfile::tempdir().unwrap();
             let cache = cache(root.path(), 1 << 20);
-            cache.keep_bytes(("a", ".told"), b"facts", 1 << 20);
+            cache.keep_bytes("a", ".told", b"facts", 1 << 20);
             let find = || cache.find_bytes("a", ".told", 5);
             assert_eq!(find().as_deref(), Some(&b"facts"[..]));
             let path = root.path().join("code/a.told");
@@ -433,7 +434,7 @@ mod tests {
         }
         let root = tempfile::tempdir().unwrap();
         let cache = cache(root.path(), 1 << 20);
-        cache.keep_bytes(("a", ".told"), b"facts", 1 << 20);
+        cache.keep_bytes("a", ".told", b"facts", 1 << 20);
         assert_eq!(cache.find_bytes("a", ".told", 4), None, "it is larger than asked for");
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn find<T: DeserializeOwned>(cache: &CodeCache, name: &str, bytes_max
 /// Keeps facts under this name, if they have at most `bytes_max` bytes.
 pub(crate) fn keep(cache: &CodeCache, name: &str, facts: &impl Serialize, bytes_max: u64) {
     match encode(facts) {
-        Ok(bytes) if bytes.len() as u64 <= bytes_max => cache.keep_bytes((name, TOLD), &bytes, TOLD_BYTES_MAX),
+        Ok(bytes) if bytes.len() as u64 <= bytes_max => cache.keep_bytes(name, TOLD, &bytes, TOLD_BYTES_MAX),
         // The next start makes them again.
         _ => {}
     }

@@ -68,7 +68,7 @@ impl GrantedCapabilities {
             .iter()
             .cloned()
             .chain(secrets.short().map(short))
-            .chain(secrets.lacking().map(lacking))
+            .chain(secrets.lacking().map(|(secret, reason)| lacking(secret, &reason)))
             .collect();
         let resolver = Resolver::new(setting.name_servers);
         match ToolHttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets)) {
@@ -192,6 +192,6 @@ fn short(secret: &Secret) -> GrantNote {
     GrantNote { span: secret.span(), message }
 }
 
-fn lacking((secret, reason): (&Secret, String)) -> GrantNote {
+fn lacking(secret: &Secret, reason: &str) -> GrantNote {
     GrantNote { span: secret.span(), message: format!("the secret {:?}: {reason}", secret.name()) }
 }

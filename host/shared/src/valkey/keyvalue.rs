@@ -223,7 +223,7 @@ impl Kept {
     ) -> Result<(), NotKept> {
         let size = Size { keys: pairs.len(), bytes: pairs.iter().map(|(key, value)| bytes(key) + bytes(value)).sum() };
         let parts = pairs.into_iter().flat_map(|(key, value)| [key.into_bytes(), value]);
-        self.change(bucket, quota, ("set", size), parts).await.map(drop)
+        self.change(bucket, quota, "set", size, parts).await.map(drop)
     }
 
     /// Deletes every key, or none. Keys without an entry are passed over.
@@ -237,7 +237,7 @@ impl Kept {
         keys: Vec<String>,
     ) -> Result<(), NotKept> {
         let size = Size { keys: keys.len(), bytes: keys.iter().map(bytes).sum() };
-        self.change(bucket, quota, ("delete", size), keys.into_iter().map(String::into_bytes)).await.map(drop)
+        self.change(bucket, quota, "delete", size, keys.into_iter().map(String::into_bytes)).await.map(drop)
     }
 
     /// Adds to the decimal number that a key holds, 0 where it holds nothing.
@@ -253,7 +253,7 @@ impl Kept {
     ) -> Result<u64, NotKept> {
         let size = Size { keys: 1, bytes: bytes(&key) };
         let parts = [key.into_bytes(), delta.to_string().into_bytes()];
-        let number = self.change(bucket, quota, ("add", size), parts).await?;
+        let number = self.change(bucket, quota, "add", size, parts).await?;
         number.parse().map_err(|_| Away::new(format!("the server counted up to {number:?}")).into())
     }
 
@@ -262,7 +262,8 @@ impl Kept {
         self: &Arc<Self>,
         bucket: Bucket<'_>,
         quota: Quota,
-        (operation, size): (&str, Size),
+        operation: &str,
+        size: Size,
         parts: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<String, NotKept> {
         let request = format!("{}-{:x}", self.process, self.changes.fetch_add(1, Ordering::Relaxed));

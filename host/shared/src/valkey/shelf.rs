@@ -86,7 +86,8 @@ impl Shelf {
     /// [`Away`]. They may be kept.
     pub async fn keep(
         &self,
-        (caller, holder): (&str, &str),
+        caller: &str,
+        holder: &str,
         resources: &[Shelved<'_>],
         time: Duration,
     ) -> Result<(), Away> {

@@ -6,6 +6,15 @@ use rustix::fs::{FileType, RawMode};
 /// A device and an inode: two names with equal identities are one file.
 pub type Identity = (u64, u64);
 
+/// A time of a file, since 1970.
+#[derive(Clone, Copy, Debug)]
+pub struct FileTime {
+    /// Whole seconds; negative before 1970.
+    pub seconds: i64,
+    /// The rest.
+    pub nanoseconds: i64,
+}
+
 /// The operating system's facts about a file or folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
@@ -17,12 +26,12 @@ pub struct Facts {
     pub links: u64,
     /// Its device and inode.
     pub identity: Identity,
-    /// The time of the last access: seconds since 1970, and nanoseconds.
-    pub accessed: (i64, i64),
+    /// The time of the last access.
+    pub accessed: FileTime,
     /// The time of the last change of its content.
-    pub modified: (i64, i64),
+    pub modified: FileTime,
     /// The time of the last change of its facts.
-    pub changed: (i64, i64),
+    pub changed: FileTime,
 }
 
 impl From<&Metadata> for Facts {
@@ -32,9 +41,9 @@ impl From<&Metadata> for Facts {
             size: data.size(),
             links: data.nlink(),
             identity: (data.dev(), data.ino()),
-            accessed: (data.atime(), data.atime_nsec()),
-            modified: (data.mtime(), data.mtime_nsec()),
-            changed: (data.ctime(), data.ctime_nsec()),
+            accessed: FileTime { seconds: data.atime(), nanoseconds: data.atime_nsec() },
+            modified: FileTime { seconds: data.mtime(), nanoseconds: data.mtime_nsec() },
+            changed: FileTime { seconds: data.ctime(), nanoseconds: data.ctime_nsec() },
         }
     }
 }

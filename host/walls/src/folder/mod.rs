@@ -14,5 +14,5 @@ mod remove;
 
 pub use amount::{Amount, Counted, count, file, folder};
 pub use counts::Counts;
-pub use facts::{Facts, Identity};
+pub use facts::{Facts, FileTime, Identity};
 pub use remove::remove;

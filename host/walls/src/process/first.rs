@@ -28,7 +28,8 @@ pub(super) fn start(command: &Command, standard: [BorrowedFd<'_>; 3]) -> io::Res
     let program = text(command.program.as_os_str())?;
     let arguments: Vec<CString> =
         [&command.name].into_iter().chain(&command.arguments).map(|word| text(word)).collect::<Result<_, _>>()?;
-    let environment: Vec<CString> = command.environment.iter().map(variable).collect::<Result<_, _>>()?;
+    let environment: Vec<CString> =
+        command.environment.iter().map(|(name, value)| variable(name, value)).collect::<Result<_, _>>()?;
     let maps = maps()?;
     let mut answer = Err(io::ErrorKind::Unsupported.into());
     for namespaces in tries {
@@ -54,7 +55,7 @@ fn maps() -> io::Result<[(&'static CStr, CString); 3]> {
     ])
 }
 
-fn variable((name, value): &(OsString, OsString)) -> io::Result<CString> {
+fn variable(name: &OsString, value: &OsString) -> io::Result<CString> {
     let pieces = [name.as_bytes(), b"=", value.as_bytes()];
     text(&OsString::from_vec(pieces.concat()))
 }

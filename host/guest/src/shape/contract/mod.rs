@@ -137,7 +137,7 @@ pub(super) async fn call(
     let missing = || wasmtime::Error::msg("the component has no such export");
     if let Some(name) = export::prompt_of(ask.tool) {
         let prompts = functions.prompts.as_ref().ok_or_else(missing)?;
-        return optional::get_prompt(store, prompts, (name, ask.arguments_json)).await;
+        return optional::get_prompt(store, prompts, name, ask.arguments_json).await;
     }
     if ask.tool == export::COMPLETION {
         let completion = functions.completion.as_ref().ok_or_else(missing)?;

@@ -20,7 +20,8 @@ use crate::wasi::state::CallState;
 pub(super) async fn get_prompt(
     store: &mut Store<CallState>,
     exports: &optional::PromptsExport,
-    (name, arguments_json): (&str, &str),
+    name: &str,
+    arguments_json: &str,
 ) -> wasmtime::Result<ToolAnswer> {
     let given: BTreeMap<String, String> = match serde_json::from_str(arguments_json) {
         Ok(given) => given,

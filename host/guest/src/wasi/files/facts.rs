@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::FileType;
-use toolcell_walls::folder::Facts;
+use toolcell_walls::folder::{Facts, FileTime};
 
 use super::bindings::types::{DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, NewTimestamp};
 
@@ -54,9 +54,9 @@ pub(crate) fn kind(kind: FileType) -> DescriptorType {
 }
 
 /// WASI counts from 1970 on and has no earlier times.
-fn datetime((seconds, nanoseconds): (i64, i64)) -> Option<wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime> {
-    let seconds = u64::try_from(seconds).ok()?;
-    let nanoseconds = u32::try_from(nanoseconds).ok()?;
+fn datetime(time: FileTime) -> Option<wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime> {
+    let seconds = u64::try_from(time.seconds).ok()?;
+    let nanoseconds = u32::try_from(time.nanoseconds).ok()?;
     Some(wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime { seconds, nanoseconds })
 }
 

@@ -104,7 +104,7 @@ impl KeptLoads {
 
     pub(super) fn keep_functions(&self, engine: EngineName, component: &str, file: &File) {
         let name = self.functions_name(engine, component);
-        drop(self.cache.keep_file((&name, FUNCTIONS), file, ALL_FUNCTIONS_BYTES_MAX));
+        drop(self.cache.keep_file(&name, FUNCTIONS, file, ALL_FUNCTIONS_BYTES_MAX));
     }
 
     fn functions_name(&self, engine: EngineName, component: &str) -> String {

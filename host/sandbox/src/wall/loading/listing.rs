@@ -27,18 +27,28 @@ impl ListingResult {
     }
 }
 
+/// What listing a component's tools needs besides the component.
+#[derive(Clone, Copy, Debug)]
+pub struct ListJob<'a> {
+    /// The limits on the call that lists.
+    pub limits: &'a Limits,
+    /// Bytes of memory that a loader may take, without those of the call.
+    pub memory_bytes_max: u64,
+    /// Descriptions from outside of the component.
+    pub written: &'a WrittenDescriptions,
+    /// The limits on the schemas of the tools.
+    pub schemas: SchemaLimits,
+}
+
 /// The name of everything that a list of tools depends on.
 pub(crate) struct ListName(String);
 
 impl ListName {
     /// The name for a component whose code has this name. It begins with `kind`. `None` for one
     /// whose list depends on files of `toolcell dev`.
-    pub(crate) fn of(
-        (kind, name): (&str, &str),
-        limits: &Limits,
-        (written, schemas): (&WrittenDescriptions, &SchemaLimits),
-    ) -> Option<Self> {
+    pub(crate) fn of(kind: &str, name: &str, job: &ListJob<'_>) -> Option<Self> {
         // The next save makes another list, and this one is never needed again.
+        let ListJob { limits, written, schemas, .. } = *job;
         if written.dev_source.is_some() {
             return None;
         }

@@ -10,7 +10,7 @@ use toolcell_walls::memory_file;
 use toolcell_walls::process::{Program, Starter};
 
 use super::kept::{KeptLoads, LIST};
-use super::listing::{ListName, ListingResult};
+use super::listing::{ListJob, ListName, ListingResult};
 use super::run::{LoadBounds, LoaderRun};
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
@@ -20,8 +20,6 @@ use toolcell_wall::encoding::encode;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::failure::clipped;
 use toolcell_wall::load::cost::InstanceCost;
-use toolcell_wall::load::definitions::SchemaLimits;
-use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
@@ -195,10 +193,11 @@ impl Loader {
         let source = in_memory(bytes)?;
         let name = self.kept.as_ref().map(|kept| kept.name(compiler.engine, from));
         let (file, cost) = self.compile(compiler, &source, from, job, until).await?;
-        let file = self.keep_code(file, name.clone(), (job.gives_way, until)).await?;
+        let file = self.keep_code(file, name.clone(), job.gives_way, until).await?;
         let facts = CodeFacts { source: from, cost };
         let memory_bytes_max = job.memory_bytes_max.saturating_add(job.call_memory_bytes);
-        let (shown, lister) = self.link((&file, facts), &source, (memory_bytes_max, until), job.gives_way).await?;
+        let link = self.link_settings(facts, memory_bytes_max, job.gives_way);
+        let (shown, lister) = self.link(&file, &source, link, until).await?;
         if let (Some(kept), Some(name)) = (&self.kept, &name) {
             kept.keep_facts(name, cost, &shown);
         }
@@ -222,7 +221,8 @@ impl Loader {
         &self,
         file: File,
         name: Option<String>,
-        (gives_way, until): (bool, Instant),
+        gives_way: bool,
+        until: Instant,
     ) -> Result<File, NotLoaded> {
         let Some((kept, name)) = self.kept.clone().zip(name) else { return Ok(file) };
         let keep = move || kept.keep_code(&name, &file).unwrap_or(file);
@@ -238,7 +238,7 @@ impl Loader {
             gives_way: job.gives_way,
             memory_bytes_max: job.memory_bytes_max,
         });
-        let (run, engine) = self.start(&settings, &[], (job.memory_bytes_max, until)).await?;
+        let (run, engine) = self.start(&settings, &[], job.memory_bytes_max, until).await?;
         let engine = engine.ok_or_else(NotLoaded::out_of_turn)?;
         let is_news = self.kept.as_ref().is_some_and(|kept| kept.engine().learn(engine));
         Ok(StartedCompiler { run, engine, is_news })
@@ -307,7 +307,8 @@ impl Loader {
         &self,
         first: &ToSandbox,
         fds: &[BorrowedFd<'_>],
-        (memory_bytes_max, until): (u64, Instant),
+        memory_bytes_max: u64,
+        until: Instant,
     ) -> Result<(LoaderRun, Option<EngineName>), NotLoaded> {
         let mut run = LoaderRun::start(&self.starter, &self.options.program, first, fds).await?;
         let bounds = LoadBounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
@@ -320,17 +321,21 @@ impl Loader {
         }
     }
 
+    fn link_settings(&self, facts: CodeFacts, memory_bytes_max: u64, gives_way: bool) -> LinkSettings {
+        LinkSettings { stack_bytes: self.options.stack_bytes as u64, memory_bytes_max, gives_way, facts }
+    }
+
     /// Makes a process map this code and link it.
     async fn link(
         &self,
-        (code, facts): (&File, CodeFacts),
+        code: &File,
         source: &File,
-        (memory_bytes_max, until): (u64, Instant),
-        gives_way: bool,
+        settings: LinkSettings,
+        until: Instant,
     ) -> Result<(ComponentFacts, Lister), NotLoaded> {
-        let stack_bytes = self.options.stack_bytes as u64;
-        let settings = ToSandbox::Link(Box::new(LinkSettings { stack_bytes, memory_bytes_max, gives_way, facts }));
-        let (mut run, _) = self.start(&settings, &[code.as_fd()], (memory_bytes_max, until)).await?;
+        let LinkSettings { memory_bytes_max, facts, .. } = settings;
+        let first = ToSandbox::Link(Box::new(settings));
+        let (mut run, _) = self.start(&first, &[code.as_fd()], memory_bytes_max, until).await?;
         run.say(&ToLoader::Link, &[source.as_fd()])?;
         let bounds = LoadBounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.hear(&bounds).await? {
@@ -342,27 +347,25 @@ impl Loader {
     /// The tools of a component that was loaded from these bytes, listed under these limits. The
     /// process that linked it lists them; without one, another process does.
     ///
-    /// A failure of the process counts as one of listing. `schemas` is for those of the tools.
+    /// A failure of the process counts as one of listing.
     pub async fn list(
         &self,
-        (component, lister): (&HeldComponent, Option<Lister>),
+        component: &HeldComponent,
+        lister: Option<Lister>,
         bytes: &[u8],
-        (limits, memory_bytes_max): (&Limits, u64),
-        (written, schemas): (&WrittenDescriptions, SchemaLimits),
+        job: &ListJob<'_>,
     ) -> ListingResult {
-        if let Some(listing) = self.find_list(component, limits, (written, schemas)) {
+        if let Some(listing) = self.find_list(component, job) {
             return listing;
         }
-        let kept = self.list_kept_as(component, limits, (written, schemas));
-        let memory_bytes_max = memory_bytes_max.saturating_add(limits.memory_bytes());
-        let of = (written, schemas);
-        let listed = self.listed((component, lister), bytes, (limits, memory_bytes_max), of).await;
+        let kept = self.list_kept_as(component, job);
+        let listed = self.listed(component, lister, bytes, job).await;
         let failure = match listed {
             Ok(FromLoader::Listed(listing)) => {
                 if let Some((kept, name)) = kept.filter(|_| listing.is_whole()) {
                     kept.keep_listing(&name, &listing);
                 }
-                return listing_of(*listing, limits);
+                return listing_of(*listing, job.limits);
             }
             Ok(FromLoader::NotWit(problem)) => return ListingResult::NotWit(clipped(problem)),
             Ok(FromLoader::Failed(problem)) => CallFailure::Failed(clipped(problem)),
@@ -385,41 +388,34 @@ impl Loader {
 
     /// The list that [`list`](Self::list) would return, if an earlier load left it.
     #[must_use]
-    pub fn find_list(
-        &self,
-        component: &HeldComponent,
-        limits: &Limits,
-        described: (&WrittenDescriptions, SchemaLimits),
-    ) -> Option<ListingResult> {
-        let (kept, name) = self.list_kept_as(component, limits, described)?;
-        kept.listing(&name).map(|listing| listing_of(listing, limits))
+    pub fn find_list(&self, component: &HeldComponent, job: &ListJob<'_>) -> Option<ListingResult> {
+        let (kept, name) = self.list_kept_as(component, job)?;
+        kept.listing(&name).map(|listing| listing_of(listing, job.limits))
     }
 
     /// The place of a list, if lists are kept.
-    fn list_kept_as(
-        &self,
-        component: &HeldComponent,
-        limits: &Limits,
-        (written, schemas): (&WrittenDescriptions, SchemaLimits),
-    ) -> Option<(&KeptLoads, ListName)> {
+    fn list_kept_as(&self, component: &HeldComponent, job: &ListJob<'_>) -> Option<(&KeptLoads, ListName)> {
         let code = component.code().name.as_deref()?;
-        Some((self.kept.as_deref()?, ListName::of((LIST, code), limits, (written, &schemas))?))
+        Some((self.kept.as_deref()?, ListName::of(LIST, code, job)?))
     }
 
     async fn listed(
         &self,
-        (component, lister): (&HeldComponent, Option<Lister>),
+        component: &HeldComponent,
+        lister: Option<Lister>,
         bytes: &[u8],
-        (limits, memory_bytes_max): (&Limits, u64),
-        (written, schemas): (&WrittenDescriptions, SchemaLimits),
+        job: &ListJob<'_>,
     ) -> Result<FromLoader, NotLoaded> {
+        let ListJob { limits, written, schemas, .. } = *job;
+        let memory_bytes_max = job.memory_bytes_max.saturating_add(limits.memory_bytes());
         let Lister(mut run) = match lister {
             Some(lister) => lister,
             None => {
                 let code = component.code();
                 let until = Instant::now() + STARTS_WITHIN;
                 let source = in_memory(bytes)?;
-                self.link((&code.file, code.facts), &source, (memory_bytes_max, until), false).await?.1
+                let settings = self.link_settings(code.facts, memory_bytes_max, false);
+                self.link(&code.file, &source, settings, until).await?.1
             }
         };
         let written = encode(written).map_err(|error| NotLoaded::Failed(error.to_string()))?;

@@ -13,7 +13,7 @@ use toolcell_walls::memory_file;
 use toolcell_walls::process::{Command, Starter};
 
 use super::kept::{KeptLoads, LIST};
-use super::listing::{ListName, ListingResult};
+use super::listing::{ListJob, ListName, ListingResult};
 use super::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded, source_facts};
 use super::run::{LoadBounds, LoaderRun};
 use crate::load::cache::CodeCache;
@@ -209,7 +209,8 @@ async fn an_answer_out_of_its_turn_is_no_list() {
         let limits = Limits::default();
         let written = WrittenDescriptions::default();
         let schemas = SchemaLimits::of(&toolcell_policy::LoadLimits::default(), Duration::from_secs(1));
-        let listing = loader.list((&component, Some(Lister(run))), &[], (&limits, 1), (&written, schemas));
+        let job = ListJob { limits: &limits, memory_bytes_max: 1, written: &written, schemas };
+        let listing = loader.list(&component, Some(Lister(run)), &[], &job);
         let ListingResult::Report(report, ..) = listing.await else { panic!("{answer:?}") };
         assert!(matches!(report.outcome, Err(CallFailure::SandboxEnded { .. })), "{answer:?}: {:?}", report.outcome);
     }
@@ -261,7 +262,7 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     let less = Limits::default().with(toolcell_policy::Limit::HostData, 1 << 20).unwrap();
     let schemas = |load| SchemaLimits::of(&load, Duration::from_secs(1));
     let named = |limits: &Limits, written: &WrittenDescriptions, load| {
-        ListName::of((LIST, "name"), limits, (written, &schemas(load))).unwrap()
+        ListName::of(LIST, "name", &ListJob { limits, memory_bytes_max: 1, written, schemas: schemas(load) }).unwrap()
     };
     let list = |limits: &Limits, written: &WrittenDescriptions| named(limits, written, LoadLimits::default());
     let listing = ListReport::new(

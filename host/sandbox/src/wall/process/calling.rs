@@ -60,7 +60,7 @@ impl SandboxProcess {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (done, mut ended) = oneshot::channel();
         let message_bytes_max = self.bounds.message_bytes_max;
-        let pending = Arc::new(PendingCall::new((&caller, capabilities), limits, message_bytes_max, done));
+        let pending = Arc::new(PendingCall::new(&caller, capabilities, limits, message_bytes_max, done));
         {
             let mut calls = self.lock();
             if let Some(reason) = &calls.ended {
@@ -99,7 +99,7 @@ impl SandboxProcess {
                     .checked_add(runs.saturating_add(GIVES_BACK_WITHIN))
                     .iter()
                     .for_each(|by| pending.give_back_by(*by));
-                self.wait((id, &pending), &mut ended, caller.as_ref()).await
+                self.wait(id, &pending, &mut ended, caller.as_ref()).await
             }
         };
         guard.ended = true;
@@ -136,7 +136,8 @@ impl SandboxProcess {
     /// in time.
     async fn wait(
         self: &Arc<Self>,
-        (id, pending): (CallId, &PendingCall),
+        id: CallId,
+        pending: &PendingCall,
         ended: &mut oneshot::Receiver<Returned>,
         caller: &dyn CallerLink,
     ) -> Returned {

@@ -66,7 +66,8 @@ pub(super) struct PendingCall {
 impl PendingCall {
     /// A call under these limits. Messages about it may be as large as `message_bytes_max`.
     pub(super) fn new(
-        (caller, capabilities): (&Arc<dyn CallerLink>, &Arc<GrantedCapabilities>),
+        caller: &Arc<dyn CallerLink>,
+        capabilities: &Arc<GrantedCapabilities>,
         limits: &Limits,
         message_bytes_max: u64,
         done: oneshot::Sender<Returned>,
@@ -269,7 +270,7 @@ mod tests {
         let capabilities = exposed();
         for failure in failures {
             let (done, _ended) = oneshot::channel();
-            let call = PendingCall::new((&caller, &capabilities), &Limits::default(), 0, done);
+            let call = PendingCall::new(&caller, &capabilities, &Limits::default(), 0, done);
             let mut said = CallReport::not_run(failure);
             said.captured.text = key();
             said.unfit = Some(key());
@@ -283,7 +284,7 @@ mod tests {
     fn a_starved_process_has_more_time_for_a_call_but_not_without_end() {
         let caller: Arc<dyn CallerLink> = Arc::new(NoCaller);
         let (done, _ended) = oneshot::channel();
-        let call = PendingCall::new((&caller, &GrantedCapabilities::sealed("tool")), &Limits::default(), 0, done);
+        let call = PendingCall::new(&caller, &GrantedCapabilities::sealed("tool"), &Limits::default(), 0, done);
         let start = Instant::now();
         let second = Duration::from_secs(1);
         assert!(!call.should_end(start + 100 * second) && !call.is_late(start + 100 * second, second, second));

@@ -254,7 +254,7 @@ impl DoorParts {
         };
         tokio::select! {
             biased;
-            served = self.operation(opening, (reader, writer)) => served,
+            served = self.operation(opening, reader, writer) => served,
             () = closed => Ok(()),
         }
     }
@@ -267,9 +267,9 @@ impl DoorParts {
         Deciding { net: &self.net, grants: self.capabilities.grants(), denials: &self.denials }
     }
 
-    async fn operation(&self, opening: Opening, door: (FrameReader, FrameWriter)) -> Result<(), DoorError> {
+    async fn operation(&self, opening: Opening, reader: FrameReader, mut writer: FrameWriter) -> Result<(), DoorError> {
         match opening {
-            Opening::Http(head) => http::serve(&self.requests, (&self.net, &self.misuse), *head, door).await,
+            Opening::Http(head) => http::serve(&self.requests, &self.net, &self.misuse, *head, reader, writer).await,
             Opening::State => {
                 let Ok(mut session) = self.state.try_lock() else {
                     return Err(DoorError::Wrong("a second door to the call's state was opened"));
@@ -281,22 +281,21 @@ impl DoorParts {
                     denials: &self.denials,
                     caller: &*self.caller,
                 };
-                keyvalue::serve(state, (&self.state_failed, self.host_data_bytes), door).await
+                keyvalue::serve(state, &self.state_failed, self.host_data_bytes, reader, writer).await
             }
             Opening::Lookup(name) => {
-                let (_reader, mut writer) = door;
                 let addresses = sockets::look_up(self.asked(), &name).await;
                 writer.message(&addresses).await
             }
-            Opening::Tcp(wanted) => sockets::serve_tcp(self.deciding(), wanted, door).await,
-            Opening::Udp(wanted) => sockets::serve_udp(self.deciding(), wanted, door).await,
+            Opening::Tcp(wanted) => sockets::serve_tcp(self.deciding(), wanted, reader, writer).await,
+            Opening::Udp(wanted) => sockets::serve_udp(self.deciding(), wanted, reader, writer).await,
             Opening::Consent(wish) => {
                 let mut budget = self.asking.lock().await;
                 let _open = self.waited.open();
                 let asked = self.asked();
                 let caller = &*self.caller;
                 let consenting = ConsentParts { asked, caller, budget: &mut budget, waits: None };
-                consent::serve(consenting, wish, door).await
+                consent::serve(consenting, wish, writer).await
             }
         }
     }

@@ -19,9 +19,11 @@ use crate::wasi::net::CallNet;
 /// Makes the request that a door was opened for, and sends its response back.
 pub(crate) async fn serve(
     requests: &CallRequests,
-    (net, misuse): (&CallNet, &Misuse),
+    net: &CallNet,
+    misuse: &Misuse,
     head: RequestHead,
-    (reader, mut writer): (FrameReader, FrameWriter),
+    reader: FrameReader,
+    mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     let message_bytes_max = net.limits().head_bytes_max();
     let left_bytes = head.body_bytes;
@@ -32,7 +34,7 @@ pub(crate) async fn serve(
     match requests.send(request, waits).await {
         Ok((response, worker)) => {
             let (parts, mut body) = response.into_parts();
-            answer(&mut writer, (parts, &mut body), worker).await?;
+            answer(&mut writer, parts, &mut body, worker).await?;
             drop(writer);
             // Its turn is taken until the guest is done with it and closes the door.
             let _turn = body;
@@ -45,7 +47,8 @@ pub(crate) async fn serve(
 /// Sends a response, and runs its task.
 async fn answer(
     writer: &mut FrameWriter,
-    (parts, body): (Parts, &mut HttpBody),
+    parts: Parts,
+    body: &mut HttpBody,
     worker: BodyTask,
 ) -> Result<(), DoorError> {
     let mut sending = pin!(async {

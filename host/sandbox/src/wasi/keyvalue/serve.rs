@@ -36,8 +36,10 @@ impl StateFailure {
 /// The host's side: does what the sandbox process asks for, as far as the call may.
 pub(crate) async fn serve(
     mut state: KeptState<'_>,
-    (failed, host_data_bytes): (&StateFailure, u64),
-    (mut reader, mut writer): (FrameReader, FrameWriter),
+    failed: &StateFailure,
+    host_data_bytes: u64,
+    mut reader: FrameReader,
+    mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     // A guest sends no more at once, and none without a grant.
     let handed_over =

@@ -26,7 +26,8 @@ const LAST_BYTES_WAIT: Duration = Duration::from_secs(1);
 pub(crate) async fn serve(
     deciding: Deciding<'_>,
     TcpWanted { to, six, options }: TcpWanted,
-    (reader, mut writer): (FrameReader, FrameWriter),
+    reader: FrameReader,
+    mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     if !deciding.net.socket() {
         return writer.message(&TcpSaid::Refused(SocketCode::NewSocketLimit)).await;

@@ -28,7 +28,8 @@ struct Packets<'a> {
 pub(crate) async fn serve(
     deciding: Deciding<'_>,
     UdpWanted { six, options }: UdpWanted,
-    (mut reader, mut writer): (FrameReader, FrameWriter),
+    mut reader: FrameReader,
+    mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     if !deciding.net.socket() {
         return writer.message(&UdpSaid::Done(Err(SocketCode::NewSocketLimit))).await;

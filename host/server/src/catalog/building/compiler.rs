@@ -6,11 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
-use toolcell_policy::Limits;
-use toolcell_sandbox::{
-    ComponentDigest, HeldComponent, Lister, ListingResult, LoadJob, Loader, NotLoaded, SchemaLimits,
-    WrittenDescriptions,
-};
+use toolcell_sandbox::{ComponentDigest, HeldComponent, ListJob, Lister, ListingResult, LoadJob, Loader, NotLoaded};
 
 /// Size from which a component is compiled at low priority while calls are served. A smaller one
 /// compiles within a quarter of a second, so it does not wait for a busy machine.
@@ -99,7 +95,7 @@ impl Compiler {
         let began = Instant::now();
         let Compilation { component, time, serves_meanwhile, tell, .. } = *compilation;
         let tell = || tell(Compiling { component, bytes: bytes.len(), elapsed: began.elapsed() });
-        let attempt = |time: Duration, gives_way: bool| self.load(bytes, compilation, (time, gives_way), &tell);
+        let attempt = |time: Duration, gives_way: bool| self.load(bytes, compilation, time, gives_way, &tell);
         if !serves_meanwhile || bytes.len() < BACKGROUND_BYTES_MIN {
             return match self.loader.find(bytes, compilation.digest) {
                 Some(kept) => Ok((kept, None)),
@@ -118,7 +114,8 @@ impl Compiler {
         &self,
         bytes: &[u8],
         compilation: &Compilation<'_>,
-        (time, gives_way): (Duration, bool),
+        time: Duration,
+        gives_way: bool,
         tell: &dyn Fn(),
     ) -> Result<Compiled, NotLoaded> {
         let (memory_bytes_max, call_memory_bytes) = compilation.memory_bytes;
@@ -142,19 +139,19 @@ impl Compiler {
     /// The tools of a component that a loader loaded from these bytes.
     pub fn list(
         &self,
-        (component, open): (&HeldComponent, Option<OpenLister>),
+        component: &HeldComponent,
+        open: Option<OpenLister>,
         bytes: &[u8],
-        limits: (&Limits, u64),
-        described: (&WrittenDescriptions, SchemaLimits),
+        job: &ListJob<'_>,
     ) -> Result<ListingResult, NotLoaded> {
         let loader = &self.loader;
-        if let Some(listing) = loader.find_list(component, limits.0, described) {
+        if let Some(listing) = loader.find_list(component, job) {
             return Ok(listing);
         }
-        let list = |lister| loader.list((component, lister), bytes, limits, described);
+        let list = |lister| loader.list(component, lister, bytes, job);
         let (lister, runtime) = match open {
             Some(OpenLister { lister, runtime, gives_way: true }) => {
-                let patience = BACKGROUND_FIRST.min(described.1.time);
+                let patience = BACKGROUND_FIRST.min(job.schemas.time);
                 let listing = runtime.block_on(async { tokio::time::timeout(patience, list(Some(lister))).await });
                 match listing {
                     Ok(listing) if listing.is_complete() => return Ok(listing),

@@ -17,8 +17,8 @@ use tokio::runtime::Handle;
 use toolcell_mcp::sanitize;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
 use toolcell_sandbox::{
-    COMPONENT_BYTES_MAX, CallReport, ComponentDigest, HeldComponent, ListedBeside, ListingResult, SchemaLimits,
-    ShapeName, WrittenDescriptions, check_definitions, contract,
+    COMPONENT_BYTES_MAX, CallReport, ComponentDigest, HeldComponent, ListJob, ListedBeside, ListingResult,
+    SchemaLimits, ShapeName, WrittenDescriptions, check_definitions, contract,
 };
 use toolcell_schema::SchemaFindings;
 
@@ -412,7 +412,7 @@ impl Builder {
             }));
         }
         let described = typed::written(policy, folder, dev_source.as_deref())?;
-        let (report, beside, found) = self.list(policy, &described, (&component, lister), (&bytes, time))?;
+        let (report, beside, found) = self.list(policy, &described, &component, lister, &bytes, time)?;
         schemas.tools.extend(found.tools);
         schemas.too_late |= found.too_late;
         for line in report.captured.text.lines() {
@@ -449,12 +449,15 @@ impl Builder {
         &self,
         policy: &ComponentPolicy,
         written: &WrittenDescriptions,
-        (component, lister): (&HeldComponent, Option<OpenLister>),
-        (bytes, time): (&[u8], Duration),
+        component: &HeldComponent,
+        lister: Option<OpenLister>,
+        bytes: &[u8],
+        time: Duration,
     ) -> Result<Listed, Diagnostic> {
         let schemas = SchemaLimits::of(policy.load(), time);
-        let limits = (policy.limits(), policy.load().compile_memory_bytes());
-        match self.compiler.list((component, lister), bytes, limits, (written, schemas)) {
+        let memory_bytes_max = policy.load().compile_memory_bytes();
+        let job = ListJob { limits: policy.limits(), memory_bytes_max, written, schemas };
+        match self.compiler.list(component, lister, bytes, &job) {
             Ok(ListingResult::Report(report, beside, found)) => Ok((*report, beside, found)),
             Ok(ListingResult::NotWit(problem)) => Err(typed::no_wit(policy, &sanitize::line(&problem))),
             Err(error) => Err(refused(policy, &error)),

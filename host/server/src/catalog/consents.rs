@@ -110,12 +110,6 @@ impl Default for Consents {
     }
 }
 
-impl std::fmt::Debug for Consents {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Consents").finish_non_exhaustive()
-    }
-}
-
 impl Choice {
     /// Its name in forms and records.
     pub const fn name(self) -> &'static str {

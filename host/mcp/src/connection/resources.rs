@@ -278,7 +278,7 @@ impl<H: Host> ConnectionParts<H> {
                 let kept: Vec<Shelved<'_>> = kept.iter().filter_map(KeptResource::stored).collect();
                 let StoreHolder { caller, holder } = &stored_for;
                 // Without the store nobody finds them; the result itself is whole.
-                let _ = store.keep((caller, holder), &kept, TIME_MAX).await;
+                let _ = store.keep(caller, holder, &kept, TIME_MAX).await;
                 // The store does not tell which of them it had.
                 (Some(stored_for.holder), true)
             }

@@ -1,4 +1,4 @@
-//! One entry of a catalog's list, with what belongs to it. Must not hold: calls of it.
+//! One entry of a catalog's list, with what belongs to it.
 use std::sync::Arc;
 
 use toolcell_mcp::McpTool;

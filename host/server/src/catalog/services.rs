@@ -1,5 +1,4 @@
-//! What the process has for as long as it runs, whichever generation serves. Must not hold: what a
-//! manifest offers.
+//! What the process has for as long as it runs, whichever generation serves.
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 

@@ -1,5 +1,4 @@
-//! Resources that tools embed in results, kept on the server that replicas share. Must not hold:
-//! what they say.
+//! Resources that tools embed in results, kept on the server that replicas share.
 use std::time::Duration;
 
 use toolcell_mcp::store::{ResourceStore, StoreAway, StoreHolder, StoredResource, Storing};

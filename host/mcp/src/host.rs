@@ -44,6 +44,19 @@ pub trait Host: Send + Sync + 'static {
     }
 }
 
+/// The terms of a tool's calls.
+#[derive(Clone, Debug, Default)]
+pub struct CallTerms {
+    /// The identity of what questions of the tool are about, such as a digest of all that it may
+    /// reach: answers count for no other. `None`: its calls never ask.
+    pub asks: Option<String>,
+    /// Most bytes of its arguments. Longer ones are refused before they are checked against its
+    /// input schema. `None`: as many as the transport takes.
+    pub arguments_bytes_max: Option<u64>,
+    /// True if its calls run in another process. On this side they only wait for it.
+    pub runs_elsewhere: bool,
+}
+
 /// One immutable generation of tools.
 pub trait ServedCatalog: Send + Sync + 'static {
     /// The tools, in the order of their listing.
@@ -118,22 +131,19 @@ pub trait ServedCatalog: Send + Sync + 'static {
         None
     }
 
-    /// The identity of what questions of a tool are about, such as a digest of all that it may
-    /// reach: answers count for no other. `None`, the default: calls of this tool never ask.
-    fn asks(&self, tool: usize) -> Option<String> {
+    /// The terms of a tool's calls. Asked once for each call, before it begins; must not block.
+    fn terms(&self, tool: usize) -> CallTerms {
         let _ = tool;
-        None
+        CallTerms::default()
     }
 
-    /// Refuses a call before anything looks into its arguments. It is for bounds that must hold
-    /// before they are checked against the input schema, such as their size. They are known to be
-    /// an object, and nothing else. `Some` is the call's result as it is; `None`, the default, lets
-    /// the call go on.
+    /// Records a call whose arguments are longer than its [terms](Self::terms) allow. Returns its
+    /// result.
     ///
     /// Must not block. A panic in it becomes error -32603.
-    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
+    fn refuse_long(&self, call: &Call) -> CallResult {
         let _ = call;
-        None
+        CallResult::error("the arguments are too long")
     }
 
     /// Most bytes of a message that asks for something: the longest arguments that any tool takes,
@@ -149,12 +159,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
     /// Must not block. A panic in it becomes error -32603.
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         let _ = (call, problems);
-    }
-
-    /// True if the calls of this tool run in another process: on this side they only wait for it.
-    fn runs_elsewhere(&self, tool: usize) -> bool {
-        let _ = tool;
-        false
     }
 
     /// True if the server offers prompts: false by default where no entry is one.

@@ -59,7 +59,8 @@ pub use declared::{DeclaredResource, HostContents, HostReading, NotRead, Resourc
 pub use events::CallEvents;
 pub use frame::{ErrorCode, OverlongFrame, RequestId, RpcError};
 pub use host::{
-    Audience, Call, CallContext, Executor, Host, Outbox, ServedCatalog, SharedFrame, Work, leave_thread, leaves_thread,
+    Audience, Call, CallContext, CallTerms, Executor, Host, Outbox, ServedCatalog, SharedFrame, Work, leave_thread,
+    leaves_thread,
 };
 pub use meta::{ClientInfo, ClientLogLevel, TraceContext};
 pub use method::Method;

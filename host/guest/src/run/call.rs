@@ -228,25 +228,19 @@ impl ToolComponent {
         Ok(ListedBeside { prompts, resources })
     }
 
-    /// Runs one call. Dropping the future stops the guest.
+    /// Runs `call-tool` once, and holds the result to the output limits. Dropping the future stops
+    /// the guest.
     pub async fn call_tool(&self, input: CallInput<'_>) -> GuestEnd<contract::GuestResult> {
-        call_tool(self, input).await
+        let CallInput { tool, arguments_json, program, limits, capabilities, caller, source } = input;
+        let ask = ToolCall { tool, arguments_json, program, adapted: self.inspection().is_adapted(), limits };
+        let terms = Terms { limits, capabilities, caller };
+        let ended = run(self, terms, source, async |store, exports| self.tools().call(store, exports, ask).await);
+        let GuestEnd { report, spent } = ended.await;
+        let mut report = report.and_then(|answer| answer);
+        // The host then redacts secrets in it (`secrets::answer`), and checks its size again.
+        report.outcome = weight::hold(report.outcome, limits, &mut report.usage);
+        GuestEnd { report, spent }
     }
-}
-
-/// Runs `call-tool` and holds the result to the output limits.
-async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> GuestEnd<contract::GuestResult> {
-    let CallInput { tool, arguments_json, program, limits, capabilities, caller, source } = input;
-    let ask = ToolCall { tool, arguments_json, program, adapted: component.inspection().is_adapted(), limits };
-    let GuestEnd { report, spent } =
-        run(component, Terms { limits, capabilities, caller }, source, async |store, exports| {
-            component.tools().call(store, exports, ask).await
-        })
-        .await;
-    let mut report = report.and_then(|answer| answer);
-    // The host then redacts secrets in it (`secrets::answer`), and checks its size again.
-    report.outcome = weight::hold(report.outcome, limits, &mut report.usage);
-    GuestEnd { report, spent }
 }
 
 /// Runs `export` on an instance of the component, under every limit.

@@ -280,9 +280,11 @@ impl<H: Host> ConnectionParts<H> {
         let compared = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &target.arguments));
         let RequestedCall { name, arguments, becomes, input, wish, .. } = target;
         let method = becomes.method();
+        let terms = catalog.terms(index);
+        let is_long = terms.arguments_bytes_max.is_some_and(|most| arguments.get().len() as u64 > most);
+        let asks = terms.asks.filter(|_| !matches!(becomes, Becomes::Completions(_)));
         let asking = || {
-            let asks = || catalog.asks(index).filter(|_| !matches!(becomes, Becomes::Completions(_)));
-            let Some(binding) = asks() else { return input.refuse_state().map(|()| CallAsking::nobody()) };
+            let Some(binding) = asks else { return input.refuse_state().map(|()| CallAsking::nobody()) };
             if !peer.revision.is_modern() {
                 let outbox = permit.reply.outbox();
                 return Ok(CallAsking::by_request(&self.asks, outbox, &peer, &context.cancellation));
@@ -307,9 +309,8 @@ impl<H: Host> ConnectionParts<H> {
         let catalog = Arc::clone(catalog);
         let tool = Arc::clone(tool);
         let call = Call { tool: index, arguments, context };
-        let elsewhere = catalog.runs_elsewhere(index);
-        let work = Box::pin(BegunCall { permit, catalog, tool, becomes, call, task }.run());
-        if elsewhere { self.executor.run_waiting(work) } else { self.executor.run(work) }
+        let work = Box::pin(BegunCall { permit, catalog, tool, becomes, call, is_long, task }.run());
+        if terms.runs_elsewhere { self.executor.run_waiting(work) } else { self.executor.run(work) }
     }
 
     /// Tells the observer of a name that the caller's list does not have.
@@ -526,6 +527,8 @@ pub(super) struct BegunCall<H: Host> {
     pub(super) tool: Arc<McpTool>,
     becomes: Becomes,
     pub(super) call: Call,
+    /// True if its arguments are longer than its terms allow.
+    pub(super) is_long: bool,
     task: Option<PlannedTask>,
 }
 
@@ -536,7 +539,7 @@ impl<H: Host> BegunCall<H> {
             // Boxed: it is several times as large as all that other calls need.
             return Box::pin(self.run_as(task)).await;
         }
-        let Self { permit, catalog, tool, becomes, call, .. } = self;
+        let Self { permit, catalog, tool, becomes, call, is_long, .. } = self;
         let shared = Arc::clone(&permit.shared);
         let revision = call.context.revision;
         let asking = call.context.asking.clone();
@@ -551,7 +554,7 @@ impl<H: Host> BegunCall<H> {
                 other => other,
             };
             let index = call.tool;
-            let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call).await;
+            let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call, is_long).await;
             if !matches!(becomes, Becomes::Resource(_)) {
                 shared.keep_resources(catalog.origin(index), &result).await;
             }
@@ -579,9 +582,14 @@ impl<H: Host> BegunCall<H> {
 }
 
 /// Checks the arguments and runs the call.
-pub(super) async fn perform<C: ServedCatalog>(catalog: Arc<C>, tool: Arc<McpTool>, call: Call) -> CheckedResult {
-    if let Some(refusal) = catalog.refuse_early(&call) {
-        return CheckedResult::conforming(refusal);
+pub(super) async fn perform<C: ServedCatalog>(
+    catalog: Arc<C>,
+    tool: Arc<McpTool>,
+    call: Call,
+    is_long: bool,
+) -> CheckedResult {
+    if is_long {
+        return CheckedResult::conforming(catalog.refuse_long(&call));
     }
     let mut patience = Patience::default();
     if tool.takes_long(&call.arguments) {

@@ -1,17 +1,21 @@
-//! From a request to its answer: its era, the client's right to its method, and one `match` over
-//! all methods.
+//! From a frame to its answers: its messages, the era of each request, the client's right to its
+//! method, and one `match` over all methods.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::reply::ReplyTo;
-use super::{ConnectionParts, LegacyState, resources};
-use crate::asking::AskCapabilities;
+use super::reply::{BatchReplies, ReplyTo};
+use super::{ClientConnection, ConnectionParts, LegacyState, Passed, resources};
+use crate::asking::{AskCapabilities, AskName};
 use crate::extensions;
-use crate::frame::{ErrorCode, McpRequest, Object, RequestId, RpcError, push_json, result_frame, scan};
-use crate::host::{Host, ServedCatalog as _, SharedFrame};
+use crate::frame::{
+    BatchEntry, ErrorCode, ErrorId, FrameContent, McpMessage, McpRequest, Object, Params, RefusedFrame, RequestId,
+    RpcError, decode, error_frame, push_json, result_frame, scan,
+};
+use crate::host::{Host, Outbox, ServedCatalog as _, SharedFrame};
 use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, ClientLogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, missing};
-use crate::method::{Feature, Method};
+use crate::method::{Feature, Method, Notification};
+use crate::observer::RequestReport;
 use crate::revision::Revision;
 use crate::server::Offers;
 use crate::tool::ListedEntries;
@@ -53,9 +57,120 @@ impl<H: Host> RequestExchange<'_, H> {
     }
 }
 
+impl<H: Host> ClientConnection<H> {
+    /// Takes a decoded frame. Answers go to `outbox`.
+    pub(crate) fn take(&self, incoming: FrameContent<'_>, outbox: &Arc<dyn Outbox>) {
+        self.shared.take(incoming, outbox);
+    }
+
+    /// Takes one frame, without its newline. Immediate answers are queued when this returns; calls
+    /// are answered later. The transport flushes its outbox afterwards, once for many frames.
+    pub fn receive(&self, frame: &[u8]) {
+        self.receive_on(frame, &self.shared.outbox);
+    }
+
+    /// Like [`receive`](Self::receive), with another outbox for the answer and its events, such as
+    /// the stream of one HTTP request.
+    pub fn receive_on(&self, frame: &[u8], outbox: &Arc<dyn Outbox>) {
+        self.shared.receive(frame, outbox);
+    }
+}
+
 impl<H: Host> ConnectionParts<H> {
+    fn receive(self: &Arc<Self>, frame: &[u8], outbox: &Arc<dyn Outbox>) {
+        match decode(frame) {
+            Err(refused) => outbox.refuse(self.refusal(&refused), refused.error.code),
+            Ok(incoming) => self.take(incoming, outbox),
+        }
+    }
+
+    fn refusal(&self, refused: &RefusedFrame) -> Vec<u8> {
+        error_frame(refused.id.as_ref().map_or_else(|| self.no_id(), ErrorId::Of), &refused.error)
+    }
+
+    fn take(self: &Arc<Self>, incoming: FrameContent<'_>, outbox: &Arc<dyn Outbox>) {
+        match incoming {
+            FrameContent::Blank => outbox.unanswered(),
+            FrameContent::One(entry) => self.entry(entry, ReplyTo::Direct(Arc::clone(outbox))),
+            FrameContent::Batch(entries) => self.batch(entries, outbox),
+        }
+    }
+
+    fn batch(self: &Arc<Self>, entries: Vec<BatchEntry<'_>>, outbox: &Arc<dyn Outbox>) {
+        let takes = self.state().session.as_ref().is_some_and(|session| session.peer.revision.features().batches);
+        if !takes {
+            let error = RpcError::request("Only revision 2025-03-26 has batches");
+            return outbox.refuse(error_frame(self.no_id(), &error), error.code);
+        }
+        let replies = BatchReplies::open(Arc::clone(outbox));
+        for entry in entries {
+            self.entry(entry, replies.reply());
+        }
+        replies.close();
+    }
+
+    fn entry(self: &Arc<Self>, entry: BatchEntry<'_>, reply: ReplyTo) {
+        match entry {
+            Err(refused) => reply.refuse_with(refused.id.as_ref(), self.refusal(&refused), refused.error.code),
+            Ok(McpMessage::Response { id, reply: answer }) => {
+                let name = id.as_ref().and_then(AskName::of_answer);
+                self.taken(&reply, name.and_then(|name| self.answered(name, answer)));
+            }
+            Ok(McpMessage::Notification { kind, params }) => {
+                let kind = kind.filter(|_| params.fault.is_none());
+                self.taken(&reply, kind.and_then(|kind| self.notification(kind, &params)));
+            }
+            Ok(McpMessage::Request(request)) => {
+                if let Err(error) = self.observed(&request, &reply) {
+                    reply.refuse(Some(&request.id), &error);
+                }
+            }
+        }
+    }
+
+    /// Settles a message that has no answer. One for another process is settled once that has it.
+    fn taken(&self, reply: &ReplyTo, passed: Option<Passed>) {
+        let Some(passed) = passed else { return reply.nothing() };
+        let reply = reply.clone();
+        self.executor.run(Box::pin(async move { if passed.await { reply.nothing() } else { reply.not_taken() } }));
+    }
+
+    /// Answers a request, or begins to, and tells the observer.
+    fn observed(self: &Arc<Self>, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
+        let Some(observer) = self.server.host.observer() else { return self.request(request, reply) };
+        let watched = RequestReport::begin(observer, request, &self.caller, || reply.outbox().trace());
+        let answered = self.request(request, reply);
+        watched.answered(answered.as_ref().err());
+        answered
+    }
+
+    fn notification(self: &Arc<Self>, kind: Notification, params: &Params<'_>) -> Option<Passed> {
+        match kind {
+            Notification::Cancelled => {
+                let id = params.get("requestId").and_then(RequestId::parse)?;
+                return self.cancel_anywhere(&id);
+            }
+            Notification::Initialized => {
+                if let Some(session) = &mut self.state().session {
+                    session.ready = true;
+                }
+            }
+            // The server's own; they mean nothing from a client.
+            Notification::Message
+            | Notification::Progress
+            | Notification::Acknowledged
+            | Notification::ToolsChanged
+            | Notification::PromptsChanged
+            | Notification::ResourcesChanged
+            | Notification::ResourceUpdated
+            | Notification::Task
+            | Notification::TaskStatus => {}
+        }
+        None
+    }
+
     /// Answers a request, or begins to. The caller sends an error.
-    pub(super) fn request(self: &Arc<Self>, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
+    fn request(self: &Arc<Self>, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
         if let Some(fault) = &request.params.fault {
             return Err(fault.clone());
         }

@@ -22,22 +22,16 @@ use toolcell_shared::TaskRecord;
 
 use crate::asking::{AskName, PendingAsks, ReplyText};
 use crate::caller::Caller;
-use crate::frame::{
-    BatchEntry, ErrorId, FrameContent, McpMessage, McpRequest, OverlongFrame, Params, RefusedFrame, RequestId,
-    RpcError, decode, error_frame,
-};
+use crate::frame::{ErrorId, OverlongFrame, RequestId, RpcError, error_frame};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::Peer;
-use crate::method::Notification;
 use crate::news::ResourceNews;
-use crate::observer::RequestReport;
 use crate::resources::Holder;
 use crate::server::{ListChanges, McpServer};
 use crate::task::TaskOptions;
 
 use calls::{QueuedCall, UnansweredCall};
 pub(crate) use elsewhere::{CancelKnown, Elsewhere, Passed};
-use reply::{BatchReplies, ReplyTo};
 use task_news::TaskWatch;
 use watched::WatchedUris;
 
@@ -92,26 +86,9 @@ impl<H: Host> ClientConnection<H> {
         self.shared.listener()
     }
 
-    /// Takes a decoded frame. Answers go to `outbox`.
-    pub(crate) fn take(&self, incoming: FrameContent<'_>, outbox: &Arc<dyn Outbox>) {
-        self.shared.take(incoming, outbox);
-    }
-
     /// Stops all open requests without answering them. To be called when the client is gone.
     pub fn abandon(&self) {
         self.shared.abandon();
-    }
-
-    /// Takes one frame, without its newline. Immediate answers are queued when this returns; calls
-    /// are answered later. The transport flushes its outbox afterwards, once for many frames.
-    pub fn receive(&self, frame: &[u8]) {
-        self.receive_on(frame, &self.shared.outbox);
-    }
-
-    /// Like [`receive`](Self::receive), with another outbox for the answer and its events, such as
-    /// the stream of one HTTP request.
-    pub fn receive_on(&self, frame: &[u8], outbox: &Arc<dyn Outbox>) {
-        self.shared.receive(frame, outbox);
     }
 
     /// Answers a frame of more than `bytes_max` bytes, which was not kept: under its id, if one was
@@ -328,102 +305,10 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    fn receive(self: &Arc<Self>, frame: &[u8], outbox: &Arc<dyn Outbox>) {
-        match decode(frame) {
-            Err(refused) => outbox.refuse(self.refusal(&refused), refused.error.code),
-            Ok(incoming) => self.take(incoming, outbox),
-        }
-    }
-
     /// The id of an error that answers no readable request.
     fn no_id(&self) -> ErrorId<'static> {
         let state = self.state();
         let revision = state.session.as_ref().map(|session| session.peer.revision);
         if revision.is_none_or(|revision| revision.features().absent_ids) { ErrorId::Absent } else { ErrorId::Null }
-    }
-
-    fn refusal(&self, refused: &RefusedFrame) -> Vec<u8> {
-        error_frame(refused.id.as_ref().map_or_else(|| self.no_id(), ErrorId::Of), &refused.error)
-    }
-
-    fn take(self: &Arc<Self>, incoming: FrameContent<'_>, outbox: &Arc<dyn Outbox>) {
-        match incoming {
-            FrameContent::Blank => outbox.unanswered(),
-            FrameContent::One(entry) => self.entry(entry, ReplyTo::Direct(Arc::clone(outbox))),
-            FrameContent::Batch(entries) => self.batch(entries, outbox),
-        }
-    }
-
-    fn batch(self: &Arc<Self>, entries: Vec<BatchEntry<'_>>, outbox: &Arc<dyn Outbox>) {
-        let takes = self.state().session.as_ref().is_some_and(|session| session.peer.revision.features().batches);
-        if !takes {
-            let error = RpcError::request("Only revision 2025-03-26 has batches");
-            return outbox.refuse(error_frame(self.no_id(), &error), error.code);
-        }
-        let replies = BatchReplies::open(Arc::clone(outbox));
-        for entry in entries {
-            self.entry(entry, replies.reply());
-        }
-        replies.close();
-    }
-
-    fn entry(self: &Arc<Self>, entry: BatchEntry<'_>, reply: ReplyTo) {
-        match entry {
-            Err(refused) => reply.refuse_with(refused.id.as_ref(), self.refusal(&refused), refused.error.code),
-            Ok(McpMessage::Response { id, reply: answer }) => {
-                let name = id.as_ref().and_then(AskName::of_answer);
-                self.taken(&reply, name.and_then(|name| self.answered(name, answer)));
-            }
-            Ok(McpMessage::Notification { kind, params }) => {
-                let kind = kind.filter(|_| params.fault.is_none());
-                self.taken(&reply, kind.and_then(|kind| self.notification(kind, &params)));
-            }
-            Ok(McpMessage::Request(request)) => {
-                if let Err(error) = self.observed(&request, &reply) {
-                    reply.refuse(Some(&request.id), &error);
-                }
-            }
-        }
-    }
-
-    /// Settles a message that has no answer. One for another process is settled once that has it.
-    fn taken(&self, reply: &ReplyTo, passed: Option<Passed>) {
-        let Some(passed) = passed else { return reply.nothing() };
-        let reply = reply.clone();
-        self.executor.run(Box::pin(async move { if passed.await { reply.nothing() } else { reply.not_taken() } }));
-    }
-
-    /// Answers a request, or begins to, and tells the observer.
-    fn observed(self: &Arc<Self>, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
-        let Some(observer) = self.server.host.observer() else { return self.request(request, reply) };
-        let watched = RequestReport::begin(observer, request, &self.caller, || reply.outbox().trace());
-        let answered = self.request(request, reply);
-        watched.answered(answered.as_ref().err());
-        answered
-    }
-
-    fn notification(self: &Arc<Self>, kind: Notification, params: &Params<'_>) -> Option<Passed> {
-        match kind {
-            Notification::Cancelled => {
-                let id = params.get("requestId").and_then(RequestId::parse)?;
-                return self.cancel_anywhere(&id);
-            }
-            Notification::Initialized => {
-                if let Some(session) = &mut self.state().session {
-                    session.ready = true;
-                }
-            }
-            // The server's own; they mean nothing from a client.
-            Notification::Message
-            | Notification::Progress
-            | Notification::Acknowledged
-            | Notification::ToolsChanged
-            | Notification::PromptsChanged
-            | Notification::ResourcesChanged
-            | Notification::ResourceUpdated
-            | Notification::Task
-            | Notification::TaskStatus => {}
-        }
-        None
     }
 }

@@ -83,7 +83,7 @@ impl<H: Host> ConnectionParts<H> {
 impl<H: Host> BegunCall<H> {
     /// Runs the call as a task, or until it becomes one.
     pub(super) async fn run_as(self, PlannedTask { start, handle }: PlannedTask) {
-        let Self { permit, catalog, tool, call, .. } = self;
+        let Self { permit, catalog, tool, call, is_long, .. } = self;
         let shared = Arc::clone(&permit.shared);
         let Some((store, options)) = shared.server.tasks.kept() else { return };
         let revision = call.context.revision;
@@ -93,7 +93,7 @@ impl<H: Host> BegunCall<H> {
         let cancellation = call.context.cancellation.clone();
         let work = pin!(async {
             let origin = call.tool;
-            let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call).await;
+            let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call, is_long).await;
             shared.keep_resources(catalog.origin(origin), &result).await;
             let mut out = Vec::new();
             let identity = &shared.server.identity;

@@ -5,7 +5,6 @@
 //! Every read and write follows a poll instead, and goes only as far as it cannot block.
 
 mod drain;
-mod lines;
 mod output;
 mod reader;
 mod shutdown;

@@ -1,5 +1,5 @@
-//! The reader: polls, reads, hands lines to the connection, and stops reading while the connection
-//! is full.
+//! The reader: polls, reads, cuts what it read into lines, hands these to the connection, and stops
+//! reading while the connection is full. It keeps at most one line of the greatest length.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -10,10 +10,17 @@ use std::thread::ThreadId;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::lines::{StdioItem, StdioLines};
 use super::{StdioEnd, StdioShutdown, Wake, output};
 use crate::connection::{ClientConnection, Gate};
+use crate::frame::OverlongFrame;
 use crate::host::{Executor, Host, Outbox as _, Work};
+
+/// Bytes of one read. 64 KiB: the capacity of a pipe.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A buffer larger than this is freed once it is empty, so that one long line does not cost its
+/// memory for ever.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The reading half of [`serve`](super::serve).
 pub(super) struct StdioReader<'r, H: Host> {
@@ -157,5 +164,166 @@ impl<E: Executor> Executor for ReaderExecutor<E> {
 
     fn leave(&self) {
         self.executor.leave();
+    }
+}
+
+/// The next item of the stream.
+#[derive(Debug)]
+enum StdioItem<'l> {
+    /// A line, without its newline.
+    Whole(&'l [u8]),
+    /// A line longer than allowed, which was not kept. It is returned at its end: only there is it
+    /// certain which id it has.
+    Overlong(Box<OverlongFrame>),
+}
+
+/// Lines of a stream.
+#[derive(Debug)]
+struct StdioLines {
+    buffer: Vec<u8>,
+    /// The position of the first byte that no line was made of.
+    start: usize,
+    /// The position up to which no newline was found.
+    searched: usize,
+    /// The end of the bytes that were read.
+    end: usize,
+    bytes_max: usize,
+    /// The line that is being skipped.
+    overlong: Option<Box<OverlongFrame>>,
+    finished: bool,
+}
+
+impl StdioLines {
+    fn new(bytes_max: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, searched: 0, end: 0, bytes_max, overlong: None, finished: false }
+    }
+
+    /// Room for more bytes; report their number to [`filled`](Self::filled) afterwards.
+    fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.searched, self.end) = (0, 0, 0);
+            if self.buffer.len() > KEPT_BYTES_MAX {
+                self.buffer = Vec::new();
+            }
+        }
+        if self.buffer.len() - self.end < READ_BYTES && self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.searched -= self.start;
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.buffer.len() - self.end < READ_BYTES {
+            // Doubling, so that a line of many reads is copied a constant number of times.
+            let length = (self.end + READ_BYTES).max(self.buffer.len() * 2).min(self.bytes_max + 2 * READ_BYTES);
+            self.buffer.resize(length.max(self.end + READ_BYTES), 0);
+        }
+        self.buffer.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// Accepts that many bytes of [`room`](Self::room); zero: the stream has ended.
+    fn filled(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.buffer.len());
+        self.finished |= bytes == 0;
+    }
+
+    /// True if the stream has ended and every line of it was returned.
+    fn is_finished(&self) -> bool {
+        self.finished && self.start == self.end && self.overlong.is_none()
+    }
+
+    /// The next line, and true if bytes of later ones were read already.
+    fn next_and_more(&mut self) -> (Option<StdioItem<'_>>, bool) {
+        // The end of the line is known only once it is cut, and it borrows the buffer then.
+        let rest = self.buffer.get(self.searched..self.end).unwrap_or_default();
+        let newline = rest.iter().position(|byte| *byte == b'\n');
+        let more = newline.is_some_and(|place| place + 1 < rest.len());
+        (self.next(), more)
+    }
+
+    /// The next line that was read. A last line without newline counts once the stream has ended.
+    fn next(&mut self) -> Option<StdioItem<'_>> {
+        let unsearched = self.buffer.get(self.searched..self.end).unwrap_or_default();
+        let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|place| self.searched + place);
+        let (end, next) = match newline {
+            Some(place) => (place, place + 1),
+            None if self.finished && !self.is_finished() => (self.end, self.end),
+            None => {
+                self.no_newline();
+                return None;
+            }
+        };
+        let start = std::mem::replace(&mut self.start, next);
+        self.searched = next;
+        let line = self.buffer.get(start..end).unwrap_or_default();
+        let overlong = self.overlong.take().or_else(|| (line.len() > self.bytes_max).then(Box::default));
+        Some(match overlong {
+            None => StdioItem::Whole(line),
+            Some(mut overlong) => {
+                overlong.read(line);
+                StdioItem::Overlong(overlong)
+            }
+        })
+    }
+
+    /// Notes that the read bytes have no newline. A line that is too long is skipped from there on.
+    fn no_newline(&mut self) {
+        self.searched = self.end;
+        let line = self.buffer.get(self.start..self.end).unwrap_or_default();
+        if self.overlong.is_some() || line.len() > self.bytes_max {
+            self.overlong.get_or_insert_default().read(line);
+            self.start = self.end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::{StdioItem, StdioLines};
+
+    /// Feeds the pieces and returns the lines, overlong ones as `!`.
+    fn cut(bytes_max: usize, pieces: &[&str]) -> Vec<String> {
+        let mut lines = StdioLines::new(bytes_max);
+        let mut out = Vec::new();
+        for piece in pieces.iter().map(Some).chain([None]) {
+            let bytes = piece.map_or(&[][..], |piece| piece.as_bytes());
+            lines.room()[..bytes.len()].copy_from_slice(bytes);
+            lines.filled(bytes.len());
+            while let Some(line) = lines.next() {
+                out.push(match line {
+                    StdioItem::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                    StdioItem::Overlong(_) => "!".to_owned(),
+                });
+            }
+        }
+        assert!(lines.is_finished());
+        out
+    }
+
+    #[test]
+    fn lines_come_out_whole_however_they_came_in() {
+        assert_eq!(cut(8, &["a\nb", "c\n", "\n", "tail"]), ["a", "bc", "", "tail"]);
+        assert_eq!(cut(8, &["12345678\n", "12345678"]), ["12345678", "12345678"]);
+    }
+
+    #[test]
+    fn an_overlong_line_is_said_once_and_skipped_to_its_newline() {
+        assert_eq!(cut(4, &["12345\nok\n"]), ["!", "ok"]);
+        assert_eq!(cut(4, &["123456", "789", "0\nok\n"]), ["!", "ok"]);
+        assert_eq!(cut(4, &["12345", "6"]), ["!"]);
+    }
+
+    #[test]
+    fn skipping_takes_constant_memory() {
+        let mut lines = StdioLines::new(1_000);
+        for _ in 0..1_000 {
+            let room = lines.room();
+            room.fill(b'x');
+            let bytes = room.len();
+            lines.filled(bytes);
+            while lines.next().is_some() {}
+        }
+        assert!(lines.buffer.len() <= 4 * super::READ_BYTES, "{}", lines.buffer.len());
     }
 }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use toolcell_mcp::{
-    ArgumentProblems, AskOutcome, AskTerms, Call, CallContext, CallResult, Caller, CheckedResult, ClientAnswer,
-    ClientConnection, ClientLogLevel, ClientQuestion, DefinitionBounds, Host, KeyedQuestion, McpServer, McpTool,
-    Outbox, Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList,
+    ArgumentProblems, AskOutcome, AskTerms, Call, CallContext, CallResult, CallTerms, Caller, CheckedResult,
+    ClientAnswer, ClientConnection, ClientLogLevel, ClientQuestion, DefinitionBounds, Host, KeyedQuestion, McpServer,
+    McpTool, Outbox, Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList,
 };
 
 /// Longest wait of a test for something that must come. Only failing tests take that long.
@@ -102,15 +102,15 @@ impl ServedCatalog for TestCatalog {
         self.view.is_some()
     }
 
-    fn asks(&self, tool: usize) -> Option<String> {
+    fn terms(&self, tool: usize) -> CallTerms {
         let name = &self.tools.tools()[tool].definition().name;
-        (name == "ask").then(|| self.shared.code.lock().unwrap().clone())
+        let asks = (name == "ask").then(|| self.shared.code.lock().unwrap().clone());
+        CallTerms { asks, arguments_bytes_max: Some(ARGUMENTS_BYTES_MAX as u64), ..CallTerms::default() }
     }
 
-    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
+    fn refuse_long(&self, call: &Call) -> CallResult {
         let name = &self.tools.tools()[call.tool].definition().name;
-        let too_long = call.arguments.get().len() > ARGUMENTS_BYTES_MAX;
-        too_long.then(|| CallResult::error(format!("{name} takes at most {ARGUMENTS_BYTES_MAX} bytes")))
+        CallResult::error(format!("{name} takes at most {ARGUMENTS_BYTES_MAX} bytes"))
     }
 
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {

@@ -1,25 +1,36 @@
-//! The sandbox's view of an MCP caller: progress, log, cancellation and request metadata of one
-//! call.
+//! The sandbox's view of an MCP caller: progress, log, who may end the call, news of resources that
+//! it changes, and request metadata of one call. Must not hold: how a guest is ended, or how clients
+//! are notified.
+//!
+//! Only addresses of the call's own component are told. Past the rate, all resources of the
+//! component count as changed: nothing is lost.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use toolcell_audit::Outcome;
-use toolcell_mcp::{CallContext, ClientLogLevel as McpLevel, sanitize};
+use toolcell_mcp::{CallContext, Cancellation, ClientLogLevel as McpLevel, ResourceNews, normal_uri, sanitize};
 use toolcell_policy::{Askable, Denial, Limits};
 use toolcell_sandbox::{AskKind, AskResult, CallerLink, ConsentAnswer, GuestLogLevel, Inquiry, Requested, Trace};
-use toolcell_shared::Allowance;
+use toolcell_shared::{Allowance, Pace};
 
+use super::StartedCall;
 use super::consent::Consenting;
-use super::interruption::Interruptions;
 use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
-use super::telling::Telling;
-use crate::catalog::pace;
+use crate::catalog::{DeclaredResources, Services, pace};
 use crate::observing::activity::{CallPhase, LiveCall};
 use crate::observing::traces::CallTrace;
+
+/// Changes that one call tells of at once, and then a second. No client hears of one address more
+/// often than ten times a second; a call that fills a page of a list changes a hundred.
+const TOLD_PER_SECOND: u64 = 100;
+
+/// Entries of state that one operation changes. More of them are told as a change of any of the
+/// component's: each is held against up to 64 rules.
+const ENTRIES_MAX: usize = 256;
 
 /// The connection of one call to its caller.
 pub struct McpCaller {
@@ -282,5 +293,146 @@ fn mcp_level(level: GuestLogLevel) -> McpLevel {
         GuestLogLevel::Critical => McpLevel::Critical,
         GuestLogLevel::Alert => McpLevel::Alert,
         GuestLogLevel::Emergency => McpLevel::Emergency,
+    }
+}
+
+/// Everybody who may end one call.
+#[derive(Clone)]
+pub struct Interruptions {
+    /// Its caller, or the end of its connection.
+    caller: Cancellation,
+    /// A reload that took rights away from its tool.
+    narrowed: Option<Cancellation>,
+    /// The call in the console, whose operators may end it.
+    live: Option<Arc<LiveCall>>,
+}
+
+/// Who ended a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    Operator,
+    Caller,
+    Narrowing,
+}
+
+impl Interruption {
+    /// One clause for the audit.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Operator => "the operator ended the call",
+            Self::Caller => "the call was cancelled",
+            Self::Narrowing => "a reload took rights away from the tool",
+        }
+    }
+}
+
+impl Interruptions {
+    /// Those of this call.
+    pub fn of(started: &StartedCall<'_>, context: &CallContext) -> Self {
+        Self {
+            caller: context.cancellation.clone(),
+            narrowed: started.target.narrowed.as_ref().map(|narrowed| narrowed.cancellation().clone()),
+            live: started.live().map(Arc::clone),
+        }
+    }
+
+    /// Who ended the call, if somebody did.
+    pub fn cause(&self) -> Option<Interruption> {
+        if self.live.as_ref().is_some_and(|live| live.is_stopped()) {
+            return Some(Interruption::Operator);
+        }
+        if self.caller.is_cancelled() {
+            return Some(Interruption::Caller);
+        }
+        self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled).then_some(Interruption::Narrowing)
+    }
+
+    /// Waits until somebody ends the call.
+    pub async fn wait(&self) {
+        let stopped = self.live.as_ref().map(|live| live.stopping());
+        if self.narrowed.is_none() && stopped.is_none() {
+            return self.caller.cancelled().await;
+        }
+        tokio::select! {
+            () = self.caller.cancelled() => {}
+            () = cancelled(self.narrowed.as_ref()) => {}
+            () = cancelled(stopped) => {}
+        }
+    }
+}
+
+/// Waits for the cancellation; forever without one.
+async fn cancelled(cancellation: Option<&Cancellation>) {
+    match cancellation {
+        Some(cancellation) => cancellation.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The news of one call.
+pub struct Telling {
+    services: Arc<Services>,
+    resources: Arc<DeclaredResources>,
+    component: String,
+    caller: String,
+    keeps_entries: bool,
+    allowance: Mutex<Allowance>,
+}
+
+impl Telling {
+    /// News of a call of this component's, by this caller.
+    pub fn new(services: &Arc<Services>, resources: &Arc<DeclaredResources>, component: &str, caller: &str) -> Self {
+        let keeps_entries = resources.entries_of(component).next().is_some();
+        Self {
+            services: Arc::clone(services),
+            resources: Arc::clone(resources),
+            component: component.to_owned(),
+            caller: caller.to_owned(),
+            keeps_entries,
+            allowance: Mutex::new(Allowance::new(Pace::new(TOLD_PER_SECOND, Duration::from_secs(1)))),
+        }
+    }
+
+    /// The guest says that what is read at this address has changed.
+    pub fn updated(&self, uri: &str) {
+        // Before it is looked up, which takes time in proportion to all templates.
+        if !self.may_tell() {
+            self.services.news.tell_of_all(&self.component, None);
+            return;
+        }
+        let reads = self.resources.reader(uri).map(|(_, origin)| origin.component.name());
+        if reads == Some(&self.component) {
+            self.tell(None, [normal_uri(uri)]);
+        }
+    }
+
+    /// True if entries of state are resources.
+    pub fn notes_state(&self) -> bool {
+        self.keeps_entries
+    }
+
+    /// Entries of a bucket have changed.
+    pub fn state_changed(&self, bucket: &str, keys: &[String]) {
+        for entries in self.resources.entries_of(&self.component) {
+            let to = entries.is_per_caller().then(|| ResourceNews::to_caller(&self.caller));
+            if !entries.is_of(bucket) {
+                continue;
+            }
+            if keys.len() > ENTRIES_MAX || !self.may_tell() {
+                self.services.news.tell_of_all(&self.component, to);
+            } else {
+                self.tell(to, keys.iter().filter_map(|key| entries.uri_of(key)));
+            }
+        }
+    }
+
+    fn may_tell(&self) -> bool {
+        self.allowance.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now()).is_ok()
+    }
+
+    fn tell(&self, to: Option<String>, uris: impl IntoIterator<Item = String>) {
+        // No number tells these states apart.
+        let updated = uris.into_iter().map(|uri| (uri, 0)).collect();
+        self.services.news.tell(&self.component, ResourceNews { to, updated, ..ResourceNews::default() });
     }
 }

@@ -14,7 +14,7 @@ use toolcell_sandbox::{ComponentDigest, ConsentAnswer, Redactor};
 use toolcell_shared::{Away, Claim};
 
 use super::approval::{give_back, shown};
-use super::interruption::Interruptions;
+use super::caller::Interruptions;
 use super::record::AskRecords;
 use crate::catalog::Services;
 use crate::catalog::{CallTarget, Catalog, Choice, Consents};

@@ -7,11 +7,11 @@ use toolcell_policy::{Capability, Denial};
 use toolcell_sandbox::{CallFailure, CallReport, Captured, Redactor, SandboxCall, contract};
 
 use super::StartedCall;
+use super::caller::Interruptions;
 use super::caller::McpCaller;
+use super::caller::Telling;
 use super::consent::Consenting;
-use super::interruption::Interruptions;
 use super::name::log_call;
-use super::telling::Telling;
 use crate::catalog::{CallTarget, content};
 use crate::observing::activity::{CallPhase, LiveCall};
 

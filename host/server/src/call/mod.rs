@@ -9,15 +9,12 @@ mod caller;
 mod complete;
 mod consent;
 mod execute;
-mod interruption;
 mod name;
 mod once;
 mod operators;
 mod questions;
-mod rates;
 mod reading;
 mod record;
-mod telling;
 mod text;
 
 use std::sync::Arc;
@@ -26,14 +23,15 @@ use std::time::SystemTime;
 
 use toolcell_audit::Outcome;
 use toolcell_mcp::{
-    ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, Completing, Completions, DeclaredResource,
-    FolderChild, HostContents, HostReading, McpTool, NotRead, Patience, ResourceEntry, Skill, ToolList, TraceContext,
+    ArgumentProblems, Call, CallResult, CallTerms, Caller, Cancellation, CheckedResult, Completing, Completions,
+    DeclaredResource, FolderChild, HostContents, HostReading, McpTool, NotRead, Patience, ResourceEntry, Skill,
+    ToolList, TraceContext,
 };
 use toolcell_policy::Limit;
 use toolcell_sandbox::CallFailure;
 use toolcell_shared::Place;
 
-use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal, targets};
+use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal, take_rates, targets};
 use crate::observing::activity::{Activity, LiveCall, TrackedCall};
 use crate::observing::traces::{CallTrace, TracedCall};
 pub(crate) use execute::DENIALS_KEY;
@@ -128,22 +126,27 @@ impl toolcell_mcp::ServedCatalog for Catalog {
         !self.apps.all().is_empty()
     }
 
-    fn asks(&self, tool: usize) -> Option<String> {
-        let target = self.target(tool)?;
+    fn terms(&self, tool: usize) -> CallTerms {
+        // The prompts of the manifest check their size themselves.
+        let Some(target) = self.target(tool) else { return CallTerms::default() };
         let component = &target.component;
         let can_ask = target.limits.asks() > 0;
         let may_ask = component.inspection().asks() && can_ask;
         // What a guest asks, and what it asks to reach, is held against the question of the round
         // that has the answer: it counts there if the same is asked.
         let asks = may_ask || target.approval.is_some() || (target.capabilities.may_ask() && can_ask);
-        asks.then(|| format!("{} {}", component.name(), target.approved_as))
+        CallTerms {
+            asks: asks.then(|| format!("{} {}", component.name(), target.approved_as)),
+            arguments_bytes_max: Some(target.limits.arguments_bytes()),
+            runs_elsewhere: self.walled.of_target(target).is_some(),
+        }
     }
 
-    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
-        // The prompts of the manifest look at their size themselves.
-        let text = too_large(self.target(call.tool)?, call)?.to_string();
+    fn refuse_long(&self, call: &Call) -> CallResult {
+        let over = |target: &Arc<CallTarget>| CallFailure::over(Limit::Arguments, &target.limits).to_string();
+        let text = self.target(call.tool).map(over).unwrap_or_default();
         self.record_refused(call, Outcome::LimitExceeded, &text);
-        Some(CallResult::error(text))
+        CallResult::error(text)
     }
 
     fn message_bytes_max(&self) -> Option<usize> {
@@ -154,10 +157,6 @@ impl toolcell_mcp::ServedCatalog for Catalog {
         let of_texts = self.texts().map(|text| text.limits.arguments_bytes());
         let longest = targets(&self.entries).map(longest).chain(of_texts).max().unwrap_or_default();
         Some(usize::try_from(longest).unwrap_or(usize::MAX).saturating_add(MESSAGE_BYTES_BESIDE))
-    }
-
-    fn runs_elsewhere(&self, tool: usize) -> bool {
-        self.target(tool).is_some_and(|target| self.walled.of_target(target).is_some())
     }
 
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
@@ -212,9 +211,8 @@ impl Catalog {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), Beside::default());
         }
-        let tool =
-            self.tools.tools().get(call.tool).filter(|_| !toolcell_mcp::ServedCatalog::runs_elsewhere(self, call.tool));
-        if let Some(tool) = tool
+        let runs_here = !toolcell_mcp::ServedCatalog::terms(self, call.tool).runs_elsewhere;
+        if let Some(tool) = self.tools.tools().get(call.tool).filter(|_| runs_here)
             && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
         {
             self.record_refused(&call, Outcome::InvalidInput, &problems.to_string());
@@ -375,7 +373,7 @@ impl StartedCall<'_> {
         let queues = &self.catalog.services.caller_queues;
         let state = self.catalog.services.state.as_ref();
         let admission = &self.target.admission;
-        let taken = rates::take(state, caller.name(), rights.rate(), admission);
+        let taken = take_rates(state, caller.name(), rights.rate(), admission);
         // Both are asked at once, as the state may be on another machine. A call that may wait for
         // its caller's other calls takes no slot of its tool meanwhile.
         let bytes = call.arguments.get().len();

@@ -6,7 +6,7 @@ use toolcell_mcp as mcp;
 use toolcell_policy::Limits;
 use toolcell_sandbox as sandbox;
 
-use super::interruption::Interruptions;
+use super::caller::Interruptions;
 use super::record::AskRecords;
 
 /// Questions of one call.

@@ -3,8 +3,7 @@
 use toolcell_audit::{Clipped, Event, ResourceRead};
 use toolcell_mcp::{HostContents, HostReading, NotRead, ResourceBody, ServedCatalog as _};
 
-use super::rates;
-use crate::catalog::{Catalog, HostSource};
+use crate::catalog::{Catalog, HostSource, take_of_caller};
 use crate::resources::folders::{ReadFile, ReadProblem};
 use crate::resources::kept_entries::NotNow;
 
@@ -74,7 +73,7 @@ impl Catalog {
 
     async fn within_rate(&self, reading: &HostReading) -> Result<(), NotRead> {
         let Some(rate) = self.visibility.rights(&reading.caller).rate() else { return Ok(()) };
-        let taken = rates::take_of_caller(&*self.services.state, reading.caller.name(), rate).await;
+        let taken = take_of_caller(&*self.services.state, reading.caller.name(), rate).await;
         taken.map_err(|refusal| NotRead::Refused(refusal.to_string()))
     }
 }

@@ -9,9 +9,8 @@ use toolcell_policy::Limit;
 use toolcell_sandbox::CallFailure;
 
 use super::name::log_call;
-use super::rates;
 use super::record::{CallRecord, CallSource, CallStart};
-use crate::catalog::{Catalog, TEXTS, TextPrompt};
+use crate::catalog::{Catalog, TEXTS, TextPrompt, take_rates};
 
 impl Catalog {
     /// The prompt of the manifest at this place of the list, if one is there.
@@ -61,7 +60,7 @@ impl Catalog {
         let cancelled = call.context.cancellation.clone();
         let taken = tokio::select! {
             biased;
-            taken = rates::take(self.services.state.as_ref(), caller.name(), rate, &text.admission) => taken,
+            taken = take_rates(self.services.state.as_ref(), caller.name(), rate, &text.admission) => taken,
             () = cancelled.cancelled() => return (Outcome::Cancelled, CallResult::error("the call was cancelled")),
         };
         if let Err(refusal) = taken {

@@ -64,7 +64,7 @@ pub(crate) use meters::{DenialCounts, Meters};
 pub(crate) use narrowing::Narrowing;
 pub use offer::Offer;
 pub use permissions::VALUE_MISSING;
-pub(crate) use queue::{Admission, CallPermit, QueueRefusal, in_whole_seconds, pace};
+pub(crate) use queue::{Admission, CallPermit, QueueRefusal, in_whole_seconds, pace, take_of_caller, take_rates};
 pub(crate) use resources::{DeclaredResources, HostSource};
 pub(crate) use searching::Searching;
 pub(crate) use services::Services;

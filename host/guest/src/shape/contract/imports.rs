@@ -2,7 +2,7 @@
 //! updates. No WASI, no policy.
 use toolcell_wall::asking::{AskResult, EndedByAsking};
 
-use super::convert::Convert as _;
+use super::Convert as _;
 use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types, updates};
 use crate::wasi::state::CallState;
 

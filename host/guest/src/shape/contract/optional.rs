@@ -10,7 +10,7 @@ use super::super::tool_call::ToolAnswer;
 use toolcell_wall::contract::{EmbeddedResource, GuestContent, GuestResult};
 use toolcell_wall::failure::CallFailure;
 
-use super::convert::Convert;
+use super::Convert;
 use crate::bindings::optional::{self, completion, prompts, resources};
 use crate::bindings::toolcell::mcp::types::{Given, Role};
 use crate::wasi::state::CallState;

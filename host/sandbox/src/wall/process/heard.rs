@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use toolcell_walls::link::{self, Frame};
 
-use super::pending::PendingCall;
+use super::calling::PendingCall;
 use super::{ProcessState, SandboxProcess};
 use crate::secrets::answer;
 use toolcell_wall::asking::Inquiry;

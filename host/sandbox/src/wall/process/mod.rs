@@ -4,14 +4,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `not_started.rs` | why one does not start |
-//! | `calling.rs` | running a call in it |
-//! | `pending.rs` | a call that it runs, and the report |
+//! | `calling.rs` | a call in it, from its sending to its report |
 //! | `heard.rs` | what it says |
 //! | `starved.rs` | the time in which it had no processor |
 mod calling;
 mod heard;
 mod not_started;
-mod pending;
 mod starved;
 
 use std::collections::HashMap;
@@ -31,10 +29,10 @@ use toolcell_wall::encoding;
 use toolcell_wall::message::{CallId, InstanceId, ToSandbox};
 
 pub(crate) use calling::CalledComponent;
+use calling::PendingCall;
 pub use calling::SandboxCall;
 pub(crate) use not_started::NotStarted;
 pub(super) use not_started::end_at_start;
-use pending::PendingCall;
 use starved::Starved;
 
 /// Interval at which a full link is tried again.

@@ -1,6 +1,6 @@
 //! The sandbox's view of an MCP caller: progress, log, who may end the call, news of resources that
-//! it changes, and request metadata of one call. Must not hold: how a guest is ended, or how clients
-//! are notified.
+//! it changes, and request metadata of one call. Must not hold: how a guest is ended, or how
+//! clients are notified.
 //!
 //! Only addresses of the call's own component are told. Past the rate, all resources of the
 //! component count as changed: nothing is lost.

@@ -28,7 +28,7 @@ mod resources;
 mod serve;
 mod state;
 
-pub use call::{Beside, Measured, USAGE_KEY};
+pub use call::{CallTraces, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
 pub use error::StartError;
 pub use fetching::{download, registries, trust, wishes};

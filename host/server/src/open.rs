@@ -7,8 +7,8 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, StartRule, parse};
 
 use crate::catalog::{
-    APPS, Basis, Builder, BuilderOptions, Built, Catalog, DevFolder, HostFiles, LoadStep, NOT_LOADED, SKILLS, Services,
-    TEXTS, Tolerance, Withheld, folder_of,
+    APPS, Basis, BuilderOptions, Built, Catalog, CatalogBuilder, DevFolder, HostFiles, LoadStep, NOT_LOADED, SKILLS,
+    Services, TEXTS, Tolerance, Withheld, folder_of,
 };
 use crate::error::StartError;
 use crate::files::file::read_bounded;
@@ -115,7 +115,7 @@ pub struct Ready {
     /// The threads and the engine for them.
     pub machine: Machine,
     /// Builds further generations.
-    pub builder: Builder,
+    pub builder: CatalogBuilder,
 }
 
 /// Path and options of a manifest that is opened to serve it.
@@ -214,7 +214,7 @@ impl ManifestFile {
             observing: options.observing,
             dev: options.dev.clone(),
         };
-        let builder = Builder::new(&machine, builder);
+        let builder = CatalogBuilder::new(&machine, builder);
         let services = Arc::new(Services::new(sink, machine.runtime.handle()));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
         let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };

@@ -14,7 +14,7 @@ pub struct CallPage {
     /// The arguments, as JSON text; none where only their digest is kept.
     pub arguments: Option<String>,
     /// Its records, oldest first.
-    pub records: Vec<CallRecord>,
+    pub records: Vec<CallRecordLine>,
     /// Records that are left out, because there are too many.
     pub left_out: u64,
     /// Its denials, as its records have them.
@@ -33,7 +33,7 @@ pub struct CallPage {
 
 /// A record of the call.
 #[derive(Debug, Clone, Default)]
-pub struct CallRecord {
+pub struct CallRecordLine {
     /// Its time.
     pub at: Moment,
     /// Its type: `call.started`.

@@ -417,7 +417,7 @@ impl Samples {
     }
 
     pub fn call(&self) -> CallPage {
-        let record = |record: &str| CallRecord {
+        let record = |record: &str| CallRecordLine {
             at: Moment::from_unix_ms(NOW),
             record: self.text(record),
             json: format!(

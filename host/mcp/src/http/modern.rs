@@ -1,6 +1,7 @@
 //! Modern requests (2026-07-28): each one a connection of its own, which ends with its response.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::CredentialValidity;
 use super::accept::Accepted;
@@ -9,10 +10,10 @@ use super::headers;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::HttpRefusal;
-use super::service::{LiveRequest, MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service};
+use super::service::{MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service};
 use super::stream::Lease;
 use super::unread::UnreadShare;
-use crate::connection::ClientConnection;
+use crate::connection::{ClientConnection, ServerEvents};
 use crate::frame::{FrameContent, McpMessage, McpRequest};
 use crate::host::{Host, Outbox};
 use crate::meta::{PROTOCOL_VERSION, TraceContext};
@@ -109,4 +110,41 @@ fn stream_guard<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner
         return Err(HttpRefusal::Accept);
     }
     Ok(service.quotas.streams.take(owner)?)
+}
+
+/// Modern requests that are being answered, for the end of serving.
+#[derive(Clone, Default)]
+pub(super) struct LiveRequests(Arc<Mutex<LiveListeners>>);
+
+#[derive(Default)]
+struct LiveListeners {
+    sequence: u64,
+    listeners: HashMap<u64, Weak<dyn ServerEvents>>,
+}
+
+/// One such request, until it is dropped.
+pub(super) struct LiveRequest(LiveRequests, u64);
+
+impl LiveRequests {
+    pub(super) fn enter(&self, listener: Weak<dyn ServerEvents>) -> LiveRequest {
+        let mut listed = self.listed();
+        listed.sequence += 1;
+        let number = listed.sequence;
+        listed.listeners.insert(number, listener);
+        LiveRequest(self.clone(), number)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<dyn ServerEvents>> {
+        self.listed().listeners.values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn listed(&self) -> MutexGuard<'_, LiveListeners> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for LiveRequest {
+    fn drop(&mut self) {
+        self.0.listed().listeners.remove(&self.1);
+    }
 }

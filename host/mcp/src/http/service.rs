@@ -2,11 +2,10 @@
 //! answer.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use super::headers::{self, Era, SESSION_ID};
 use super::limits::HttpLimits;
 use super::long::{DoneInTurn, do_in_turn};
 use super::mailbox::{Mailbox, Next, ResponseEnd};
+use super::modern::LiveRequests;
 use super::origin::OriginPolicy;
 use super::quota::{Owner, QuotaGuard, Quotas};
 use super::refusal::{DOCUMENT_METHODS, HttpRefusal, METHODS, json, status_of};
@@ -34,7 +34,6 @@ use super::watch::RequestWatch;
 use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver};
 use super::{legacy, modern, sealed};
 use crate::caller::Caller;
-use crate::connection::ServerEvents;
 use crate::frame::{BYTE_ORDER_MARK, ErrorCode, ErrorId, FrameContent, RefusedFrame, RpcError, decode};
 use crate::host::{Executor, Host, ServedCatalog as _};
 use crate::revision::Revision;
@@ -503,41 +502,4 @@ pub(super) fn events(stream: EventStream) -> Response<ResponseContent> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
     response
-}
-
-/// Modern requests that are being answered, for the end of serving.
-#[derive(Clone, Default)]
-pub(super) struct LiveRequests(Arc<Mutex<LiveListeners>>);
-
-#[derive(Default)]
-struct LiveListeners {
-    sequence: u64,
-    listeners: HashMap<u64, Weak<dyn ServerEvents>>,
-}
-
-/// One such request, until it is dropped.
-pub(super) struct LiveRequest(LiveRequests, u64);
-
-impl LiveRequests {
-    pub(super) fn enter(&self, listener: Weak<dyn ServerEvents>) -> LiveRequest {
-        let mut listed = self.listed();
-        listed.sequence += 1;
-        let number = listed.sequence;
-        listed.listeners.insert(number, listener);
-        LiveRequest(self.clone(), number)
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<dyn ServerEvents>> {
-        self.listed().listeners.values().filter_map(Weak::upgrade).collect()
-    }
-
-    fn listed(&self) -> MutexGuard<'_, LiveListeners> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for LiveRequest {
-    fn drop(&mut self) {
-        self.0.listed().listeners.remove(&self.1);
-    }
 }

@@ -10,7 +10,7 @@ use toolcell_shared::{Away, Claim, SharedState};
 
 use super::StartedCall;
 use super::execute::EndedCall;
-use super::operators::{Asking, UndecidedCall};
+use super::operators::{OperatorAsked, UndecidedCall};
 use super::questions::named;
 use crate::observing::activity::CallPhase;
 
@@ -75,16 +75,16 @@ impl StartedCall<'_> {
         let undecided = UndecidedCall::of(self, &call.context.caller);
         let asked = match self.operators() {
             Some(queue) => self.ask_operators(queue, call, approval).await,
-            None => Asking::Client(self.ask_person(call, approval, wait).await),
+            None => OperatorAsked::Client(self.ask_person(call, approval, wait).await),
         };
         undecided.end();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Waiting));
         let asked = match asked {
-            Asking::Client(asked) => asked,
-            Asking::Operator(answer) => {
+            OperatorAsked::Client(asked) => asked,
+            OperatorAsked::Operator(answer) => {
                 return self.decided_by(&answer, approval, &what).await.map(|()| free);
             }
-            Asking::NoRoom => return Err(self.not_approved("refused", "too many calls wait for an operator")),
+            OperatorAsked::NoRoom => return Err(self.not_approved("refused", "too many calls wait for an operator")),
         };
         let answer = match asked {
             Some(AskOutcome::Answered(answers)) => answers.into_iter().next(),

@@ -10,14 +10,14 @@ use toolcell_policy::quantity::Rate;
 use toolcell_sandbox::{CallFailure, export};
 use toolcell_shared::{AllowanceName, Taken};
 
-use crate::catalog::{CallTarget, Catalog, Entry, TEXTS, in_whole_seconds, pace};
+use crate::catalog::{CallTarget, Catalog, CatalogEntry, TEXTS, in_whole_seconds, pace};
 
 /// Callers with an allowance of their own for one component. Beyond these, new ones share one.
 const CALLERS_MAX: usize = 1_000;
 
 /// The values that a component finds, as a sandbox gives them.
 #[derive(Deserialize)]
-struct Found {
+struct CompletedValues {
     values: Vec<String>,
     total: Option<u64>,
     has_more: bool,
@@ -53,7 +53,7 @@ impl Catalog {
 
     /// The place of the entry that completes for the component of this target, if it does that.
     fn completes(&self, target: &CallTarget) -> Option<usize> {
-        let own = |entry: &Entry| {
+        let own = |entry: &CatalogEntry| {
             entry.target().filter(|other| other.name == export::COMPLETION).is_some() && entry.is_of(&target.component)
         };
         self.entries.iter().position(own)
@@ -78,8 +78,9 @@ impl Catalog {
         if result.is_error {
             return Err(said(&result));
         }
-        let found = result.structured.as_ref().and_then(|text| serde_json::from_str::<Found>(text.get()).ok());
-        let Found { values, total, has_more } = found.ok_or("the component gave no completions")?;
+        let found =
+            result.structured.as_ref().and_then(|text| serde_json::from_str::<CompletedValues>(text.get()).ok());
+        let CompletedValues { values, total, has_more } = found.ok_or("the component gave no completions")?;
         Ok(Completions::new(values, total, has_more))
     }
 }

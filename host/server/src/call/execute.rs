@@ -29,12 +29,12 @@ pub(super) struct EndedCall {
     pub(super) result: CallResult,
     /// Problems of the structured result, where its schema is applied in another process.
     pub(super) unfit: Option<String>,
-    pub(super) beside: Beside,
+    pub(super) beside: CallTraces,
 }
 
 /// Traces of a call besides its result, for a person who makes it by hand.
 #[derive(Debug, Default)]
-pub struct Beside {
+pub struct CallTraces {
     /// The output of the guest.
     pub printed: Captured,
     /// Its first denials.
@@ -47,7 +47,7 @@ pub struct Beside {
     pub outcome: Option<Outcome>,
 }
 
-impl Beside {
+impl CallTraces {
     /// The usage in the form of a result's `_meta`, if the guest ran.
     #[must_use]
     pub fn usage_json(&self) -> Option<serde_json::Value> {
@@ -178,7 +178,7 @@ impl EndedCall {
             detail,
             result,
             unfit,
-            beside: Beside { printed: captured, denials, usage: Some(usage), ..Beside::default() },
+            beside: CallTraces { printed: captured, denials, usage: Some(usage), ..CallTraces::default() },
         }
     }
 

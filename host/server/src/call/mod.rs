@@ -35,7 +35,7 @@ use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal,
 use crate::observing::activity::{Activity, LiveCall, TrackedCall};
 use crate::observing::traces::{CallTrace, TracedCall};
 pub(crate) use execute::DENIALS_KEY;
-pub use execute::{Beside, Measured, USAGE_KEY};
+pub use execute::{CallTraces, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
 use name::{CallName, log_call};
 use record::{CallRecord, CallSource, CallStart};
@@ -196,37 +196,37 @@ impl Catalog {
 
     /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
     /// tool's output and denials.
-    pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, Beside) {
+    pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, CallTraces) {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
-            return (CheckedResult::error(failure.to_string()), Beside::default());
+            return (CheckedResult::error(failure.to_string()), CallTraces::default());
         }
         self.run(call, true).await
     }
 
     /// Runs a call that an operator makes in the console, as one of a client: it is checked, waits
     /// and is approved like any other.
-    pub(crate) async fn call_as_operator(&self, call: Call) -> (CheckedResult, Beside) {
+    pub(crate) async fn call_as_operator(&self, call: Call) -> (CheckedResult, CallTraces) {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
-            return (CheckedResult::error(failure.to_string()), Beside::default());
+            return (CheckedResult::error(failure.to_string()), CallTraces::default());
         }
         let runs_here = !toolcell_mcp::ServedCatalog::terms(self, call.tool).runs_elsewhere;
         if let Some(tool) = self.tools.tools().get(call.tool).filter(|_| runs_here)
             && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
         {
             self.record_refused(&call, Outcome::InvalidInput, &problems.to_string());
-            return (CheckedResult::error(problems.to_string()), Beside::default());
+            return (CheckedResult::error(problems.to_string()), CallTraces::default());
         }
         self.run(call, false).await
     }
 
     /// Records the start, asks for approval, waits for a slot, runs the guest, checks its result,
     /// records the end.
-    async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, Beside) {
+    async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, CallTraces) {
         let started = match self.begin(&mut call) {
             Ok(started) => started,
-            Err(refusal) => return (CheckedResult::error(refusal), Beside::default()),
+            Err(refusal) => return (CheckedResult::error(refusal), CallTraces::default()),
         };
         let cancellation = call.context.cancellation.clone();
         let tool = &started.tool.definition().name;
@@ -442,7 +442,7 @@ impl StartedCall<'_> {
         mut ended: EndedCall,
         cancellation: &Cancellation,
         name: Option<CallName<'_>>,
-    ) -> (CheckedResult, Beside) {
+    ) -> (CheckedResult, CallTraces) {
         self.record.used(&ended);
         let mut beside = std::mem::take(&mut ended.beside);
         // A check is bounded by its steps, a tenth of a second of one core.

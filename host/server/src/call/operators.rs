@@ -10,7 +10,7 @@ use super::execute::EndedCall;
 use crate::observing::activity::{ApprovalQueue, DecidedCall, OperatorAnswer, PendingApproval, PendingArguments};
 
 /// The outcome of asking.
-pub(super) enum Asking {
+pub(super) enum OperatorAsked {
     /// The client's answer; `None` if nobody answered in time, or the call is cancelled.
     Client(Option<AskOutcome>),
     /// An operator's answer.
@@ -79,12 +79,12 @@ impl StartedCall<'_> {
 
     /// Asks the operators, and the client where it can be asked beside them. Whoever answers first
     /// decides. A modern client is asked by ending the call, so operators are not asked then.
-    pub(super) async fn ask_operators(&self, queue: &ApprovalQueue, call: &Call, approval: Approval) -> Asking {
+    pub(super) async fn ask_operators(&self, queue: &ApprovalQueue, call: &Call, approval: Approval) -> OperatorAsked {
         let wait = self.target.limits.ask_wait();
         let asking = &call.context.asking;
         let asks_client = queue.asks_clients() && asking.supports(QuestionKind::Form);
         if asks_client && asking.chain().is_some() {
-            return Asking::Client(self.ask_person(call, approval, wait).await);
+            return OperatorAsked::Client(self.ask_person(call, approval, wait).await);
         }
         let pending = PendingApproval {
             call: self.record.id(),
@@ -99,9 +99,9 @@ impl StartedCall<'_> {
         };
         let Some(mut queued) = queue.ask(pending) else {
             if asks_client {
-                return Asking::Client(self.ask_person(call, approval, wait).await);
+                return OperatorAsked::Client(self.ask_person(call, approval, wait).await);
             }
-            return Asking::NoRoom;
+            return OperatorAsked::NoRoom;
         };
         let operator = async {
             match queued.answered().await {
@@ -121,10 +121,10 @@ impl StartedCall<'_> {
         };
         tokio::select! {
             biased;
-            () = call.context.cancellation.cancelled() => Asking::Client(None),
-            answer = operator => Asking::Operator(answer),
-            asked = client => Asking::Client(asked),
-            () = tokio::time::sleep(wait) => Asking::Client(None),
+            () = call.context.cancellation.cancelled() => OperatorAsked::Client(None),
+            answer = operator => OperatorAsked::Operator(answer),
+            asked = client => OperatorAsked::Client(asked),
+            () = tokio::time::sleep(wait) => OperatorAsked::Client(None),
         }
     }
 

@@ -9,7 +9,7 @@ use toolcell_mcp::{DeclaredResource, Map, ResourceMore, ResourceReader, ToolList
 use toolcell_policy::{AppRule, ComponentPolicy, Diagnostic, Manifest, ToolView, UriTemplate};
 use toolcell_sandbox::{ComponentDigest, contract};
 
-use super::entry::Entry;
+use super::entry::CatalogEntry;
 use super::held::{HeldBody, HeldFile, HeldFiles};
 use crate::files::file;
 use crate::files::file::absolute;
@@ -115,7 +115,7 @@ impl Apps {
     /// `guests` are the addresses that components declare.
     pub fn check(
         &self,
-        entries: &[Entry],
+        entries: &[CatalogEntry],
         components: &[&ComponentPolicy],
         guests: &[&UriTemplate],
     ) -> Vec<Diagnostic> {

@@ -59,7 +59,7 @@ pub enum Choice {
 
 /// Consents of persons.
 pub struct Consents {
-    given: Mutex<Given>,
+    given: Mutex<GivenConsents>,
     /// The turn of each running question: a second caller with the same question waits for its
     /// answer.
     open: Mutex<HashMap<String, Weak<Semaphore>>>,
@@ -74,12 +74,12 @@ pub struct Consents {
 
 /// Requests that were allowed, by caller.
 #[derive(Default)]
-struct Given {
+struct GivenConsents {
     callers: HashMap<String, HashSet<String>>,
     count: usize,
 }
 
-impl Given {
+impl GivenConsents {
     /// False if it is full.
     fn insert(&mut self, caller: &str, what: String) -> bool {
         let own = self.callers.get(caller);
@@ -244,7 +244,7 @@ impl Consents {
         write_whole(path, changed.as_bytes()).map_err(|error| format!("{name} cannot be written: {error}"))
     }
 
-    fn given(&self) -> MutexGuard<'_, Given> {
+    fn given(&self) -> MutexGuard<'_, GivenConsents> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

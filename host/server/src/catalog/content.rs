@@ -32,7 +32,7 @@ pub fn result(answer: contract::GuestResult) -> Result<CallResult, String> {
 
 /// The speakers and the description of a prompt's result, as a sandbox gives them.
 #[derive(Deserialize)]
-struct Parts {
+struct GivenPromptParts {
     description: Option<String>,
     roles: Vec<Speaker>,
 }
@@ -47,7 +47,8 @@ enum Speaker {
 /// The result of a prompt, or the reason why it is invalid. Its pieces are messages.
 pub fn prompt(mut answer: contract::GuestResult) -> Result<CallResult, String> {
     let parts = answer.structured_json.take().unwrap_or_default();
-    let parts: Parts = serde_json::from_str(&parts).map_err(|_| invalid("it does not say who speaks".to_owned()))?;
+    let parts: GivenPromptParts =
+        serde_json::from_str(&parts).map_err(|_| invalid("it does not say who speaks".to_owned()))?;
     let roles = parts.roles.iter().map(|speaker| match speaker {
         Speaker::User => Role::User,
         Speaker::Assistant => Role::Assistant,

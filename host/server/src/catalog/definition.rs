@@ -46,7 +46,7 @@ pub const fn task_plan(rule: TaskRule) -> TaskPlan {
 
 /// The reason to look at no further tool of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ListingStop {
     /// No time is left for their schemas.
     TooLate,
     /// The process that looked at their schemas found enough problems.
@@ -57,11 +57,11 @@ pub enum End {
 ///
 /// # Errors
 /// Neither it nor any tool after it can be looked at.
-pub fn found(schemas: &mut SchemaFindings, place: usize) -> Result<Vec<DefinitionProblem>, End> {
+pub fn found(schemas: &mut SchemaFindings, place: usize) -> Result<Vec<DefinitionProblem>, ListingStop> {
     match schemas.tools.get_mut(place) {
         Some(problems) => Ok(std::mem::take(problems)),
-        None if schemas.too_late => Err(End::TooLate),
-        None => Err(End::Problems),
+        None if schemas.too_late => Err(ListingStop::TooLate),
+        None => Err(ListingStop::Problems),
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct DevComponent {
 /// The content of a file: a text, or the Base64 of other bytes.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content {
+enum DevContent {
     Text(String),
     Bytes([String; 1]),
 }
@@ -91,7 +91,7 @@ impl DevComponent {
     /// # Errors
     /// One sentence.
     pub(crate) fn source(&self) -> Result<Arc<str>, String> {
-        let mut files: BTreeMap<String, Content> = BTreeMap::new();
+        let mut files: BTreeMap<String, DevContent> = BTreeMap::new();
         let mut left = SOURCE_BYTES_MAX as u64;
         for entry in WalkBuilder::new(&self.folder).standard_filters(false).build() {
             let entry = entry.map_err(|error| format!("the project's files cannot be read: {error}"))?;
@@ -116,15 +116,15 @@ impl DevComponent {
 }
 
 /// The content of a file, of at most as many bytes as are left.
-fn read(path: &Path, left: &mut u64) -> io::Result<Content> {
+fn read(path: &Path, left: &mut u64) -> io::Result<DevContent> {
     let mut bytes = Vec::new();
     let taken = std::fs::File::open(path)?.take(*left).read_to_end(&mut bytes)?;
     *left = left.saturating_sub(taken as u64);
     let bytes = match String::from_utf8(bytes) {
-        Ok(text) => return Ok(Content::Text(text)),
+        Ok(text) => return Ok(DevContent::Text(text)),
         Err(other) => other.into_bytes(),
     };
-    Ok(Content::Bytes([STANDARD.encode(bytes)]))
+    Ok(DevContent::Bytes([STANDARD.encode(bytes)]))
 }
 
 #[cfg(test)]

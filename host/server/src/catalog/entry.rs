@@ -9,7 +9,7 @@ use super::{CallTarget, LoadedComponent, TextPrompt, skills};
 
 /// A tool or another export of a component, a prompt of the manifest, or a skill.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct CatalogEntry {
     pub kind: EntryKind,
     /// The rules for its callers: those of the manifest that it was loaded with.
     pub rules: Arc<Callers>,
@@ -22,7 +22,7 @@ pub(crate) enum EntryKind {
     Skill(Arc<McpTool>),
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Its definition.
     pub fn tool(&self) -> &Arc<McpTool> {
         match &self.kind {
@@ -73,6 +73,6 @@ impl Entry {
 }
 
 /// The targets among these entries.
-pub(crate) fn targets(entries: &[Entry]) -> impl Iterator<Item = &Arc<CallTarget>> + Clone {
-    entries.iter().filter_map(Entry::target)
+pub(crate) fn targets(entries: &[CatalogEntry]) -> impl Iterator<Item = &Arc<CallTarget>> + Clone {
+    entries.iter().filter_map(CatalogEntry::target)
 }

@@ -21,7 +21,7 @@ use toolcell_policy::{
 use toolcell_sandbox::Identity;
 
 use super::LoadedComponent;
-use super::entry::{Entry, targets};
+use super::entry::{CatalogEntry, targets};
 use super::side_files;
 use crate::fetching::registries;
 use crate::files::blocking_files;
@@ -39,7 +39,7 @@ pub struct HostFiles {
 }
 
 /// A file or folder of the host that is not for guests.
-struct HostFile<'m> {
+struct ReservedFile<'m> {
     what: String,
     path: PathBuf,
     /// Some, if even reading it is a danger, except for the component of this name.
@@ -47,7 +47,7 @@ struct HostFile<'m> {
 }
 
 /// A mount of a component, as it was opened.
-struct OpenedMount<'m> {
+struct ComponentMount<'m> {
     component: &'m LoadedComponent,
     mount: &'m Mount,
     identity: Identity,
@@ -94,8 +94,13 @@ impl HostFiles {
 
     /// A problem for each mount that holds a file of this process or of this manifest, with the
     /// component that has the mount.
-    pub(super) fn check(&self, manifest: &Manifest, folder: &Path, entries: &[Entry]) -> Vec<(String, Diagnostic)> {
-        let files: Vec<HostFile<'_>> = self.files(manifest, folder).collect();
+    pub(super) fn check(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        entries: &[CatalogEntry],
+    ) -> Vec<(String, Diagnostic)> {
+        let files: Vec<ReservedFile<'_>> = self.files(manifest, folder).collect();
         let mounted =
             || targets(entries).flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
         let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
@@ -111,7 +116,7 @@ impl HostFiles {
         for (target, (mount, identity)) in mounted() {
             let path = path_of(mount, folder).and_then(|path| identities.get(&path));
             let component = &target.component;
-            let opened = OpenedMount { component, mount, identity, holders: path.map(|path| &path.holders) };
+            let opened = ComponentMount { component, mount, identity, holders: path.map(|path| &path.holders) };
             for file in &files {
                 let Some(path) = identities.get(&file.path) else { continue };
                 if opened.exposes(file, path) {
@@ -125,24 +130,24 @@ impl HostFiles {
         problems
     }
 
-    fn files<'m>(&self, manifest: &'m Manifest, folder: &Path) -> impl Iterator<Item = HostFile<'m>> {
-        let own = self.files.iter().map(|(what, path, unread)| HostFile {
+    fn files<'m>(&self, manifest: &'m Manifest, folder: &Path) -> impl Iterator<Item = ReservedFile<'m>> {
+        let own = self.files.iter().map(|(what, path, unread)| ReservedFile {
             what: what.clone(),
             path: path.clone(),
             unread: unread.then_some(None),
         });
-        let named = named_by_server(manifest).into_iter().map(|(what, path, unread)| HostFile {
+        let named = named_by_server(manifest).into_iter().map(|(what, path, unread)| ReservedFile {
             what: what.to_owned(),
             path: folder.join(path),
             unread: unread.then_some(None),
         });
-        let logins = (!manifest.logins().is_empty()).then(|| HostFile {
+        let logins = (!manifest.logins().is_empty()).then(|| ReservedFile {
             what: "the folder of logins".to_owned(),
             path: login::folder(&folder.join(manifest.server().state())),
             unread: Some(None),
         });
         let store = manifest.components().iter().any(|component| matches!(component.source(), SourceRef::Registry(_)));
-        let store = store.then(|| HostFile {
+        let store = store.then(|| ReservedFile {
             what: "the store of components".to_owned(),
             path: registries::store_folder(manifest.server(), folder),
             unread: None,
@@ -195,11 +200,15 @@ fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
 }
 
 /// A component's code, its secrets, and its side files.
-fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<HostFile<'m>> {
+fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<ReservedFile<'m>> {
     let name = component.name();
     let mut files = Vec::new();
     if let SourceRef::File(path) = component.source() {
-        files.push(HostFile { what: format!("the code of component {name:?}"), path: folder.join(path), unread: None });
+        files.push(ReservedFile {
+            what: format!("the code of component {name:?}"),
+            path: folder.join(path),
+            unread: None,
+        });
     }
     let mut secrets = BTreeSet::new();
     for secret in component.grants().secrets() {
@@ -208,10 +217,10 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
         secrets.insert(absolute(&path));
         // The manifest exposes this secret to the component, which may read it.
         let but = (*secret.delivery() == Delivery::Expose).then_some(name);
-        files.push(HostFile { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
+        files.push(ReservedFile { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
     }
     let others = side_files::files(component, folder).into_iter().filter(|path| !secrets.contains(path));
-    files.extend(others.map(|path| HostFile {
+    files.extend(others.map(|path| ReservedFile {
         what: format!("a file that component {name:?} is loaded with"),
         path,
         unread: None,
@@ -219,10 +228,10 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
     files
 }
 
-impl OpenedMount<'_> {
+impl ComponentMount<'_> {
     /// True if the mount is this file or folder, holds it, or lies inside of it, and so gives the
     /// component a forbidden access.
-    fn exposes(&self, file: &HostFile<'_>, path: &PathIdentities) -> bool {
+    fn exposes(&self, file: &ReservedFile<'_>, path: &PathIdentities) -> bool {
         let read = file.unread.is_some_and(|but| but != Some(self.component.name()));
         let lies_inside = path.own.is_some_and(|own| self.holders.is_some_and(|holders| holders.contains(&own)));
         match self.mount.access() {

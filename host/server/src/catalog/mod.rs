@@ -48,12 +48,12 @@ use crate::resources::folders::{Folder, FolderPlaces};
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
 pub(crate) use building::NOT_LOADED;
-pub use building::{Basis, Builder, BuilderOptions, Built, Compiling, LoadStep, Pin, Withheld, folder_of};
+pub use building::{Basis, BuilderOptions, Built, CatalogBuilder, Compiling, LoadStep, Pin, Withheld, folder_of};
 pub(crate) use caller_queue::LARGE_BYTES;
 pub use consents::{Choice, Consents, Person};
 pub use console_rights::ConsoleRights;
 pub use dev_folder::{DEV_FOLDER, DEV_VARIABLE, DevFolder};
-pub(crate) use entry::{Entry, EntryKind, targets};
+pub(crate) use entry::{CatalogEntry, EntryKind, targets};
 pub(crate) use guest_resources::GuestResource;
 pub use host_files::HostFiles;
 pub(crate) use instances::InstancesByCaller;
@@ -61,8 +61,8 @@ pub use left_out::{LeftOutComponent, Tolerance};
 pub(crate) use loaded::record_components;
 pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
-pub(crate) use narrowing::Narrowing;
-pub use offer::Offer;
+pub(crate) use narrowing::ToolNarrowing;
+pub use offer::ToolOffer;
 pub use permissions::VALUE_MISSING;
 pub(crate) use queue::{Admission, CallPermit, QueueRefusal, in_whole_seconds, pace, take_of_caller, take_rates};
 pub(crate) use resources::{DeclaredResources, HostSource};
@@ -80,7 +80,7 @@ pub struct Catalog {
     pub(crate) services: Arc<Services>,
     pub(crate) settings: Arc<CatalogSettings>,
     /// Those of components, behind them the prompts of the manifest, and then the skills.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<CatalogEntry>,
     pub(crate) components: Vec<Arc<LoadedComponent>>,
     pub(crate) skills: Arc<Skills>,
     pub(crate) apps: Arc<Apps>,
@@ -154,7 +154,7 @@ pub(crate) struct CallTarget {
     /// rule. Empty where no call is confirmed.
     pub(crate) approved_as: String,
     /// Ends its calls once the manifest narrows what they may reach; `None` if they reach nothing.
-    pub(crate) narrowed: Option<Narrowing>,
+    pub(crate) narrowed: Option<ToolNarrowing>,
     /// Counters of its calls, over all generations that have it.
     pub(crate) meters: Arc<Meters>,
 }
@@ -225,7 +225,7 @@ impl Catalog {
         generation: u64,
         services: &Arc<Services>,
         settings: Arc<CatalogSettings>,
-        parts: Parts,
+        parts: CatalogParts,
         walled: WalledComponents,
         left_out: Arc<[LeftOutComponent]>,
     ) -> Result<Self, CatalogError> {
@@ -236,7 +236,7 @@ impl Catalog {
         }
         let resources = Arc::new(DeclaredResources::of(&parts, &tools, &settings.places));
         let visibility = Visibility::new(&settings.callers, &parts.entries);
-        let Parts { entries, components, skills, apps } = parts;
+        let CatalogParts { entries, components, skills, apps } = parts;
         let services = Arc::clone(services);
         Ok(Self {
             services,
@@ -298,7 +298,7 @@ impl Catalog {
 
     /// This catalog with the held components as they are in an earlier one, or without them.
     fn replacing(&self, held: &BTreeSet<String>, earlier: Option<&Self>) -> Result<Self, CatalogError> {
-        let mut parts = Parts::default();
+        let mut parts = CatalogParts::default();
         for component in &self.components {
             if !held.contains(component.name()) {
                 parts.take_over(self, component, None);
@@ -350,8 +350,8 @@ impl Catalog {
     }
 
     /// The tools with their state, in the order of the list.
-    pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
-        self.entries.iter().filter_map(|entry| Some(Offer { entry, target: entry.target()? }))
+    pub fn offers(&self) -> impl Iterator<Item = ToolOffer<'_>> {
+        self.entries.iter().filter_map(|entry| Some(ToolOffer { entry, target: entry.target()? }))
     }
 
     /// The target of entry number `index`.
@@ -361,7 +361,7 @@ impl Catalog {
 
     /// The prompts of the manifest itself.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &Arc<TextPrompt>> {
-        self.entries.iter().filter_map(Entry::text)
+        self.entries.iter().filter_map(CatalogEntry::text)
     }
 
     /// The manifest's rules for callers.
@@ -396,20 +396,20 @@ impl CatalogSettings {
 
 /// What a catalog is put together from.
 #[derive(Default)]
-struct Parts {
-    entries: Vec<Entry>,
+struct CatalogParts {
+    entries: Vec<CatalogEntry>,
     components: Vec<Arc<LoadedComponent>>,
     skills: Arc<Skills>,
     apps: Arc<Apps>,
 }
 
-impl Parts {
+impl CatalogParts {
     /// Adds a component of another catalog with its tools, under these rules or else under its
     /// rules there.
     fn take_over(&mut self, catalog: &Catalog, component: &Arc<LoadedComponent>, rules: Option<&Arc<Callers>>) {
         for entry in catalog.entries.iter().filter(|entry| entry.is_of(component)) {
             let rules = Arc::clone(rules.unwrap_or(&entry.rules));
-            self.entries.push(Entry { kind: entry.kind.clone(), rules });
+            self.entries.push(CatalogEntry { kind: entry.kind.clone(), rules });
         }
         self.components.push(Arc::clone(component));
     }

@@ -6,13 +6,13 @@ use toolcell_mcp::Cancellation;
 
 /// Ends the calls of one tool. Cheap to clone; once begun it stays so.
 #[derive(Clone, Debug)]
-pub(crate) struct Narrowing {
+pub(crate) struct ToolNarrowing {
     cancellation: Cancellation,
     /// The component has left the manifest.
     removed: Arc<AtomicBool>,
 }
 
-impl Narrowing {
+impl ToolNarrowing {
     pub(crate) fn new() -> Self {
         Self { cancellation: Cancellation::new(), removed: Arc::default() }
     }

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use toolcell_mcp::McpTool;
 use toolcell_policy::{Approval, Grants, Program, ToolName};
 
-use super::entry::Entry;
+use super::entry::CatalogEntry;
 use super::meters::Meters;
 use super::{CallTarget, LoadedComponent};
 
 /// One tool of a catalog: its definition and its state.
-pub struct Offer<'a> {
-    pub(super) entry: &'a Entry,
+pub struct ToolOffer<'a> {
+    pub(super) entry: &'a CatalogEntry,
     pub(super) target: &'a Arc<CallTarget>,
 }
 
-impl<'a> Offer<'a> {
+impl<'a> ToolOffer<'a> {
     /// Rules for its callers, in words; `None`: everybody. It looks at every pattern of every rule.
     pub fn called_by(&self) -> Option<Vec<String>> {
         self.entry.called_by()

@@ -9,7 +9,7 @@ use toolcell_sandbox::{contract, export};
 
 use super::entry::targets;
 use super::held::{HeldFile, HeldFiles};
-use super::{CallTarget, LoadedComponent, Parts};
+use super::{CallTarget, CatalogParts, LoadedComponent};
 use crate::resources::folders::{Folder, FolderPlaces};
 use crate::resources::kept_entries::KeptEntries;
 
@@ -62,7 +62,7 @@ pub enum HostSource {
 impl DeclaredResources {
     /// Resources of the components of these parts, and the files of their skills and views, as
     /// callers with these tools see them.
-    pub(super) fn of(parts: &Parts, tools: &ToolList, places: &FolderPlaces) -> Self {
+    pub(super) fn of(parts: &CatalogParts, tools: &ToolList, places: &FolderPlaces) -> Self {
         let (origins, all, exact, disputed) = Default::default();
         let mut held = parts.skills.held();
         held.extend(parts.apps.held(tools));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toolcell_mcp::{SearchBounds, SearchError, ToolList};
 use toolcell_policy::{Discovery, Manifest};
 
-use super::{CallTarget, Entry};
+use super::{CallTarget, CatalogEntry};
 
 /// The settings of a manifest whose clients search.
 #[derive(PartialEq, Eq)]
@@ -56,8 +56,8 @@ impl Searching {
     }
 
     /// The list as clients get to know it.
-    pub(crate) fn apply(&self, list: ToolList, entries: &[Entry]) -> Result<ToolList, SearchError> {
-        let is_listed = |entry: &Entry| entry.target().is_some_and(|target| self.lists(target));
+    pub(crate) fn apply(&self, list: ToolList, entries: &[CatalogEntry]) -> Result<ToolList, SearchError> {
+        let is_listed = |entry: &CatalogEntry| entry.target().is_some_and(|target| self.lists(target));
         list.searched(self.bounds, |place| entries.get(place).is_some_and(is_listed))
     }
 }

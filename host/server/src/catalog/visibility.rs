@@ -6,7 +6,7 @@ use toolcell_mcp::{Caller, ToolList};
 use toolcell_policy::{Callers, Rights};
 use toolcell_sandbox::export;
 
-use super::entry::{Entry, targets};
+use super::entry::{CatalogEntry, targets};
 
 /// Most views kept, one for each set of rights. Further ones are made at each request.
 const VIEWS_MAX: usize = 1_000;
@@ -27,9 +27,9 @@ pub struct Visibility {
 
 impl Visibility {
     /// Views of these entries.
-    pub fn new(callers: &Arc<Callers>, entries: &[Entry]) -> Self {
+    pub fn new(callers: &Arc<Callers>, entries: &[CatalogEntry]) -> Self {
         let mut sets: Vec<Arc<Callers>> = Vec::new();
-        for Entry { rules, .. } in entries {
+        for CatalogEntry { rules, .. } in entries {
             if sets.iter().all(|set| !Arc::ptr_eq(set, rules)) {
                 sets.push(Arc::clone(rules));
             }
@@ -59,7 +59,7 @@ impl Visibility {
     }
 
     /// Tools that this caller sees; `None`: all of them.
-    pub fn view(&self, caller: &Caller, entries: &[Entry], tools: &ToolList) -> Option<Arc<ToolList>> {
+    pub fn view(&self, caller: &Caller, entries: &[CatalogEntry], tools: &ToolList) -> Option<Arc<ToolList>> {
         if !self.tells_apart() {
             return None;
         }
@@ -70,7 +70,7 @@ impl Visibility {
         }
         let rights: Vec<Rights<'_>> = self.sets.iter().map(|set| set.rights(caller.name(), caller.scopes())).collect();
         let also = self.also.as_ref().map(|set| set.rights(caller.name(), caller.scopes()));
-        let sees = |entry: &Entry| {
+        let sees = |entry: &CatalogEntry| {
             let own = self.sets.iter().zip(&rights).find(|(set, _)| Arc::ptr_eq(set, &entry.rules));
             let name = entry.called();
             own.is_some_and(|(_, rights)| rights.take(&name)) && also.as_ref().is_none_or(|rights| rights.take(&name))
@@ -89,7 +89,7 @@ impl Visibility {
 }
 
 /// Lets those read a component's own resources who see all of its tools and prompts.
-fn see_resources(seen: &mut [bool], entries: &[Entry]) {
+fn see_resources(seen: &mut [bool], entries: &[CatalogEntry]) {
     for (place, reader) in targets(entries).enumerate().filter(|(_, target)| target.name == export::RESOURCES) {
         let mut own =
             targets(entries).zip(&*seen).filter(|(target, _)| Arc::ptr_eq(&target.component, &reader.component));

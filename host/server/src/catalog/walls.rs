@@ -11,7 +11,7 @@ use toolcell_schema::SchemaTexts;
 
 use super::entry::targets;
 use super::instances::CALLERS_MAX;
-use super::{CallTarget, LoadedComponent, Parts};
+use super::{CallTarget, CatalogParts, LoadedComponent};
 use crate::machine::SandboxSetup;
 
 /// Groups whose processes start before a catalog serves. Each start delays its first answer; the
@@ -38,7 +38,7 @@ impl WalledComponents {
     pub(super) fn new(
         setup: Option<&SandboxSetup>,
         manifest: &Manifest,
-        parts: &Parts,
+        parts: &CatalogParts,
         earlier: Option<&Self>,
         observing: bool,
     ) -> Self {

@@ -9,7 +9,7 @@ use toolcell_sandbox::{ComponentDigest, export};
 
 use super::confirmation::ConfirmationRule;
 use crate::catalog::apps::App;
-use crate::catalog::{APPS, Catalog, Entry, EntryKind, LoadedComponent, Offer, Pin, SKILLS, TEXTS, texts};
+use crate::catalog::{APPS, Catalog, CatalogEntry, EntryKind, LoadedComponent, Pin, SKILLS, TEXTS, ToolOffer, texts};
 
 /// All that is pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl PinnedComponent {
 
     /// The prompts of the manifest itself, all together; `None` where it has none.
     fn of_texts(catalog: &Catalog) -> Option<Self> {
-        let pinned = |entry: &Entry| {
+        let pinned = |entry: &CatalogEntry| {
             let text = entry.text()?;
             let mut definition = definition(&text.entry);
             // Its text is what clients get, so it is not a secret to them.
@@ -167,11 +167,11 @@ impl PinnedTool {
         }
     }
 
-    fn of(offer: &Offer<'_>) -> Self {
+    fn of(offer: &ToolOffer<'_>) -> Self {
         Self::with(offer, definition(offer.tool()))
     }
 
-    fn with(offer: &Offer<'_>, definition: Value) -> Self {
+    fn with(offer: &ToolOffer<'_>, definition: Value) -> Self {
         let mut granted = offer.grants().canonical();
         let mut words = offer.grants().lock_lines();
         // A program's command line decides what its tool does as much as the grants do.

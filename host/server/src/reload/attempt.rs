@@ -18,8 +18,8 @@ use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Quarantined, ReloadAttempt, ReloadFailure};
 use crate::catalog::{
-    Basis, Builder, Built, Catalog, LoadStep, Offer, Services, Tolerance, Withheld, folder_of, record_components,
-    side_files,
+    Basis, Built, Catalog, CatalogBuilder, LoadStep, Services, Tolerance, ToolOffer, Withheld, folder_of,
+    record_components, side_files,
 };
 use crate::catalog::{apps, skills, texts};
 use crate::fetching::trust;
@@ -49,7 +49,7 @@ pub struct Setup {
     /// The manifest that the process started with.
     pub manifest: Manifest,
     /// Builds further generations.
-    pub builder: Builder,
+    pub builder: CatalogBuilder,
     /// The serving catalog.
     pub current: Arc<Current>,
     /// Announces changed lists to clients.
@@ -333,13 +333,13 @@ impl Reloader {
     /// Ends calls on earlier generations whose tools were narrowed. A component that left the
     /// manifest may reach nothing. A tool that new code no longer lists was not narrowed.
     fn end_narrowed(&self, new: &Catalog) {
-        let now: HashMap<(&str, &str), Offer<'_>> =
+        let now: HashMap<(&str, &str), ToolOffer<'_>> =
             new.offers().map(|offer| ((offer.component().name(), offer.own_name()), offer)).collect();
         for earlier in self.setup.current.held() {
             for offer in earlier.offers() {
                 let component = offer.component().name();
                 let removed = new.component(component).is_none();
-                let narrower = |now: &Offer<'_>| lock::narrowed(offer.grants(), now.grants());
+                let narrower = |now: &ToolOffer<'_>| lock::narrowed(offer.grants(), now.grants());
                 if removed || now.get(&(component, offer.own_name())).is_some_and(narrower) {
                     offer.narrow(removed);
                 }

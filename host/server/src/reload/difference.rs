@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolcell_mcp::ServedCatalog as _;
 
-use crate::catalog::{Catalog, Entry, LoadedComponent, texts};
+use crate::catalog::{Catalog, CatalogEntry, LoadedComponent, texts};
 
 /// Most names shown of one kind; more are counted.
 const NAMES_SHOWN_MAX: usize = 8;
@@ -161,7 +161,7 @@ impl Difference {
             && texts::are_like(old, new)
             && old.skills.is_like(&new.skills)
             && old.apps.is_like(&new.apps)
-            && old.entries.iter().map(Entry::called_by).eq(new.entries.iter().map(Entry::called_by))
+            && old.entries.iter().map(CatalogEntry::called_by).eq(new.entries.iter().map(CatalogEntry::called_by))
     }
 
     /// The differences in one line. Capabilities that were only prepared again do not count.

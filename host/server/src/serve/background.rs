@@ -7,7 +7,7 @@ use toolcell_mcp::Host as _;
 use toolcell_policy::Manifest;
 
 use super::{ServerOptions, Serving};
-use crate::catalog::{Builder, folder_of};
+use crate::catalog::{CatalogBuilder, folder_of};
 use crate::dev;
 use crate::error::{StartError, StepExt as _};
 use crate::lock;
@@ -21,7 +21,7 @@ pub(super) struct InitialState {
     /// The manifest.
     pub(super) manifest: Manifest,
     /// Builds further generations.
-    pub(super) builder: Builder,
+    pub(super) builder: CatalogBuilder,
     /// Time at which reading the manifest began.
     pub(super) began: SystemTime,
 }
@@ -92,7 +92,7 @@ fn changes(serving: &Serving) -> FolderChanges {
     }
 }
 
-fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &WatchedFiles) -> Setup {
+fn setup(serving: &Serving, manifest: Manifest, builder: CatalogBuilder, files: &WatchedFiles) -> Setup {
     let path = &serving.opened.path;
     Setup {
         manifest_path: path.clone(),

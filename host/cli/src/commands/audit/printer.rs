@@ -8,7 +8,7 @@ use toolcell_audit::Filter;
 use toolcell_policy::Style;
 
 use super::loads::Loads;
-use super::row::{self, StartedCall};
+use super::row::{self, StartedRow};
 use crate::terminal;
 
 /// Most started calls that wait for their end. A host runs far fewer at once; beyond this, the
@@ -28,7 +28,7 @@ pub struct Printer {
 /// Facts about one chain.
 #[derive(Default)]
 struct ChainState {
-    started: BTreeMap<u64, StartedCall>,
+    started: BTreeMap<u64, StartedRow>,
     loads: Loads,
     /// Lines that are not records.
     unreadable: u64,
@@ -163,7 +163,7 @@ impl ChainState {
     fn start(&mut self, id: u64, record: &Value, takes: bool) {
         let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
         let [time, tool, caller] = ["time", "tool", "caller"].map(|key| row::text(record, key));
-        self.started.insert(id, StartedCall { time, tool, caller, arguments_bytes, is_asked_for: takes });
+        self.started.insert(id, StartedRow { time, tool, caller, arguments_bytes, is_asked_for: takes });
         if self.started.len() > STARTED_MAX {
             self.started.pop_first();
         }

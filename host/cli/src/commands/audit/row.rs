@@ -17,7 +17,7 @@ const TIME_CHARS: usize = "2026-01-12T15:00:58.000".len();
 const CALLER_CHARS: usize = 18;
 
 /// State of a call at its start.
-pub struct StartedCall {
+pub struct StartedRow {
     pub time: String,
     pub tool: String,
     pub caller: String,
@@ -33,7 +33,7 @@ pub fn heading(style: Style) -> String {
 }
 
 /// A finished call, with the state at its start.
-pub fn finished(record: &Value, started: Option<&StartedCall>, style: Style) -> String {
+pub fn finished(record: &Value, started: Option<&StartedRow>, style: Style) -> String {
     let usage = |key: &str| record.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or_default();
     let time = started.map_or_else(|| text(record, "time"), |started| started.time.clone());
     let tool = text(record, "tool");
@@ -70,7 +70,7 @@ pub fn refused(record: &Value, style: Style) -> String {
 }
 
 /// A call that has no end: it still runs, or the process ended without one.
-pub fn unfinished(id: u64, started: &StartedCall, style: Style) -> String {
+pub fn unfinished(id: u64, started: &StartedRow, style: Style) -> String {
     let id = id.to_string();
     let arguments = bytes(started.arguments_bytes);
     let left = [&*shown_time(&started.time), &id, "(no end)", &shown_caller(&started.caller), &started.tool];

@@ -14,7 +14,7 @@ use toolcell_mcp::{
     sanitize,
 };
 use toolcell_server::catalog::Catalog;
-use toolcell_server::{Beside, Ready, USAGE_KEY};
+use toolcell_server::{CallTraces, Ready, USAGE_KEY};
 
 use crate::args::CallArgs;
 use crate::commands::sample;
@@ -42,7 +42,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     let cancellation = Cancellation::new();
     let (mut result, beside) = match tool.check_arguments(&arguments, &Patience::default()) {
-        Err(problems) => (tool.refuse_arguments(&problems), Beside::default()),
+        Err(problems) => (tool.refuse_arguments(&problems), CallTraces::default()),
         Ok(()) => {
             let call = sample::call(index, arguments, cancellation.clone());
             let (result, beside) = machine.runtime.block_on(interruptible(&catalog, call, &cancellation));
@@ -71,7 +71,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
 }
 
 /// Runs the call; SIGINT cancels it.
-async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> (CheckedResult, Beside) {
+async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> (CheckedResult, CallTraces) {
     let call = catalog.call_by_hand(call);
     tokio::pin!(call);
     loop {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolcell_policy::{Diagnostic, Grants, Manifest, parse, render_all};
 use toolcell_server::ManifestFile;
-use toolcell_server::catalog::{Builder, BuilderOptions, folder_of};
+use toolcell_server::catalog::{BuilderOptions, CatalogBuilder, folder_of};
 use toolcell_server::machine::Machine;
 
 use crate::args::CodeCacheArgs;
@@ -68,7 +68,7 @@ impl<'a> Subjects<'a> {
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
         let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), &sandbox_process::guests())?;
         machine.notes.iter().for_each(say_note);
-        let builder = Builder::new(&machine, BuilderOptions::default());
+        let builder = CatalogBuilder::new(&machine, BuilderOptions::default());
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));
         say(&self.file, &problems);
         Ok(names)

@@ -23,12 +23,12 @@ pub(super) struct Ahead<'a> {
     server: &'a Server,
     kept: &'a SharedKept,
     policies: &'a [ComponentPolicy],
-    found: OnceLock<Found>,
+    found: OnceLock<AheadFound>,
 }
 
 /// The outcome of looking.
 #[derive(Default)]
-struct Found {
+struct AheadFound {
     problems: Vec<Diagnostic>,
     /// Components whose bytes the lock does not pin.
     withheld: usize,
@@ -60,15 +60,15 @@ impl<'a> Ahead<'a> {
         problems.into_iter().filter(|problem| problem.severity() == Severity::Error).collect()
     }
 
-    fn look(&self) -> Found {
-        let mut found = Found::default();
+    fn look(&self) -> AheadFound {
+        let mut found = AheadFound::default();
         for policy in self.policies {
             self.look_at(policy, &mut found);
         }
         found
     }
 
-    fn look_at(&self, policy: &ComponentPolicy, found: &mut Found) {
+    fn look_at(&self, policy: &ComponentPolicy, found: &mut AheadFound) {
         let read = match self.basis.approved(policy) {
             Some(approved) => Code::approved(approved),
             None => match self.code.read(policy) {

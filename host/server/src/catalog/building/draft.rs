@@ -7,14 +7,14 @@ use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, McpTool};
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span};
 use toolcell_sandbox::{ComponentDigest, GrantedCapabilities, ListedBeside, ShapeName, contract, export};
 
-use super::super::definition::{self, End};
-use super::super::entry::{Entry, EntryKind};
+use super::super::definition::{self, ListingStop};
+use super::super::entry::{CatalogEntry, EntryKind};
 use super::super::instances::InstancesByCaller;
-use super::super::narrowing::Narrowing;
+use super::super::narrowing::ToolNarrowing;
 use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::queue::Admission;
 use super::super::texts::{TEXTS, TextPrompt};
-use super::super::{CallTarget, Catalog, LoadedComponent, Parts, guest_resources, meters, program, resources};
+use super::super::{CallTarget, Catalog, CatalogParts, LoadedComponent, guest_resources, meters, program, resources};
 use super::problems::{
     PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_applied, not_pooled,
     schemas_too_slow,
@@ -59,7 +59,7 @@ struct NewEntry {
 
 /// The catalog while it grows.
 pub(super) struct CatalogDraft<'a> {
-    pub(super) parts: Parts,
+    pub(super) parts: CatalogParts,
     /// Of each tool: its name for clients, the component's name, and the position of that in the
     /// manifest.
     pub(super) origins: Vec<(String, String, Span)>,
@@ -109,7 +109,7 @@ impl CatalogDraft<'_> {
     }
 
     fn push(&mut self, kind: EntryKind) {
-        self.parts.entries.push(Entry { kind, rules: Arc::clone(self.callers) });
+        self.parts.entries.push(CatalogEntry { kind, rules: Arc::clone(self.callers) });
     }
 
     /// Keeps a component as it serves now, if it does.
@@ -171,12 +171,12 @@ impl CatalogDraft<'_> {
         for (place, tool) in tools.into_iter().enumerate() {
             let many = problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX;
             let found = match definition::found(&mut schemas, place) {
-                Err(End::TooLate) => {
+                Err(ListingStop::TooLate) => {
                     problems.push(schemas_too_slow(policy));
                     break;
                 }
                 Ok(found) if !many => found,
-                Ok(_) | Err(End::Problems) => {
+                Ok(_) | Err(ListingStop::Problems) => {
                     let message = format!("component \"{}\" has more problems; these come first", policy.name());
                     problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
                     break;
@@ -297,7 +297,7 @@ impl CatalogDraft<'_> {
         let instances = draft.instances(policy, &capabilities);
         let approved_as = approval.map(|rule| approved_as(&capabilities, rule)).unwrap_or_default();
         self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
-        let narrowed = (!capabilities.grants().is_sealed()).then(Narrowing::new);
+        let narrowed = (!capabilities.grants().is_sealed()).then(ToolNarrowing::new);
         let target = CallTarget {
             tool: Arc::new(entry),
             component,
@@ -321,8 +321,8 @@ impl CatalogDraft<'_> {
         if !complete {
             return Vec::new();
         }
-        let is_named = |entry: &&Entry| entry.target().is_none_or(|target| target.is_named());
-        let names: Vec<_> = self.parts.entries.iter().filter(is_named).map(Entry::called).collect();
+        let is_named = |entry: &&CatalogEntry| entry.target().is_none_or(|target| target.is_named());
+        let names: Vec<_> = self.parts.entries.iter().filter(is_named).map(CatalogEntry::called).collect();
         self.callers.check_tools(&names)
     }
 

@@ -27,7 +27,7 @@ use super::host_files::HostFiles;
 use super::permissions::GrantContext;
 use super::skills::Skills;
 use super::{
-    Catalog, CatalogSettings, LeftOutComponent, LoadedComponent, Parts, Services, WalledComponents, program,
+    Catalog, CatalogParts, CatalogSettings, LeftOutComponent, LoadedComponent, Services, WalledComponents, program,
     service_paths, side_files, texts,
 };
 use crate::catalog::DevFolder;
@@ -48,7 +48,7 @@ use problems::{not_compiled, once, refused};
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
 
 /// Builds catalogs; one for the life of the process.
-pub struct Builder {
+pub struct CatalogBuilder {
     compiler: Compiler,
     runtime: Handle,
     sandboxes: Option<SandboxSetup>,
@@ -158,7 +158,7 @@ struct Loading<'a, 'b> {
     steps: &'a Steps<'a>,
 }
 
-impl Builder {
+impl CatalogBuilder {
     /// A builder on this machine.
     pub fn new(machine: &Machine, options: BuilderOptions) -> Self {
         let compiler = Compiler::new(Arc::clone(&machine.loader));
@@ -193,7 +193,7 @@ impl Builder {
         let texts = texts::build(manifest, folder, serving, &mut problems);
         let skills = Arc::new(Skills::build(manifest, folder, &mut problems));
         let apps = Arc::new(Apps::build(manifest, folder, &mut problems));
-        let parts = Parts { skills, apps, ..Parts::default() };
+        let parts = CatalogParts { skills, apps, ..CatalogParts::default() };
         let mut draft = CatalogDraft { parts, origins: Vec::new(), basis, callers: &settings.callers };
         let BuilderOptions { kept, host_files, observing, .. } = &self.options;
         let context = GrantContext { folder, server: manifest.server(), kept, observing: *observing };
@@ -441,9 +441,9 @@ impl Builder {
 }
 
 /// The tools that a component lists, its other entries, and what was found in the tools' schemas.
-type Listed = (CallReport<Vec<contract::GuestTool>>, ListedBeside, SchemaFindings);
+type ListedTools = (CallReport<Vec<contract::GuestTool>>, ListedBeside, SchemaFindings);
 
-impl Builder {
+impl CatalogBuilder {
     /// Has a component list its tools.
     fn list(
         &self,
@@ -453,7 +453,7 @@ impl Builder {
         lister: Option<OpenLister>,
         bytes: &[u8],
         time: Duration,
-    ) -> Result<Listed, Diagnostic> {
+    ) -> Result<ListedTools, Diagnostic> {
         let schemas = SchemaLimits::of(policy.load(), time);
         let memory_bytes_max = policy.load().compile_memory_bytes();
         let job = ListJob { limits: policy.limits(), memory_bytes_max, written, schemas };

@@ -22,7 +22,7 @@ use crate::files::blocking_files;
 use crate::files::file::absolute;
 use crate::resources::folders::uri_of;
 use frontmatter::Frontmatter;
-use tree::{SKILL_FILE, Tree};
+use tree::{SKILL_FILE, SkillTree};
 
 /// The name of all of them together, where a component's name would stand. No component has a dot.
 pub const SKILLS: &str = "manifest.skills";
@@ -94,7 +94,7 @@ impl Skills {
         }
     }
 
-    fn of(mut tree: Tree, policy: &SkillsPolicy) -> Result<Self, Diagnostic> {
+    fn of(mut tree: SkillTree, policy: &SkillsPolicy) -> Result<Self, Diagnostic> {
         let mut skills = Self { offered: true, ..Self::default() };
         let mut heads = BTreeMap::new();
         for path in &tree.skills {
@@ -319,7 +319,7 @@ fn check_path(path: &str, head: &Frontmatter) -> Result<(), String> {
     }
 }
 
-fn read(policy: &SkillsPolicy, folder: &Path) -> Result<Tree, Diagnostic> {
+fn read(policy: &SkillsPolicy, folder: &Path) -> Result<SkillTree, Diagnostic> {
     let root = absolute(&folder.join(policy.folder()));
     let own = root.clone();
     let bytes_max = policy.bytes_max();

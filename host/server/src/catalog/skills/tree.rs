@@ -38,7 +38,7 @@ const SKILL_FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// Everything in the skills of a folder, by paths below it.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub struct SkillTree {
     /// The folders with a `SKILL.md`.
     pub skills: BTreeSet<String>,
     /// The files of skills.
@@ -49,13 +49,13 @@ pub struct Tree {
 
 /// The names in a folder, before any file is read.
 #[derive(Default)]
-struct Names {
+struct FolderNames {
     files: BTreeMap<String, u64>,
     folders: BTreeSet<String>,
 }
 
 /// Reads the tree. `Err` is the end of a sentence that begins with the folder.
-pub fn read(root: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Tree, String> {
+pub fn read(root: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<SkillTree, String> {
     let dir = open(root).map_err(|error| format!("cannot be read: {}", plain(&error)))?;
     let (names, problem) = names(dir, heartbeat);
     problem.map_or(Ok(()), Err)?;
@@ -72,7 +72,7 @@ pub fn read(root: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Tree, 
         return Err(format!("has more than {SKILLS_MAX} skills"));
     }
     check_sizes(&names, &skills)?;
-    let mut tree = Tree { skills, ..Tree::default() };
+    let mut tree = SkillTree { skills, ..SkillTree::default() };
     let dir = open(root).map_err(|error| format!("cannot be read: {}", plain(&error)))?;
     let mut left = bytes_max;
     for path in names.files.keys() {
@@ -103,7 +103,7 @@ pub fn watched(root: &Path) -> BTreeSet<PathBuf> {
     paths
 }
 
-impl Tree {
+impl SkillTree {
     /// True if a path lies in a skill.
     fn is_in_skill(&self, path: &str) -> bool {
         self.holders(path).next().is_some()
@@ -122,8 +122,8 @@ fn open(root: &Path) -> io::Result<Dir> {
 
 /// Lists the files and folders, with the first problem. Links are followed as far as they stay
 /// beneath the folder that they lie in.
-fn names(root: Dir, heartbeat: &Heartbeat) -> (Names, Option<String>) {
-    let mut names = Names::default();
+fn names(root: Dir, heartbeat: &Heartbeat) -> (FolderNames, Option<String>) {
+    let mut names = FolderNames::default();
     let mut problem = None;
     let mut entries = 0;
     let mut ahead = vec![(String::new(), root)];
@@ -144,8 +144,8 @@ fn names(root: Dir, heartbeat: &Heartbeat) -> (Names, Option<String>) {
             let found = entry.map_err(|error| format!("cannot be read: {}", plain(&error)));
             match found.and_then(|entry| looked_at(&dir, &path, entry.file_name())) {
                 Ok(None) => {}
-                Ok(Some((below, Kind::File(bytes)))) => drop(names.files.insert(below, bytes)),
-                Ok(Some((below, Kind::Folder(inner)))) => {
+                Ok(Some((below, NodeKind::File(bytes)))) => drop(names.files.insert(below, bytes)),
+                Ok(Some((below, NodeKind::Folder(inner)))) => {
                     names.folders.insert(below.clone());
                     ahead.push((below, inner));
                 }
@@ -156,14 +156,14 @@ fn names(root: Dir, heartbeat: &Heartbeat) -> (Names, Option<String>) {
     (names, problem)
 }
 
-enum Kind {
+enum NodeKind {
     File(u64),
     Folder(Dir),
 }
 
 /// The path and the kind of an entry; nothing for a hidden one. `Err` ends a sentence that begins
 /// with the folder.
-fn looked_at(dir: &Dir, path: &str, name: OsString) -> Result<Option<(String, Kind)>, String> {
+fn looked_at(dir: &Dir, path: &str, name: OsString) -> Result<Option<(String, NodeKind)>, String> {
     let name = name.into_string().map_err(|name| format!("has a file whose name is not UTF-8: {}", name.display()))?;
     if name.starts_with('.') {
         return Ok(None);
@@ -173,7 +173,7 @@ fn looked_at(dir: &Dir, path: &str, name: OsString) -> Result<Option<(String, Ki
     }
     let below = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
     match kind(dir, &name) {
-        Ok(Kind::Folder(_)) if below.split('/').count() > DEPTH_MAX => {
+        Ok(NodeKind::Folder(_)) if below.split('/').count() > DEPTH_MAX => {
             Err(format!("has {below}, which is deeper than {DEPTH_MAX} folders"))
         }
         Ok(kind) => Ok(Some((below, kind))),
@@ -182,14 +182,14 @@ fn looked_at(dir: &Dir, path: &str, name: OsString) -> Result<Option<(String, Ki
 }
 
 /// The kind of an entry. `Err` ends a sentence that begins with it.
-fn kind(dir: &Dir, name: &str) -> Result<Kind, String> {
+fn kind(dir: &Dir, name: &str) -> Result<NodeKind, String> {
     let own = dir.symlink_metadata(name).map_err(|error| format!("cannot be read: {}", plain(&error)))?;
     if own.is_dir() {
         let inner = dir.open_dir(name).map_err(|error| format!("cannot be read: {}", plain(&error)))?;
-        return Ok(Kind::Folder(inner));
+        return Ok(NodeKind::Folder(inner));
     }
     match dir.metadata(name) {
-        Ok(behind) if behind.is_file() => Ok(Kind::File(behind.len())),
+        Ok(behind) if behind.is_file() => Ok(NodeKind::File(behind.len())),
         Ok(behind) if own.is_symlink() && behind.is_dir() => Err("is a link to a folder".to_owned()),
         Ok(_) => Err("is no regular file".to_owned()),
         Err(_) if own.is_symlink() => Err("is a link that leads out of the folder, or nowhere".to_owned()),
@@ -198,8 +198,8 @@ fn kind(dir: &Dir, name: &str) -> Result<Kind, String> {
 }
 
 /// Counts the files and bytes of each skill, those of skills in it included.
-fn check_sizes(names: &Names, skills: &BTreeSet<String>) -> Result<(), String> {
-    let tree = Tree { skills: skills.clone(), ..Tree::default() };
+fn check_sizes(names: &FolderNames, skills: &BTreeSet<String>) -> Result<(), String> {
+    let tree = SkillTree { skills: skills.clone(), ..SkillTree::default() };
     let mut counts: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
     for (path, bytes) in &names.files {
         for skill in tree.holders(path) {

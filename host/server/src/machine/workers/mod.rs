@@ -42,12 +42,12 @@ const SHORT_OF_WAITING: Duration = Duration::from_millis(10);
 
 /// The worker threads; they end when dropped, with the tasks they run.
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
-    queue: Mutex<Queue>,
+struct WorkerState {
+    queue: Mutex<TaskQueue>,
     /// Runtime whose own thread drives timers and sockets of guests.
     io: Handle,
     started: Instant,
@@ -69,7 +69,7 @@ impl Backoff {
 }
 
 #[derive(Default)]
-struct Queue {
+struct TaskQueue {
     ready: VecDeque<Arc<Task>>,
     /// Tasks that do something long.
     long: VecDeque<Arc<Task>>,
@@ -89,7 +89,7 @@ enum Lane {
     Long,
 }
 
-impl Queue {
+impl TaskQueue {
     /// The tasks of a lane, and its idle threads.
     fn lane(&mut self, lane: Lane) -> (&mut VecDeque<Arc<Task>>, &mut Vec<Thread>) {
         match lane {
@@ -112,7 +112,7 @@ struct Task {
     long: AtomicBool,
     /// True if it mostly waits for another process, and runs no guest.
     waits: bool,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
 }
 
 /// Waits to be woken.
@@ -130,7 +130,7 @@ impl Workers {
     pub fn start(threads: usize, io: Handle) -> std::io::Result<Self> {
         let queue = Mutex::default();
         let (reader, driver) = Default::default();
-        let shared = Arc::new(Shared { queue, io, started: Instant::now(), reader, driver });
+        let shared = Arc::new(WorkerState { queue, io, started: Instant::now(), reader, driver });
         // Marks the driving thread. Runtime threads that block do not drive connections.
         drop(shared.io.spawn(async { DRIVES.set(true) }));
         let start = |(name, lane): (&str, Lane)| {
@@ -176,9 +176,9 @@ thread_local! {
 }
 
 /// Tasks of a thread that attends to sandbox processes: it runs those that it woke itself.
-struct Attending;
+struct AttendedTasks;
 
-impl Attending {
+impl AttendedTasks {
     fn begin() {
         ATTENDED.with_borrow_mut(|tasks| {
             tasks.get_or_insert_default();
@@ -206,7 +206,7 @@ impl Attending {
 
 /// Gives work to the workers.
 #[derive(Clone)]
-pub struct GuestExecutor(Arc<Shared>);
+pub struct GuestExecutor(Arc<WorkerState>);
 
 impl Executor for GuestExecutor {
     fn run(&self, work: Work) {
@@ -231,19 +231,19 @@ impl Executor for GuestExecutor {
 
     fn run_waiting(&self, work: Work) {
         let shared = &self.0;
-        if !Attending::is_here() || shared.is_cautious(&shared.reader) {
+        if !AttendedTasks::is_here() || shared.is_cautious(&shared.reader) {
             return self.run(work);
         }
         if POLLS.get() {
             // After the task that begins it.
-            return Attending::push(Task::waiting(work, QUEUED, shared));
+            return AttendedTasks::push(Task::waiting(work, QUEUED, shared));
         }
         let _io = shared.io.enter();
         shared.run_attending(Task::waiting(work, RUNNING, shared), Task::poll);
     }
 
     fn wait(&self, fds: &[BorrowedFd<'_>], sent: &mut dyn FnMut()) -> Result<Vec<PollFlags>, Errno> {
-        Attending::begin();
+        AttendedTasks::begin();
         let _io = self.0.io.enter();
         let mut go_on = || {
             self.0.run_attended();
@@ -256,7 +256,7 @@ impl Executor for GuestExecutor {
 
     fn leave(&self) {
         leave_attending();
-        Attending::leave().into_iter().for_each(|task| self.0.push(task));
+        AttendedTasks::leave().into_iter().for_each(|task| self.0.push(task));
     }
 
     fn run_driving(&self, work: Work) {
@@ -277,8 +277,8 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl WorkerState {
+    fn queue(&self) -> MutexGuard<'_, TaskQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -313,7 +313,7 @@ impl Shared {
 
     /// Runs the tasks that this thread woke.
     fn run_attended(&self) {
-        while let Some(task) = Attending::pop() {
+        while let Some(task) = AttendedTasks::pop() {
             self.run_attending(task, Task::begin);
         }
     }
@@ -321,8 +321,8 @@ impl Shared {
     /// Continues a woken task: here, if this thread drives connections and no task waits for a
     /// worker.
     fn go_on(self: &Arc<Self>, task: Arc<Task>) {
-        if task.waits && Attending::is_here() && !task.is_long() && !self.is_cautious(&self.reader) {
-            return Attending::push(task);
+        if task.waits && AttendedTasks::is_here() && !task.is_long() && !self.is_cautious(&self.reader) {
+            return AttendedTasks::push(task);
         }
         if !DRIVES.get() || task.is_long() || self.is_cautious(&self.driver) || !self.queue().is_free() {
             return self.push(task);
@@ -408,15 +408,15 @@ impl Shared {
 }
 
 impl Task {
-    fn new(work: Work, state: u8, shared: &Arc<Shared>) -> Arc<Self> {
+    fn new(work: Work, state: u8, shared: &Arc<WorkerState>) -> Arc<Self> {
         Self::of(work, state, shared, false)
     }
 
-    fn waiting(work: Work, state: u8, shared: &Arc<Shared>) -> Arc<Self> {
+    fn waiting(work: Work, state: u8, shared: &Arc<WorkerState>) -> Arc<Self> {
         Self::of(work, state, shared, true)
     }
 
-    fn of(work: Work, state: u8, shared: &Arc<Shared>, waits: bool) -> Arc<Self> {
+    fn of(work: Work, state: u8, shared: &Arc<WorkerState>, waits: bool) -> Arc<Self> {
         let work = Mutex::new(Some(work));
         let state = AtomicU8::new(state);
         let long = AtomicBool::new(false);

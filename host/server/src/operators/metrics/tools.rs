@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolcell_audit::Outcome;
 
 use crate::catalog::meters::Histogram;
-use crate::catalog::{Catalog, Meters, Offer, TEXTS};
+use crate::catalog::{Catalog, Meters, TEXTS, ToolOffer};
 
 /// The name, and the component, under which further tools count together. No tool has it.
 pub const OTHER: &str = "(other)";
@@ -115,7 +115,7 @@ impl Names {
 }
 
 impl ToolFigures {
-    fn of(offer: &Offer<'_>, (running, waiting): Load) -> Self {
+    fn of(offer: &ToolOffer<'_>, (running, waiting): Load) -> Self {
         let meters = offer.meters();
         let guests = GuestFigures {
             fuel: meters.fuel(),

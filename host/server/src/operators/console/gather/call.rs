@@ -3,7 +3,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use toolcell_console::model::{
-    CallLink, CallPage, CallRecord, CallSpan, CallUsage, ChainState, DenialGroup, Moment, Unit,
+    CallLink, CallPage, CallRecordLine, CallSpan, CallUsage, ChainState, DenialGroup, Moment, Unit,
 };
 use toolcell_mcp::{ServedCatalog as _, TaskPlan};
 use toolcell_policy::{Limit, Limits};
@@ -227,8 +227,8 @@ fn spans(recent: &RecentCall) -> Vec<CallSpan> {
     recent.parts.iter().map(span).collect()
 }
 
-fn as_shown(record: &Value) -> CallRecord {
-    CallRecord { at: at(record), record: text(record, "event").to_owned(), json: record.to_string() }
+fn as_shown(record: &Value) -> CallRecordLine {
+    CallRecordLine { at: at(record), record: text(record, "event").to_owned(), json: record.to_string() }
 }
 
 #[cfg(test)]

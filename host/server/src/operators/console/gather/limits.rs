@@ -6,12 +6,12 @@ use toolcell_policy::quantity::{Per, Rate};
 use toolcell_policy::{Limit, Limits, Proposal, Unit};
 
 use super::written::WrittenManifest;
-use crate::catalog::Offer;
+use crate::catalog::ToolOffer;
 use crate::catalog::usage::{NEWEST_CALLS, Quantiles, UseSoFar};
 
 /// The limits of one tool, and what is known of its calls.
 pub struct ToolLimits<'a> {
-    offer: &'a Offer<'a>,
+    offer: &'a ToolOffer<'a>,
     limits: &'a Limits,
     written: Option<&'a WrittenManifest>,
     used: UseSoFar,
@@ -20,7 +20,7 @@ pub struct ToolLimits<'a> {
 
 impl<'a> ToolLimits<'a> {
     /// Those of this tool. `written` is the manifest's file as it is now.
-    pub fn of(offer: &'a Offer<'a>, limits: &'a Limits, written: Option<&'a WrittenManifest>) -> Self {
+    pub fn of(offer: &'a ToolOffer<'a>, limits: &'a Limits, written: Option<&'a WrittenManifest>) -> Self {
         let used = offer.meters().used();
         let proposal = (used.answered() > 0).then(|| Proposal::of(&used.peak()));
         Self { offer, limits, written, used, proposal }

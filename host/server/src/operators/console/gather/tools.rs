@@ -9,7 +9,7 @@ use toolcell_policy::{Approval, Capability, Grants, ReachRow, Ungranted};
 use super::Sources;
 use super::limits::{ToolLimits, median_time};
 use super::written::WrittenManifest;
-use crate::catalog::{CALLED_BY, Offer};
+use crate::catalog::{CALLED_BY, ToolOffer};
 use crate::operators::console::spoken::clipped;
 
 /// Tools on one page of the list.
@@ -24,16 +24,16 @@ impl Sources {
         let catalog = self.catalog();
         let quarantined = self.current.journal.quarantined();
         let wanted = query.trim().to_lowercase();
-        let offers: Vec<Offer<'_>> = catalog.offers().filter(|offer| offer.tool().is_tool()).collect();
-        let is_match = |offer: &&Offer<'_>| {
+        let offers: Vec<ToolOffer<'_>> = catalog.offers().filter(|offer| offer.tool().is_tool()).collect();
+        let is_match = |offer: &&ToolOffer<'_>| {
             let definition = offer.tool().definition();
             let texts = [definition.name.as_str(), offer.component().name(), &definition.description];
             texts.iter().any(|text| text.to_lowercase().contains(&wanted))
         };
-        let matching: Vec<&Offer<'_>> = offers.iter().filter(is_match).collect();
+        let matching: Vec<&ToolOffer<'_>> = offers.iter().filter(is_match).collect();
         let pages = matching.len().div_ceil(PAGE_TOOLS).max(1);
         let page = usize::try_from(page).unwrap_or(1).clamp(1, pages);
-        let row = |offer: &&Offer<'_>| {
+        let row = |offer: &&ToolOffer<'_>| {
             let is_held = quarantined.iter().any(|held| held.component == offer.component().name());
             tool_row(offer, is_held)
         };
@@ -146,7 +146,7 @@ fn asking(written: Option<(&WrittenManifest, &Grants)>) -> Reach {
     }
 }
 
-fn tool_row(offer: &Offer<'_>, quarantined: bool) -> ToolRow {
+fn tool_row(offer: &ToolOffer<'_>, quarantined: bool) -> ToolRow {
     let definition = offer.tool().definition();
     let outcomes: Vec<_> = offer.meters().outcomes().collect();
     let calls: u64 = outcomes.iter().map(|(_, count)| count).sum();

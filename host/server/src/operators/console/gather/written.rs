@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolcell_console::model::Place;
 use toolcell_policy::{Callers, Grants, Manifest, Source, Span, parse};
 
-use crate::catalog::Offer;
+use crate::catalog::ToolOffer;
 use crate::files::file::read_bounded;
 
 /// A manifest with the text that it was read from.
@@ -38,7 +38,7 @@ impl WrittenManifest {
         is_same.then(|| Place { key: format!("callers.{name}"), ..self.place(rule.span().clone()) })
     }
     /// The grants of a tool as they are written; `None` if its component is gone from there.
-    pub fn grants(&self, offer: &Offer<'_>) -> Option<Arc<Grants>> {
+    pub fn grants(&self, offer: &ToolOffer<'_>) -> Option<Arc<Grants>> {
         Some(self.manifest.component(offer.component().name())?.tool_grants(offer.own_name()))
     }
 }

@@ -103,3 +103,59 @@ impl AnswerBody {
         Ok((bytes, true))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::Uri;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::{OutboundBounds, OutboundClient, Reach};
+
+    const WAY: Way<'static> = Way { reach: Reach::Loopback, tls: None, connect: Duration::from_mins(1) };
+
+    /// The head that the server gets.
+    async fn head(listener: &TcpListener) -> String {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+        String::from_utf8(head).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_server_gets_the_path_and_its_own_name_and_nothing_else_of_the_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        for (address, line) in [
+            (format!("http://{at}/v1/traces"), "GET /v1/traces HTTP/1.1"),
+            (format!("http://{at}"), "GET / HTTP/1.1"),
+            (format!("http://name:password@{at}/x?y=z#part"), "GET /x?y=z HTTP/1.1"),
+        ] {
+            let url = Url::parse(&address).unwrap();
+            let (head, answer) = tokio::join!(head(&listener), send(&url, Request::new(Bytes::new()), &WAY));
+            assert_eq!(answer.unwrap().status(), StatusCode::NO_CONTENT, "{address}");
+            assert_eq!(head.lines().next(), Some(line), "{address}");
+            let hosts: Vec<&str> = head.lines().filter_map(|line| line.strip_prefix("host: ")).collect();
+            assert_eq!(hosts, [at.to_string()], "{head}");
+            assert!(!head.contains("password") && !head.to_lowercase().contains("authorization"), "{head}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_to_an_address_that_is_not_http() {
+        let bounds = OutboundBounds { connect: WAY.connect, whole: WAY.connect, body_bytes: 1 };
+        let client = OutboundClient::new(["http://127.0.0.1"], bounds).unwrap();
+        for address in ["/keys", "ftp://example.com/keys", "example.com:80"] {
+            let mut request = Request::new(Bytes::new());
+            *request.uri_mut() = address.parse::<Uri>().unwrap();
+            let refused = client.send(request).await.unwrap_err();
+            assert!(matches!(refused, OutboundError::Address), "{address}: {refused}");
+        }
+    }
+}

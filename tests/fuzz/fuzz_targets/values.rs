@@ -30,7 +30,7 @@ mod schema;
 mod ty;
 
 use path::Path;
-use ty::{Field, TyId, Types};
+use ty::{TyId, TypedField, Types};
 
 /// Greatest nesting of types.
 const DEPTH: u32 = 4;
@@ -75,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
     let mut dice = Bytes(choices);
     let mut types = Types::default();
     let ty = generate::any_type(&mut types, &mut dice, DEPTH);
-    let fields = [Field { wit_name: "it".to_owned(), name: "it".to_owned(), ty }];
+    let fields = [TypedField { wit_name: "it".to_owned(), name: "it".to_owned(), ty }];
     let schema = schema::of_fields(&types, &NoDocs, &fields, &[]);
     let validator = jsonschema::draft202012::new(&schema).unwrap_or_else(|error| panic!("{error}\n{schema:#}"));
     let value = generate::any_value(&types, &mut dice, ty);
@@ -87,7 +87,7 @@ fuzz_target!(|data: &[u8]| {
 
 /// Asserts that the value survives JSON and back. Its text fits within its own length; with one
 /// byte less there is no text.
-fn survives(types: &Types, fields: &[Field], value: &Val) {
+fn survives(types: &Types, fields: &[TypedField], value: &Val) {
     let ty = fields[0].ty;
     let whole = encode::error(types, Some(ty), Some(value), usize::MAX).expect("any value of the type has a text");
     let cut = encode::error(types, Some(ty), Some(value), whole.len() - 1);
@@ -100,7 +100,7 @@ fn survives(types: &Types, fields: &[Field], value: &Val) {
 }
 
 /// Asserts that a value that is too large is refused for that reason alone.
-fn is_within(types: &Types, fields: &[Field], text: &str, bytes_max: u64) {
+fn is_within(types: &Types, fields: &[TypedField], text: &str, bytes_max: u64) {
     match decode::arguments(types, fields, text, bytes_max) {
         Ok(values) => {
             let bytes: usize = values.iter().map(weight).sum();
@@ -112,7 +112,7 @@ fn is_within(types: &Types, fields: &[Field], text: &str, bytes_max: u64) {
 
 /// Asserts that any text converts if the schema accepts it. Otherwise the refusal must name a place
 /// in it.
-fn is_told(types: &Types, fields: &[Field], validator: &jsonschema::Validator, text: &str) {
+fn is_told(types: &Types, fields: &[TypedField], validator: &jsonschema::Validator, text: &str) {
     let converted = decode::arguments(types, fields, text, BYTES_ENOUGH);
     let Ok(json) = serde_json::from_str::<Value>(text) else {
         assert!(converted.is_err(), "no JSON: {text}");

@@ -40,7 +40,7 @@ const GROUP_MODE: u32 = 0o660;
 /// Path of the control socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ControlSocket {
-    /// A name in the usual folder of this user: see [`folders`].
+    /// A name in the usual folder of this user: see `folders`.
     #[default]
     Usual,
     /// This path.

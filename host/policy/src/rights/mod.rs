@@ -1,6 +1,6 @@
 //! The rights that a manifest grants, one file for each. A right's file holds its keys for
 //! components, tools and requested permissions, its reading and narrowing, its canonical form, its
-//! words, the line that grants it, and the imports that use it. [`ALL`] is walked by everything
+//! words, the line that grants it, and the imports that use it. `ALL` is walked by everything
 //! that deals with rights. Must not hold: decisions, which `grants` makes, or acting on them.
 
 pub(crate) mod args;

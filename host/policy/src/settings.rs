@@ -1,6 +1,6 @@
 //! The form in which a plain section is declared: one row gives the key, its JSON Schema, the
 //! field, its accessor, its default and the way it is read. Beside it, a shorter form for structs
-//! that are no section: fields with accessors.
+//! that are not a section: fields with accessors.
 //!
 //! ```text
 //! settings! {

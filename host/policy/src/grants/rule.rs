@@ -1,4 +1,4 @@
-//! A reference to a rule of the manifest, and why a text is no rule.
+//! A reference to a rule of the manifest, and why a text is not one.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Reads and writes whole files that people name, within a time and a size, without blocking on
-//! what is no regular file.
+//! what is not a regular file.
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;

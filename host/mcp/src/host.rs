@@ -263,6 +263,27 @@ pub struct CallContext {
     pub task: bool,
 }
 
+impl CallContext {
+    /// That of a call which the host makes itself, outside of any connection: in the newest
+    /// revision, with a caller who cannot be asked and hears nothing while it runs.
+    #[must_use]
+    pub fn outside(request_id: &str, caller: Caller, cancellation: Cancellation) -> Self {
+        Self {
+            request_id: request_id.to_owned(),
+            revision: Revision::V2026_07_28,
+            caller,
+            client: None,
+            trace: None,
+            meta_json: "{}".to_owned(),
+            extensions: None,
+            cancellation,
+            events: CallEvents::nowhere(),
+            asking: CallAsking::nobody(),
+            task: false,
+        }
+    }
+}
+
 thread_local! {
     /// True if work on this thread asked for another one.
     static LEAVES: Cell<bool> = const { Cell::new(false) };

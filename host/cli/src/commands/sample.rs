@@ -3,9 +3,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::value::RawValue;
-use toolcell_mcp::{
-    Call, CallAsking, CallContext, CallEvents, Caller, Cancellation, McpTool, Revision, ServedCatalog as _,
-};
+use toolcell_mcp::{Call, CallContext, Caller, Cancellation, McpTool, ServedCatalog as _};
 use toolcell_policy::names;
 use toolcell_server::{catalog::Catalog, file::read_bounded};
 
@@ -37,19 +35,7 @@ pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c M
 
 /// A call with these arguments, outside of any connection.
 pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -> Call {
-    let context = Box::new(CallContext {
-        request_id: "cli".to_owned(),
-        revision: Revision::V2026_07_28,
-        caller: Caller::local(),
-        client: None,
-        trace: None,
-        meta_json: "{}".to_owned(),
-        extensions: None,
-        cancellation,
-        events: CallEvents::nowhere(),
-        asking: CallAsking::nobody(),
-        task: false,
-    });
+    let context = Box::new(CallContext::outside("cli", Caller::local(), cancellation));
     Call { tool, arguments, context }
 }
 

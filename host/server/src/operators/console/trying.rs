@@ -8,10 +8,7 @@ use tokio::sync::oneshot;
 use toolcell_audit::Outcome;
 use toolcell_console::model::{TryResult, TryState};
 use toolcell_console::{form, page};
-use toolcell_mcp::{
-    Call, CallAsking, CallContext, CallEvents, CallResult, Caller, Cancellation, Executor as _, Revision,
-    ServedCatalog as _,
-};
+use toolcell_mcp::{Call, CallContext, CallResult, Caller, Cancellation, Executor as _, ServedCatalog as _};
 
 use super::form::Fields;
 use super::gather::as_content;
@@ -95,19 +92,7 @@ impl Console {
         let waits = [limits.queue_wait(), limits.ask_wait(), limits.deadline(), BESIDE];
         time.extend(waits.into_iter().fold(Duration::ZERO, Duration::saturating_add));
         let arguments = RawValue::from_string(arguments).map_err(|_| "The arguments are not JSON.")?;
-        let context = Box::new(CallContext {
-            request_id: CALLER.to_owned(),
-            revision: Revision::V2026_07_28,
-            caller,
-            client: None,
-            trace: None,
-            meta_json: "{}".to_owned(),
-            extensions: None,
-            cancellation,
-            events: CallEvents::nowhere(),
-            asking: CallAsking::nobody(),
-            task: false,
-        });
+        let context = Box::new(CallContext::outside(CALLER, caller, cancellation));
         let (tell, told) = oneshot::channel();
         let began = Instant::now();
         self.executor.run(Box::pin(async move {

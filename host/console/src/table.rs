@@ -17,11 +17,6 @@ pub const fn column(heading: &'static str) -> Column {
     Column { heading, class: "" }
 }
 
-/// A column of names, which break into two lines at most where they are of usual length.
-pub const fn names(heading: &'static str) -> Column {
-    Column { heading, class: "names" }
-}
-
 /// A column of figures.
 pub const fn figures(heading: &'static str) -> Column {
     Column { heading, class: "num" }

@@ -9,6 +9,7 @@ import { DARK_NARROW, LIGHT, WINDOWS, check, checkPage, checkShown, equal, isQui
 import { site, tries } from './served.mjs';
 
 const digestOf = bytes => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+const manifest = () => join(options.folder, 'toolcell.toml');
 const lock = () => readFileSync(join(options.folder, 'toolcell.lock'), 'utf8');
 
 // A sentence of the description of `fetch_page`, and what a poisoned one says in its place.
@@ -25,6 +26,12 @@ export function swap(file, before, after) {
     writeFileSync(`${path}.new`, bytes);
     renameSync(`${path}.new`, path);
     return digestOf(bytes);
+}
+
+/** Puts another manifest in place, whole at once. */
+function writeManifest(edit) {
+    writeFileSync(`${manifest()}.new`, edit(readFileSync(manifest(), 'utf8')));
+    renameSync(`${manifest()}.new`, manifest());
 }
 
 /** Waits until this digest is in quarantine. */
@@ -85,25 +92,40 @@ async function checkSwappedAgain({ page }) {
     await says(page, 'Nothing is in quarantine');
 }
 
-/** A rule that is added to the manifest waits as well. Its grants are shown, and once it is approved the call succeeds. */
+/** A rule that a file brings waits as well. Its grants are shown, and once it is approved the call succeeds. */
 async function checkGranted(opened) {
     const { page } = opened;
     const { server, address } = await site();
-    await tries(page, 'fetch_page', `${address}/news`);
-    await load(page, '/denials');
-    await page.getByRole('button', { name: 'Add to the manifest' }).click();
-    await isTold(page, /^The rule is written\. /);
-    check((await tries(page, 'fetch_page', `${address}/news`)).includes('denied: GET'), 'what is not approved is denied on');
+    const { host } = new URL(address);
+    writeManifest(text => `${text}\n[components.fetch.network]\nhttp = ["GET ${address}/news"]\nprivate = ["${host}"]\n`);
     await load(page, '/changes');
     const card = page.locator('#quarantined-fetch');
-    for (const words of [`GET ${address}/news`, new URL(address).host]) {
+    for (const words of [`GET ${address}/news`, host]) {
         check((await textOf(card)).includes(words), `what is added is shown: ${words} is not in ${await textOf(card)}`);
     }
+    check((await tries(page, 'fetch_page', `${address}/news`)).includes('denied: GET'), 'what is not approved is denied on');
+    await load(page, '/changes');
     await checkShown(opened, LIGHT, 'an added grant');
     await card.getByRole('button', { name: 'Approve this digest' }).click();
     await isTold(page, /^Approved\. Generation \d+ serves\.$/);
     const fetched = await tries(page, 'fetch_page', `${address}/news`);
     check(fetched.includes('The shop is open.'), `the call succeeds once it is approved: ${fetched}`);
+    server.close();
+}
+
+/** A rule that an operator adds here is pinned with it, and nothing waits. */
+async function checkAdded({ page }) {
+    const { server, address } = await site();
+    const before = lock();
+    await tries(page, 'fetch_page', `${address}/news`);
+    await load(page, '/denials');
+    await page.getByRole('button', { name: 'Add to the manifest' }).click();
+    await isTold(page, /^The rule is written\. .*The lock has it too\.$/);
+    check(lock().includes(`GET ${address}/news`) && !before.includes(`GET ${address}/news`), 'the lock has the added rule');
+    const fetched = await tries(page, 'fetch_page', `${address}/news`);
+    check(fetched.includes('The shop is open.'), `the call succeeds at once: ${fetched}`);
+    await load(page, '/changes');
+    await says(page, 'Nothing is in quarantine');
     server.close();
 }
 
@@ -119,7 +141,7 @@ async function checkRecords({ page }) {
 
 export async function checkLocked() {
     const opened = await open(LIGHT);
-    for (const decides of [checkSwapped, checkSwappedAgain, checkGranted, checkRecords]) await part(decides.name, () => decides(opened));
+    for (const decides of [checkSwapped, checkSwappedAgain, checkGranted, checkAdded, checkRecords]) await part(decides.name, () => decides(opened));
     await isQuiet(opened, 'decisions');
     await opened.context.close();
 }

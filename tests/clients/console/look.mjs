@@ -204,7 +204,12 @@ const brokenWords = page => page.evaluate(() => {
         if (text.closest('pre, .prose') || text.getClientRects().length < 2) continue;
         const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
         let [last, lastTop, range] = ['', 0, document.createRange()];
+        let wasNamed = false;
         for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+            // The name of a character that is not shown is a word of its own.
+            const isNamed = node.parentElement.matches('b.u');
+            if (isNamed !== wasNamed) last = '';
+            wasNamed = isNamed;
             for (let at = 0; at < node.data.length; at += 1) {
                 range.setStart(node, at);
                 range.setEnd(node, at + 1);

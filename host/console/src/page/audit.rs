@@ -6,7 +6,7 @@ use crate::figure::{count, moment, or_none, time};
 use crate::frame::form_for_all;
 use crate::model::{Audit, AuditQuery, AuditRow, ChainState, Frame};
 use crate::routes;
-use crate::table::{Row, column, figures, names, table};
+use crate::table::{Row, column, figures, table};
 use crate::text::{line, name, words};
 
 /// Bytes of a field of the search that the page repeats.
@@ -100,8 +100,8 @@ fn input(name: &str, label: &str, value: &str, example: &str) -> Markup {
 fn records(rows: &[AuditRow]) -> Markup {
     let columns = [
         column("Time (UTC)"),
-        names("Record"),
-        names("Tool"),
+        column("Record"),
+        column("Tool"),
         column("Caller"),
         column("Outcome"),
         figures("Took"),

@@ -2,14 +2,13 @@
 //! between chunks, is replaced by a byte that no head may have. The request is then refused as
 //! malformed.
 //!
-//! hyper accepts a bare line feed as a line's end, as RFC 9112 section 2.2 allows. A proxy in front
-//! may take the same line for part of a value, and let a header through that it would have removed.
+//! A proxy in front that reads such a line in another way may let a header through that it would
+//! have removed.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
+use toolcell_framing::{LineStep, MessageLine, ReadCheck};
 
 /// The byte that replaces a forbidden one: malformed in every line.
 const REFUSED: u8 = 0;
@@ -22,12 +21,6 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 /// Bytes kept of a line: longer than any that is parsed.
 const LINE_BYTES_MAX: usize = 256;
-
-/// A connection whose line endings are checked.
-pub(super) struct StrictLines<S> {
-    stream: S,
-    lines: LineScanner,
-}
 
 /// The position of the next byte in a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,32 +41,24 @@ enum RequestPosition {
 
 /// The lines of one connection's requests.
 #[derive(Debug)]
-struct LineScanner {
+pub(super) struct RequestLines {
+    line: MessageLine,
+    request: PartialRequest,
+}
+
+/// The part of a request that was read.
+#[derive(Debug)]
+struct PartialRequest {
     at: RequestPosition,
-    line: Vec<u8>,
-    after_return: bool,
     /// The head has begun.
     begun: bool,
     length: Option<u64>,
     chunked: bool,
 }
 
-impl<S> StrictLines<S> {
-    pub(super) const fn new(stream: S) -> Self {
-        Self { stream, lines: LineScanner::new() }
-    }
-}
-
-impl LineScanner {
-    const fn new() -> Self {
-        Self {
-            at: RequestPosition::Head,
-            line: Vec::new(),
-            after_return: false,
-            begun: false,
-            length: None,
-            chunked: false,
-        }
+impl RequestLines {
+    pub(super) const fn new() -> Self {
+        Self { line: MessageLine::new(LINE_BYTES_MAX), request: PartialRequest::new() }
     }
 
     /// Checks the bytes that came. Returns the number of bytes to keep if it found a forbidden one,
@@ -81,7 +66,7 @@ impl LineScanner {
     fn look(&mut self, mut bytes: &mut [u8]) -> Option<usize> {
         let all = bytes.len();
         loop {
-            match &mut self.at {
+            match &mut self.request.at {
                 RequestPosition::Over => return None,
                 RequestPosition::Body(left) | RequestPosition::Chunk(left) if *left > 0 => {
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
@@ -91,18 +76,17 @@ impl LineScanner {
                         return None;
                     }
                 }
-                RequestPosition::Body(_) => *self = Self::new(),
-                RequestPosition::Chunk(_) => self.at = RequestPosition::Size,
+                RequestPosition::Body(_) => self.request = PartialRequest::new(),
+                RequestPosition::Chunk(_) => self.request.at = RequestPosition::Size,
                 RequestPosition::Head | RequestPosition::Size | RequestPosition::Trailers => {
-                    let ends = |byte: &u8| matches!(byte, b'\r' | b'\n');
-                    // Right behind a return each byte is looked at.
-                    let plain = if self.after_return { Some(0) } else { bytes.iter().position(ends) };
-                    let (plain, rest) = bytes.split_at_mut(plain.unwrap_or(bytes.len()));
-                    self.keep(plain);
-                    let (byte, rest) = rest.split_first_mut()?;
-                    if !self.push(*byte) {
-                        *byte = REFUSED;
-                        self.at = RequestPosition::Over;
+                    let step = self.line.read(bytes);
+                    let (LineStep::Ended(taken) | LineStep::Refused(taken)) = step else { return None };
+                    let is_well_formed = matches!(step, LineStep::Ended(_)) && self.request.end_line(&self.line);
+                    self.line.clear();
+                    let (taken, rest) = bytes.split_at_mut_checked(taken)?;
+                    if !is_well_formed {
+                        taken.last_mut().into_iter().for_each(|byte| *byte = REFUSED);
+                        self.request.at = RequestPosition::Over;
                         return Some(all - rest.len());
                     }
                     bytes = rest;
@@ -110,112 +94,73 @@ impl LineScanner {
             }
         }
     }
+}
 
-    /// Takes bytes of a line that end none.
-    fn keep(&mut self, bytes: &[u8]) {
-        let room = LINE_BYTES_MAX.saturating_sub(self.line.len());
-        self.line.extend(bytes.iter().take(room));
-    }
-
-    /// Takes a return or a feed, or the byte behind a return; false if it is forbidden.
-    fn push(&mut self, byte: u8) -> bool {
-        match (byte, self.after_return) {
-            (b'\r', false) => self.after_return = true,
-            (b'\n', true) => {
-                self.after_return = false;
-                // The connection's lines share one buffer.
-                let mut line = std::mem::take(&mut self.line);
-                let is_well_formed = self.end(&line);
-                line.clear();
-                self.line = line;
-                return is_well_formed;
-            }
-            _ => return false,
-        }
-        true
+impl PartialRequest {
+    const fn new() -> Self {
+        Self { at: RequestPosition::Head, begun: false, length: None, chunked: false }
     }
 
     /// Takes the end of a line; false if the line is malformed.
-    fn end(&mut self, line: &[u8]) -> bool {
+    fn end_line(&mut self, line: &MessageLine) -> bool {
+        let bytes = line.bytes();
         match self.at {
             RequestPosition::Size => {
-                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-                let digits = std::str::from_utf8(line.get(..digits).unwrap_or_default()).unwrap_or_default();
+                let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                // Of digits that were cut nobody knows the number.
+                if digits == bytes.len() && line.is_cut() {
+                    return false;
+                }
+                let digits = std::str::from_utf8(bytes.get(..digits).unwrap_or_default()).unwrap_or_default();
                 let Ok(size) = u64::from_str_radix(digits, 16) else { return false };
                 self.at =
                     if size == 0 { RequestPosition::Trailers } else { RequestPosition::Chunk(size.saturating_add(2)) };
             }
-            RequestPosition::Trailers if line.is_empty() => *self = Self::new(),
-            RequestPosition::Head if line.is_empty() && self.begun => {
+            RequestPosition::Trailers if bytes.is_empty() => *self = Self::new(),
+            RequestPosition::Head if bytes.is_empty() && self.begun => {
                 // hyper refuses a length together with chunks, and two lengths.
                 let body =
                     if self.chunked { RequestPosition::Size } else { RequestPosition::Body(self.length.unwrap_or(0)) };
                 *self = Self { at: body, ..Self::new() };
             }
-            RequestPosition::Head if line == PREFACE && !self.begun => self.at = RequestPosition::Over,
+            RequestPosition::Head if bytes == PREFACE && !self.begun => self.at = RequestPosition::Over,
             RequestPosition::Head => {
-                self.begun |= !line.is_empty();
-                self.read(line);
+                self.begun |= !bytes.is_empty();
+                return self.read_field(line);
             }
             _ => {}
         }
         true
     }
 
-    fn read(&mut self, line: &[u8]) {
-        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
-        let Some((name, value)) = line.split_at_checked(colon) else { return };
+    /// Notes what a field says of the body. False for such a field that is longer than what is kept
+    /// of it: where the body ends would be a guess.
+    fn read_field(&mut self, line: &MessageLine) -> bool {
+        let bytes = line.bytes();
+        let colon = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
+        let Some((name, value)) = bytes.split_at_checked(colon) else { return true };
         let value = value.get(1..).unwrap_or_default().trim_ascii();
         if name.eq_ignore_ascii_case(b"content-length") {
             self.length = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             self.chunked = true;
+        } else {
+            return true;
         }
+        !line.is_cut()
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for StrictLines<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let came = buffer.filled_mut().get_mut(before..).unwrap_or_default();
-        if let Some(kept) = self.lines.look(came) {
+impl ReadCheck for RequestLines {
+    fn check(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
+        let came = buffer.filled_mut().get_mut(start..).unwrap_or_default();
+        if let Some(kept) = self.look(came) {
             // The reader waits for the end of the head before it parses the rest.
-            buffer.set_filled(before + kept);
+            buffer.set_filled(start + kept);
             let end = HEAD_END.get(..HEAD_END.len().min(buffer.remaining())).unwrap_or_default();
             buffer.put_slice(end);
         }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for StrictLines<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        Ok(())
     }
 }
 
@@ -226,7 +171,7 @@ mod tests {
     /// The request as it arrives, the same whole and byte by byte.
     fn arrives(text: &str) -> String {
         let in_pieces = |piece_bytes: usize| {
-            let mut lines = LineScanner::new();
+            let mut lines = RequestLines::new();
             let mut bytes = text.as_bytes().to_vec();
             bytes.chunks_mut(piece_bytes).for_each(|piece| {
                 let _ = lines.look(piece);
@@ -275,6 +220,26 @@ mod tests {
         ] {
             let (kept, _) = bare.split_at(bare.len() - 1);
             assert_eq!(arrives(&format!("{before}{bare}")), format!("{before}{kept}\0"), "{before:?} {bare:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_tells_the_end_of_a_body_and_is_longer_than_what_is_kept_does_not_arrive() {
+        let space = " ".repeat(LINE_BYTES_MAX);
+        let zeros = "0".repeat(LINE_BYTES_MAX);
+        for (before, line) in [
+            (FIELDS.to_owned(), format!("content-length:{space}4\r\n")),
+            (FIELDS.to_owned(), format!("Transfer-Encoding:{space}chunked\r\n")),
+            (format!("{FIELDS}transfer-encoding: chunked\r\n\r\n"), format!("{zeros}4\r\n")),
+        ] {
+            let (kept, _) = line.split_at(line.len() - 1);
+            assert_eq!(arrives(&format!("{before}{line}")), format!("{before}{kept}\0"), "{line:?}");
+        }
+        for text in [
+            format!("{FIELDS}x: {space}\r\ncontent-length: 2\r\n\r\n\n\n"),
+            format!("{FIELDS}transfer-encoding: chunked\r\n\r\n2;{space}\r\n\n\n\r\n0\r\n\r\n"),
+        ] {
+            assert_eq!(arrives(&text), text);
         }
     }
 }

@@ -19,11 +19,12 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use toolcell_framing::CheckedStream;
 
 use super::body::ResponseBody;
 use super::connections::Connections;
 use super::limits::HttpLimits;
-use super::line_endings::StrictLines;
+use super::line_endings::RequestLines;
 use super::serve::ServeStages;
 use super::service::{Arrival, Service};
 use super::tls::Certificate;
@@ -237,7 +238,8 @@ impl AcceptedConnection {
                 }
             }
         };
-        let io = TokioIo::new(StrictLines::new(WatchedStream { inner: stream, watch: Arc::clone(&watch) }));
+        let watched = WatchedStream { inner: stream, watch: Arc::clone(&watch) };
+        let io = TokioIo::new(CheckedStream::new(watched, RequestLines::new()));
         let asked = {
             let watch = Arc::clone(&watch);
             let service = Arc::clone(&service);

@@ -19,9 +19,10 @@ use toolcell_wall::doors::net_limits::NetLimits;
 
 use super::client::ToolHttpClient;
 use super::connections::{PooledConnection, RequestSender};
-use super::framing::{ExpectedHead, Heads};
+use super::framing::{ExpectedHead, ResponseHeads};
 use super::{fault, fields, proxy, tls};
 use crate::wasi::net::{CallNet, MeteredStream, dial};
+use toolcell_framing::CheckedStream;
 use toolcell_wall::denials::CallDenials;
 
 /// Bytes that an HTTP/1.1 connection may have received but not read yet. Headers must fit, too.
@@ -134,7 +135,8 @@ impl Connector {
             builder.max_headers(headers);
         }
         let expected = ExpectedHead::default();
-        let stream = Heads::new(MeteredStream::new(stream, Arc::clone(&self.net)), expected.clone());
+        let metered = MeteredStream::new(stream, Arc::clone(&self.net));
+        let stream = CheckedStream::new(metered, ResponseHeads::new(expected.clone()));
         let (sender, connection) =
             builder.handshake(TokioIo::new(stream)).await.map_err(|error| fault::of_hyper(&error, &self.net))?;
         self.drive(connection, RequestSender::One(sender, expected), proxied)

@@ -1,18 +1,17 @@
 //! The end of a message, with a single interpretation. The head of a response that two readers
 //! could interpret differently is refused before either does.
 //!
-//! hyper accepts a bare line feed as a line's end, chunks together with a length, and ignores
-//! `Transfer-Encoding` in HTTP/1.0. Each is allowed, and others interpret each differently, so
-//! HTTP/1.1 bytes are checked as they arrive, before hyper gets them.
+//! hyper accepts chunks together with a length, and ignores `Transfer-Encoding` in HTTP/1.0. Each
+//! is allowed, and others interpret each differently, so HTTP/1.1 bytes are checked as they arrive,
+//! before hyper gets them.
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
+use toolcell_framing::{LineStep, MessageLine, ReadCheck};
 use toolcell_wall::doors::http_fault::HttpFault;
 
 /// A flag: a request is sent, and the next head is to be read. Cheap to clone.
@@ -26,10 +25,13 @@ impl ExpectedHead {
     }
 }
 
-/// A connection of HTTP/1.1 whose response heads are checked.
-pub(super) struct Heads<S> {
-    stream: S,
+/// Bytes kept of a line of a head. 64 KiB: a longer name is no header's to hyper.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// The heads of the responses on one connection of HTTP/1.1.
+pub(super) struct ResponseHeads {
     expected: ExpectedHead,
+    line: MessageLine,
     /// The head that is being read.
     head: Option<PartialHead>,
 }
@@ -37,26 +39,32 @@ pub(super) struct Heads<S> {
 /// The part of a head that was read.
 #[derive(Debug, Default)]
 struct PartialHead {
-    line: Vec<u8>,
-    after_return: bool,
     status: Option<(u8, u16)>,
     lengths: Vec<Vec<u8>>,
     codings: Vec<Vec<u8>>,
 }
 
-impl<S> Heads<S> {
-    pub(super) const fn new(stream: S, expected: ExpectedHead) -> Self {
-        Self { stream, expected, head: None }
+impl ResponseHeads {
+    pub(super) const fn new(expected: ExpectedHead) -> Self {
+        Self { expected, line: MessageLine::new(LINE_BYTES_MAX), head: None }
     }
 
-    fn look(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn look(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         if self.expected.0.swap(false, Ordering::AcqRel) {
             self.head = Some(PartialHead::default());
+            self.line.clear();
         }
-        for byte in bytes {
-            let Some(head) = &mut self.head else { return Ok(()) };
-            let is_over = head.push(*byte).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-            if is_over {
+        while let Some(head) = &mut self.head {
+            let is_over = match self.line.read(bytes) {
+                LineStep::Within => return Ok(()),
+                LineStep::Refused(_) => None,
+                LineStep::Ended(taken) => {
+                    bytes = bytes.get(taken..).unwrap_or_default();
+                    head.end_line(&self.line)
+                }
+            };
+            self.line.clear();
+            if is_over.ok_or(io::ErrorKind::InvalidData)? {
                 // An informational response is followed by another.
                 let is_interim = head.status.is_some_and(|(_, status)| (100..200).contains(&status) && status != 101);
                 self.head = is_interim.then(PartialHead::default);
@@ -67,26 +75,16 @@ impl<S> Heads<S> {
 }
 
 impl PartialHead {
-    /// Reads one more byte, and returns true at the last. `None` if a line is malformed, or the
-    /// head is ambiguous.
-    fn push(&mut self, byte: u8) -> Option<bool> {
-        match (byte, self.after_return) {
-            (b'\r', false) => self.after_return = true,
-            (b'\n', true) => {
-                self.after_return = false;
-                if self.line.is_empty() && self.status.is_some() {
-                    return self.has_one_end().then_some(true);
-                }
-                let line = std::mem::take(&mut self.line);
-                self.read(&line)?;
-            }
-            (b'\n', false) | (_, true) => return None,
-            (byte, false) => self.line.push(byte),
+    /// Takes a line, and returns true at the last. `None` if it is malformed, or the head is
+    /// ambiguous.
+    fn end_line(&mut self, line: &MessageLine) -> Option<bool> {
+        if line.bytes().is_empty() && self.status.is_some() {
+            return self.has_one_end().then_some(true);
         }
-        Some(false)
+        self.read(line.bytes(), line.is_cut()).map(|()| false)
     }
 
-    fn read(&mut self, line: &[u8]) -> Option<()> {
+    fn read(&mut self, line: &[u8], is_cut: bool) -> Option<()> {
         if self.status.is_none() {
             let text = std::str::from_utf8(line.get(..12)?).ok()?;
             let (version, status) = text.strip_prefix("HTTP/1.")?.split_once(' ')?;
@@ -104,8 +102,11 @@ impl PartialHead {
             self.lengths.push(value());
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             self.codings.push(value());
+        } else {
+            return Some(());
         }
-        Some(())
+        // Where the rest of such a field is not kept, where the body ends would be a guess.
+        (!is_cut).then_some(())
     }
 
     fn has_one_end(&self) -> bool {
@@ -159,45 +160,9 @@ pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), HttpFault> {
     if says { Err(HttpFault::HttpProtocolError) } else { Ok(()) }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let looked = self.look(buffer.filled().get(before..).unwrap_or_default());
-        if looked.is_err() {
-            buffer.set_filled(before);
-        }
-        Poll::Ready(looked)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+impl ReadCheck for ResponseHeads {
+    fn check(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
+        self.look(buffer.filled().get(start..).unwrap_or_default())
     }
 }
 
@@ -209,7 +174,7 @@ mod tests {
     fn passes(text: &str) -> bool {
         let all = |pieces: usize| {
             let expected = ExpectedHead::default();
-            let mut heads = Heads::new((), expected.clone());
+            let mut heads = ResponseHeads::new(expected.clone());
             expected.next();
             text.as_bytes().chunks(pieces).all(|piece| heads.look(piece).is_ok())
         };
@@ -256,6 +221,8 @@ mod tests {
             "transfer-encoding : chunked\r\n",
             "x-a: b\n",
             "x-a: b\ntransfer-encoding: chunked\r\n",
+            &format!("transfer-encoding: chunked{}\r\n", " ".repeat(LINE_BYTES_MAX)),
+            &format!("content-length:{}1\r\n", " ".repeat(LINE_BYTES_MAX)),
             "x-a: b\rtransfer-encoding: chunked\r\n",
             "x-a: b\r\r\n",
             "x-a: b\r\n transfer-encoding: chunked\r\n",

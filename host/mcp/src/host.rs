@@ -19,14 +19,13 @@ use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 use crate::completion::{Completing, Completions};
 use crate::content::{CallResult, Map};
-use crate::declared::{DeclaredResource, HostContents, HostReading, NotRead, ResourceEntry};
+use crate::declared::{DeclaredResource, FolderChild, HostContents, HostReading, NotRead, ResourceEntry, Skill};
 use crate::events::CallEvents;
 use crate::frame::ErrorCode;
 use crate::meta::{ClientInfo, TraceContext};
 use crate::mirrored::Mirrored;
 use crate::observer::Observer;
 use crate::revision::Revision;
-use crate::skills::{FolderChild, Skill};
 use crate::tool::{CheckedResult, ToolList};
 
 /// Holds the current catalog.

@@ -23,7 +23,6 @@ mod connection;
 mod content;
 mod declared;
 mod events;
-mod extensions;
 mod frame;
 mod host;
 pub mod http;
@@ -36,9 +35,7 @@ mod resources;
 mod revision;
 mod sealing;
 mod server;
-mod skills;
 pub mod stdio;
-mod store;
 mod task;
 mod tool;
 mod turns;
@@ -55,7 +52,10 @@ pub use content::{
     CallResult, ContentAnnotations, ContentIcon, ContentKind, IconTheme, Map, PromptParts, ResourceBody, ResourceLink,
     ResultContent, Role,
 };
-pub use declared::{DeclaredResource, HostContents, HostReading, NotRead, ResourceEntry, ResourceMore, ResourceReader};
+pub use declared::{
+    DeclaredResource, FolderChild, HostContents, HostReading, NotRead, ResourceEntry, ResourceMore, ResourceReader,
+    Skill,
+};
 pub use events::CallEvents;
 pub use frame::{ErrorCode, OverlongFrame, RequestId, RpcError};
 pub use host::{
@@ -70,7 +70,6 @@ pub use observer::{ObservedRequest, Observer, RequestDetails};
 pub use revision::Revision;
 pub use sealing::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 pub use server::{McpServer, ServerInfo, ServerOptions};
-pub use skills::{FolderChild, Skill};
 pub use task::{LOST_TASK, TaskOptions, TaskPlan};
 pub use tool::{
     CALL_TOOL, CheckedResult, DefinitionBounds, FIND_TOOLS, McpPrompt, McpTool, NameCollisions, PROMPT_ARGUMENTS_MAX,

@@ -1,11 +1,12 @@
 //! The `_meta` of a request: the protocol's own keys (2026-07-28, "General fields"), trace context,
-//! the rest.
+//! the rest. The extensions that a client declares.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 use crate::asking::AskCapabilities;
-use crate::extensions;
 use crate::frame::{Params, RequestId, RpcError, push_string, scan};
 use crate::revision::Revision;
 
@@ -28,6 +29,10 @@ const TRACESTATE_BYTES_MAX: usize = 512;
 
 /// Longest `baggage` passed on, in bytes (W3C Baggage section 3.3.2).
 const BAGGAGE_BYTES_MAX: usize = 8_192;
+
+/// Longest declaration that is kept, in bytes: dozens of extensions with their settings. A longer
+/// one counts as none.
+const EXTENSIONS_BYTES_MAX: usize = 4_096;
 
 /// The levels of a log message (RFC 5424), least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -172,11 +177,27 @@ impl Peer {
             Some("{}") => AskCapabilities::default(),
             Some(value) => AskCapabilities::read(value, revision),
         };
-        let extensions = params.meta(CLIENT_CAPABILITIES).and_then(extensions::declared);
+        let extensions = params.meta(CLIENT_CAPABILITIES).and_then(declared_extensions);
         let client = params.meta(CLIENT_INFO).map(|value| ClientInfo::parse(value, CLIENT_INFO)).transpose()?;
         let log_level = params.meta(LOG_LEVEL).map(|value| ClientLogLevel::parse(value, LOG_LEVEL)).transpose()?;
         Ok(Self { revision, client: client.map(Arc::new), log_level, capabilities, extensions })
     }
+}
+
+#[derive(serde::Deserialize)]
+struct DeclaredExtensions<'a> {
+    #[serde(borrow)]
+    extensions: Option<&'a RawValue>,
+}
+
+/// The extensions that these `ClientCapabilities` declare, as a JSON object; `None` without any.
+pub(crate) fn declared_extensions(capabilities: &str) -> Option<Arc<str>> {
+    if !capabilities.contains("extensions") {
+        return None;
+    }
+    let declared: DeclaredExtensions<'_> = serde_json::from_str(capabilities).ok()?;
+    let text = declared.extensions?.get();
+    (text.len() <= EXTENSIONS_BYTES_MAX && scan::is_object(text) && text != "{}").then(|| text.into())
 }
 
 /// The error for a request that lacks required keys of `_meta`.
@@ -250,4 +271,25 @@ fn rest(params: &Params<'_>) -> String {
     }
     out.push(b'}');
     String::from_utf8(out).unwrap_or_else(|_| "{}".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_of_bounded_length_is_kept_as_it_is() {
+        let long = format!(r#"{{"extensions":{{"a":"{}"}}}}"#, "x".repeat(EXTENSIONS_BYTES_MAX));
+        for (capabilities, kept) in [
+            ("{}", None),
+            (r#"{"extensions":{}}"#, None),
+            (r#"{"extensions":7}"#, None),
+            (r#"{"extensions":null}"#, None),
+            (r#"{"sampling":{"extensions":{"a":{}}}}"#, None),
+            (r#"{"roots":{},"extensions":{"a/b":{"c":[1]}}}"#, Some(r#"{"a/b":{"c":[1]}}"#)),
+            (&long, None),
+        ] {
+            assert_eq!(declared_extensions(capabilities).as_deref(), kept, "{capabilities}");
+        }
+    }
 }

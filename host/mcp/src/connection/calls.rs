@@ -26,7 +26,7 @@ use crate::meta::{Peer, RequestMeta};
 use crate::method::Method;
 use crate::observer;
 use crate::revision::{Revision, push_result};
-use crate::task::TaskParam;
+use crate::task::{TaskParam, TaskStart};
 use crate::tool::{CheckedResult, InnerCall, McpTool, OwnTool, ToolList};
 
 /// Estimated memory of a queued call besides its texts, in bytes.
@@ -294,7 +294,7 @@ impl<H: Host> ConnectionParts<H> {
             Rounds::resume(&self.server.options.state_key, &peer, &round, input).map(CallAsking::in_rounds)
         };
         let asking = compared
-            .and_then(|()| self.task_of(tool, &becomes, (wish, catalog.tools().has_tasks()), &peer))
+            .and_then(|()| self.task_of(tool, &becomes, wish, catalog.tools().has_tasks(), &peer))
             .and_then(|task| Ok((task, asking()?)));
         let task = match asking {
             Ok((task, asking)) => {
@@ -311,6 +311,23 @@ impl<H: Host> ConnectionParts<H> {
         let call = Call { tool: index, arguments, context };
         let work = Box::pin(BegunCall { permit, catalog, tool, becomes, call, is_long, task }.run());
         if terms.runs_elsewhere { self.executor.run_waiting(work) } else { self.executor.run(work) }
+    }
+
+    /// Decides if a call is a task, or may become one.
+    fn task_of(
+        &self,
+        tool: &McpTool,
+        becomes: &Becomes,
+        wish: Option<TaskParam>,
+        has_tasks: bool,
+        peer: &Peer,
+    ) -> Result<Option<TaskStart>, RpcError> {
+        if !matches!(becomes, Becomes::ToolResult) || self.server.tasks.kept().is_none() {
+            return Ok(None);
+        }
+        // Where no tool runs as a task, none is offered, and wishes are ignored.
+        let wish = wish.filter(|_| has_tasks);
+        tool.task().decide(&tool.definition().name, wish, peer.revision, peer.capabilities)
     }
 
     /// Tells the observer of a name that the caller's list does not have.
@@ -561,7 +578,7 @@ impl<H: Host> BegunCall<H> {
             match (asking.ending(), &becomes) {
                 (None, Becomes::Resource(read)) => {
                     let views = |uri: &str| catalog.view_meta(uri);
-                    shared.contents_of(id, (read, &views), result.into_result(), revision)
+                    shared.contents_of(id, read, &views, result.into_result(), revision)
                 }
                 (None, Becomes::Prompt) => shared.prompt_of(id, &tool, result, revision),
                 (None, _) => Ok(result_frame(id, |out| push_result(out, &result, revision.features(), identity))),

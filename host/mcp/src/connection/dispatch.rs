@@ -7,13 +7,14 @@ use std::sync::Arc;
 use super::reply::{BatchReplies, ReplyTo};
 use super::{ClientConnection, ConnectionParts, LegacyState, Passed, resources};
 use crate::asking::{AskCapabilities, AskName};
-use crate::extensions;
 use crate::frame::{
     BatchEntry, ErrorCode, ErrorId, FrameContent, McpMessage, McpRequest, Object, Params, RefusedFrame, RequestId,
     RpcError, decode, error_frame, push_json, result_frame, scan,
 };
 use crate::host::{Host, Outbox, ServedCatalog as _, SharedFrame};
-use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, ClientLogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, missing};
+use crate::meta::{
+    CLIENT_CAPABILITIES, ClientInfo, ClientLogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, declared_extensions, missing,
+};
 use crate::method::{Feature, Method, Notification};
 use crate::observer::RequestReport;
 use crate::revision::Revision;
@@ -288,7 +289,7 @@ impl<H: Host> ConnectionParts<H> {
         let revision = known.unwrap_or(Revision::NEWEST_LEGACY);
         let log_level = self.server.options.legacy_log_level;
         let capabilities = AskCapabilities::read(declared, revision);
-        let extensions = extensions::declared(declared);
+        let extensions = declared_extensions(declared);
         let peer = Peer { revision, client: Some(client), log_level, capabilities, extensions };
         let offers = self.all_offers(&RequestCatalog::unloaded());
         self.state().begin_session(LegacyState { peer, ready: false });
@@ -311,27 +312,37 @@ impl<H: Host> ConnectionParts<H> {
         let page = tools.page(listed, revision, exchange.request.params.cursor(), self.server.options.page_size)?;
         let typed = revision.features().typed_results;
         let mut place = 0;
-        let mut head = result_frame(exchange.id(), |out| {
-            let mut result = Object::open(out);
-            if typed {
-                result.text("resultType", "complete");
-            }
+        let mut head = self.complete_frame(exchange.id(), typed, |result| {
             let entries = result.key(listed.name());
             entries.push(b'[');
             place = entries.len();
             entries.push(b']');
             result.text_if("nextCursor", page.next_cursor.as_deref());
             if typed {
-                self.server.push_list_caching(&mut result, catalog.tells_callers_apart());
+                self.server.push_list_caching(result, catalog.tells_callers_apart());
+            }
+        });
+        let tail = head.split_off(place);
+        exchange.reply.send_shared(exchange.id(), SharedFrame { head, shared: page.json, tail });
+        Ok(())
+    }
+
+    /// The frame of a result with these members. `typed` is true for revisions whose results have a
+    /// type, and the server's identity.
+    pub(super) fn complete_frame(&self, id: &RequestId, typed: bool, members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+        result_frame(id, |out| {
+            let mut result = Object::open(out);
+            if typed {
+                result.text("resultType", "complete");
+            }
+            members(&mut result);
+            if typed {
                 let mut meta = Object::open(result.key("_meta"));
                 meta.raw(SERVER_INFO, &self.server.identity);
                 meta.close();
             }
             result.close();
-        });
-        let tail = head.split_off(place);
-        exchange.reply.send_shared(exchange.id(), SharedFrame { head, shared: page.json, tail });
-        Ok(())
+        })
     }
 
     fn set_level(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {

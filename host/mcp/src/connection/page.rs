@@ -44,12 +44,13 @@ impl ResourcePage {
     /// The cursor is not one of this list.
     pub(super) fn from(
         cursor: Option<&str>,
-        (declared, folders): (&[&DeclaredResource], &[&DeclaredResource]),
+        declared: &[&DeclaredResource],
+        folders: &[&DeclaredResource],
         entries_max: usize,
     ) -> Result<Self, RpcError> {
         let mark = mark_of(declared.iter().chain(folders));
         let begins = match cursor {
-            Some(cursor) => PageStart::read(cursor, mark, (declared.len(), folders.len()))?,
+            Some(cursor) => PageStart::read(cursor, mark, declared.len(), folders.len())?,
             None => PageStart::Declared(0),
         };
         Ok(Self { mark, begins, entries_max: entries_max.max(1), entries: 0, json: Vec::new(), next: None })
@@ -159,7 +160,7 @@ impl ResourcePage {
 }
 
 impl PageStart {
-    fn read(cursor: &str, mark: u64, (declared, folders): (usize, usize)) -> Result<Self, RpcError> {
+    fn read(cursor: &str, mark: u64, declared: usize, folders: usize) -> Result<Self, RpcError> {
         let unknown = || RpcError::params("params.cursor is not one that this server gave out");
         let text = scan::string(cursor).ok_or_else(unknown)?;
         let (known, place) = text.split_at_checked(MARK_DIGITS).ok_or_else(unknown)?;
@@ -230,7 +231,7 @@ mod tests {
         let mut cursor = None::<String>;
         let mut sizes = Vec::new();
         loop {
-            let mut page = ResourcePage::from(cursor.as_deref(), (&all, &[]), 3).unwrap();
+            let mut page = ResourcePage::from(cursor.as_deref(), &all, &[], 3).unwrap();
             page.take_declared(&all, Revision::V2026_07_28);
             sizes.push(page.entries);
             let Some(next) = page.next_cursor() else { break };
@@ -258,7 +259,7 @@ mod tests {
         let mut cursor = None::<String>;
         let mut listed = Vec::new();
         loop {
-            let mut page = ResourcePage::from(cursor.as_deref(), (&all, &folders), 3).unwrap();
+            let mut page = ResourcePage::from(cursor.as_deref(), &all, &folders, 3).unwrap();
             page.take_declared(&all, Revision::V2026_07_28);
             page.take_entries(&folders, below);
             let json = format!("[{}]", String::from_utf8(page.json().to_vec()).unwrap());
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_page_ends_where_its_bytes_do_and_has_one_entry_at_the_least() {
-        let mut page = ResourcePage::from(None, (&[], &[]), 100).unwrap();
+        let mut page = ResourcePage::from(None, &[], &[], 100).unwrap();
         assert!(page.push(|out| out.extend(vec![b'x'; 2 * PAGE_BYTES_MAX])));
         assert!(!page.push(|out| out.push(b'x')));
         assert_eq!(page.json().len(), 2 * PAGE_BYTES_MAX);
@@ -303,10 +304,10 @@ mod tests {
             "\"+123456789abcdefk1\"".to_owned(),
             "\"ääääääääk1\"".to_owned(),
         ] {
-            let error = ResourcePage::from(Some(&cursor), (&all, &[]), 3).err().unwrap();
+            let error = ResourcePage::from(Some(&cursor), &all, &[], 3).err().unwrap();
             assert_eq!(error.message, "params.cursor is not one that this server gave out", "{cursor}");
         }
-        let stale = ResourcePage::from(Some(&format!("\"{:016x}k1\"", mark ^ 1)), (&all, &[]), 3).err().unwrap();
+        let stale = ResourcePage::from(Some(&format!("\"{:016x}k1\"", mark ^ 1)), &all, &[], 3).err().unwrap();
         assert!(stale.message.contains("stale"), "{}", stale.message);
     }
 }

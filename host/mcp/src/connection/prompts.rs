@@ -14,7 +14,6 @@ use crate::completion::{Completing, Completions};
 use crate::declared::{DeclaredResource, ResourceReader};
 use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_json, result_frame, scan};
 use crate::host::{Host, ServedCatalog as _};
-use crate::meta::SERVER_INFO;
 use crate::revision::{Revision, push_prompt_result};
 use crate::tool::{CheckedResult, McpPrompt, McpTool};
 
@@ -116,12 +115,7 @@ impl<H: Host> ConnectionParts<H> {
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
         let found = found.map_err(|text| RpcError::new(ErrorCode::Internal, text))?;
-        let typed = revision.features().typed_results;
-        Ok(result_frame(id, |out| {
-            let mut result = Object::open(out);
-            if typed {
-                result.text("resultType", "complete");
-            }
+        Ok(self.complete_frame(id, revision.features().typed_results, |result| {
             let mut completion = Object::open(result.key("completion"));
             push_json(completion.key("values"), found.values());
             if let Some(total) = found.total() {
@@ -129,12 +123,6 @@ impl<H: Host> ConnectionParts<H> {
             }
             completion.flag("hasMore", found.has_more());
             completion.close();
-            if typed {
-                let mut meta = Object::open(result.key("_meta"));
-                meta.raw(SERVER_INFO, &self.server.identity);
-                meta.close();
-            }
-            result.close();
         }))
     }
 }

@@ -15,13 +15,11 @@ use super::reply::ReplyTo;
 use crate::asking::RoundInput;
 use crate::content::{CallResult, ContentKind, Map, ResourceBody, ResultContent};
 use crate::declared::{DeclaredResource, HostReading, NotRead, ResourceReader};
-use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
+use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number};
 use crate::host::{Host, ServedCatalog as _, leave_thread};
-use crate::meta::SERVER_INFO;
 use crate::news::{ResourceNews, normal_uri};
-use crate::resources::{Holder, KeptResource, Part, TIME_MAX};
+use crate::resources::{Holder, KeptResource, Part, StoreHolder, TIME_MAX};
 use crate::revision::{Revision, push_resource_contents};
-use crate::store::StoreHolder;
 
 /// The media type of a tool's text that has no declared one.
 const TEXT: &str = "text/plain";
@@ -87,7 +85,7 @@ impl<H: Host> ConnectionParts<H> {
         let folders: Vec<&DeclaredResource> = seen().filter(|declared| !templates && declared.is_folder()).collect();
         let cursor = exchange.request.params.cursor();
         let revision = exchange.peer.revision;
-        let mut page = ResourcePage::from(cursor, (&declared, &folders), self.server.options.page_size)?;
+        let mut page = ResourcePage::from(cursor, &declared, &folders, self.server.options.page_size)?;
         page.take_declared(&declared, revision);
         page.take_entries(&folders, |folder, after, most| catalog.entries(folder, after, most));
         // Resources that are kept are the client's own.
@@ -117,7 +115,7 @@ impl<H: Host> ConnectionParts<H> {
                         break;
                     }
                 }
-                Ok(shared.listed(&id, listed, &page, (revision, scope)))
+                Ok(shared.listed(&id, listed, &page, revision, scope))
             });
             return Ok(());
         }
@@ -126,7 +124,7 @@ impl<H: Host> ConnectionParts<H> {
             let after = |number| self.server.resources.after(&holder, number);
             page.take_kept(|uri| declared.contains(uri), after, revision);
         }
-        exchange.reply.send(Some(exchange.id()), self.listed(exchange.id(), listed, &page, (revision, scope)));
+        exchange.reply.send(Some(exchange.id()), self.listed(exchange.id(), listed, &page, revision, scope));
         Ok(())
     }
 
@@ -135,9 +133,10 @@ impl<H: Host> ConnectionParts<H> {
         id: &RequestId,
         listed: ResourceList,
         page: &ResourcePage,
-        (revision, scope): (Revision, CacheScope),
+        revision: Revision,
+        scope: CacheScope,
     ) -> Vec<u8> {
-        self.cacheable(id, (revision, scope), |result| {
+        self.cacheable(id, revision, scope, |result| {
             let out = result.key(if listed == ResourceList::Templates { "resourceTemplates" } else { "resources" });
             out.push(b'[');
             out.extend_from_slice(page.json());
@@ -179,14 +178,14 @@ impl<H: Host> ConnectionParts<H> {
                     leave_thread().await;
                 }
                 let parts = parts.iter().map(|part| ContentPart::of(&uri, part));
-                Ok(shared.contents(&id, parts, (revision, CacheScope::Private)))
+                Ok(shared.contents(&id, parts, revision, CacheScope::Private))
             });
             return Ok(());
         }
         let found = self.holder().and_then(|holder| self.server.resources.find(&holder, &uri));
         let found = found.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
         let parts = found.parts.iter().map(|part| ContentPart::of(&found.uri, part));
-        let frame = self.contents(exchange.id(), parts, (revision, CacheScope::Private));
+        let frame = self.contents(exchange.id(), parts, revision, CacheScope::Private);
         exchange.reply.send(Some(exchange.id()), frame);
         Ok(())
     }
@@ -213,7 +212,7 @@ impl<H: Host> ConnectionParts<H> {
                     let part = ContentPart { uri: &uri, mime_type, body, meta: meta.as_deref() };
                     let scope =
                         if tells_apart || contents.is_private { CacheScope::Private } else { CacheScope::Public };
-                    Ok(shared.contents(&id, std::iter::once(part), (revision, scope)))
+                    Ok(shared.contents(&id, std::iter::once(part), revision, scope))
                 }
                 Err(NotRead::Unknown) => Err(not_found(&uri, NOT_FOUND.to_owned(), revision)),
                 Err(NotRead::Refused(why)) => Err(not_found(&uri, format!("Resource cannot be read: {why}"), revision)),
@@ -227,7 +226,8 @@ impl<H: Host> ConnectionParts<H> {
     pub(super) fn contents_of(
         &self,
         id: &RequestId,
-        (read, views): (&ResourceCall, &Views<'_>),
+        read: &ResourceCall,
+        views: &Views<'_>,
         result: CallResult,
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
@@ -256,7 +256,7 @@ impl<H: Host> ConnectionParts<H> {
             body,
             meta: meta.as_deref(),
         });
-        Ok(self.contents(id, parts, (revision, CacheScope::Private)))
+        Ok(self.contents(id, parts, revision, CacheScope::Private))
     }
 
     /// Keeps the resources that a result of this origin embeds, for the client that gets it. A
@@ -341,16 +341,18 @@ impl<H: Host> ConnectionParts<H> {
         &self,
         id: &RequestId,
         parts: impl Iterator<Item = ContentPart<'a>>,
-        cached: (Revision, CacheScope),
+        revision: Revision,
+        scope: CacheScope,
     ) -> Vec<u8> {
-        let has_meta = cached.0.features().metas;
-        self.cacheable(id, cached, |result| {
+        let has_meta = revision.features().metas;
+        self.cacheable(id, revision, scope, |result| {
             let out = result.key("contents");
-            let mut separate = separator();
             out.push(b'[');
-            for ContentPart { uri, mime_type, body, meta } in parts {
-                separate(out);
-                push_resource_contents(out, (uri, mime_type), body, meta.filter(|_| has_meta));
+            for (place, ContentPart { uri, mime_type, body, meta }) in parts.enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                push_resource_contents(out, uri, mime_type, body, meta.filter(|_| has_meta));
             }
             out.push(b']');
         })
@@ -360,24 +362,17 @@ impl<H: Host> ConnectionParts<H> {
     pub(super) fn cacheable(
         &self,
         id: &RequestId,
-        (revision, scope): (Revision, CacheScope),
+        revision: Revision,
+        scope: CacheScope,
         members: impl FnOnce(&mut Object<'_>),
     ) -> Vec<u8> {
-        result_frame(id, |out| {
-            let typed = revision.features().typed_results;
-            let mut result = Object::open(out);
-            if typed {
-                result.text("resultType", "complete");
-            }
-            members(&mut result);
+        let typed = revision.features().typed_results;
+        self.complete_frame(id, typed, |result| {
+            members(result);
             if typed {
                 push_number(result.key("ttlMs"), 0);
                 result.text("cacheScope", if scope == CacheScope::Public { "public" } else { "private" });
-                let mut meta = Object::open(result.key("_meta"));
-                meta.raw(SERVER_INFO, &self.server.identity);
-                meta.close();
             }
-            result.close();
         })
     }
 }
@@ -490,16 +485,6 @@ fn reading(declared: &DeclaredResource, uri: &str) -> Result<RequestedCall, RpcE
         is_inner: false,
         wish: None,
     })
-}
-
-/// Writes a comma before every call but the first.
-fn separator() -> impl FnMut(&mut Vec<u8>) {
-    let mut first = true;
-    move |out| {
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-    }
 }
 
 const NOT_FOUND: &str = "Resource not found: there is what the server declares, and what tools embedded in results for this client, while it \

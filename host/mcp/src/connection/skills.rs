@@ -7,10 +7,9 @@ use std::ops::Range;
 use super::ConnectionParts;
 use super::dispatch::RequestExchange;
 use super::resources::CacheScope;
-use crate::frame::{Object, RpcError, echo, result_frame};
+use crate::declared::{FolderChild, Skill};
+use crate::frame::{Object, RpcError, echo};
 use crate::host::{Host, ServedCatalog as _};
-use crate::meta::SERVER_INFO;
-use crate::skills::{FolderChild, Skill};
 use crate::tool::{ToolList, first_of};
 
 /// Bytes of one page past its first entry. 256 KiB, as of a page of resources. One entry is never
@@ -36,7 +35,7 @@ impl<H: Host> ConnectionParts<H> {
         let entries: Vec<SkillEntry<'_>> = seen.iter().map(|skill| (skill.uri.as_str(), skill.json.as_str())).collect();
         let page = self.page_of("skills", &entries, exchange.request.params.cursor())?;
         let scope = if catalog.tells_callers_apart() { CacheScope::Private } else { CacheScope::Public };
-        let frame = self.cacheable(exchange.id(), (exchange.peer.revision, scope), |result| {
+        let frame = self.cacheable(exchange.id(), exchange.peer.revision, scope, |result| {
             push_entries(result.key("skills"), entries.get(page.places).unwrap_or_default());
             result.text_if("nextCursor", page.next_cursor.as_deref());
         });
@@ -53,7 +52,7 @@ impl<H: Host> ConnectionParts<H> {
         let skill = catalog.skills().iter().find(|skill| skill.uri == uri && skill.is_seen_with(tools));
         let skill = skill.ok_or_else(|| RpcError::params(format!("No skill is served at {}", echo(&uri))))?;
         let scope = if catalog.tells_callers_apart() { CacheScope::Private } else { CacheScope::Public };
-        let frame = self.cacheable(exchange.id(), (exchange.peer.revision, scope), |result| {
+        let frame = self.cacheable(exchange.id(), exchange.peer.revision, scope, |result| {
             result.raw("skill", &skill.json);
         });
         exchange.reply.send(Some(exchange.id()), frame);
@@ -74,19 +73,9 @@ impl<H: Host> ConnectionParts<H> {
         let entries: Vec<SkillEntry<'_>> = uris.zip(entries.iter().map(String::as_str)).collect();
         let page = self.page_of("resources", &entries, exchange.request.params.cursor())?;
         let typed = exchange.peer.revision.features().typed_results;
-        let frame = result_frame(exchange.id(), |out| {
-            let mut result = Object::open(out);
-            if typed {
-                result.text("resultType", "complete");
-            }
+        let frame = self.complete_frame(exchange.id(), typed, |result| {
             push_entries(result.key("resources"), entries.get(page.places).unwrap_or_default());
             result.text_if("nextCursor", page.next_cursor.as_deref());
-            if typed {
-                let mut meta = Object::open(result.key("_meta"));
-                meta.raw(SERVER_INFO, &self.server.identity);
-                meta.close();
-            }
-            result.close();
         });
         exchange.reply.send(Some(exchange.id()), frame);
         Ok(())
@@ -100,7 +89,7 @@ impl<H: Host> ConnectionParts<H> {
         entries.iter().for_each(|(uri, _)| uri.hash(&mut hasher));
         let mark = hasher.finish();
         let first = match cursor {
-            Some(cursor) => first_of(cursor, mark, (list, entries.len()))?,
+            Some(cursor) => first_of(cursor, mark, list, entries.len())?,
             None => 0,
         };
         let mut bytes = 0_usize;

@@ -10,15 +10,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 use toolcell_shared::{Changed, Creation, NewTask, TaskChange, TaskRecord, TaskStatus, Tasks};
 
 use super::ConnectionParts;
-use super::calls::{AnswerDuty, Becomes, BegunCall, caught, perform};
+use super::calls::{AnswerDuty, BegunCall, caught, perform};
 use crate::frame::{ErrorCode, Object, RpcError, result_frame};
 use crate::host::{CallContext, Host, ServedCatalog as _};
-use crate::meta::{Peer, SERVER_INFO};
+use crate::meta::SERVER_INFO;
 use crate::revision::{Revision, push_result};
-use crate::task::{
-    BegunTask, TaskBody, TaskHandle, TaskOptions, TaskParam, TaskStart, new_id, push_created, push_legacy,
-};
-use crate::tool::McpTool;
+use crate::task::{BegunTask, TaskBody, TaskHandle, TaskOptions, TaskStart, new_id, push_created, push_legacy};
 
 /// Pause between two sentences on a task: nobody polls more often.
 const SAYS_EVERY: Duration = Duration::from_millis(250);
@@ -57,22 +54,6 @@ struct RunningTask<'h> {
 }
 
 impl<H: Host> ConnectionParts<H> {
-    /// Decides if a call is a task, or may become one.
-    pub(super) fn task_of(
-        &self,
-        tool: &McpTool,
-        becomes: &Becomes,
-        (wish, has_tasks): (Option<TaskParam>, bool),
-        peer: &Peer,
-    ) -> Result<Option<TaskStart>, RpcError> {
-        if !matches!(becomes, Becomes::ToolResult) || self.server.tasks.kept().is_none() {
-            return Ok(None);
-        }
-        // Where no tool runs as a task, none is offered, and wishes are ignored.
-        let wish = wish.filter(|_| has_tasks);
-        tool.task().decide(&tool.definition().name, wish, (peer.revision, peer.capabilities))
-    }
-
     /// Notes that the session's client is notified of a task.
     fn watch_own(&self, id: &str) {
         let most = self.server.options.watched_max;

@@ -15,9 +15,8 @@ use super::{ConnectionParts, UnansweredRequest};
 use crate::asking::{ReplyText, RoundInput};
 use crate::cancellation::Cancellation;
 use crate::events::CallEvents;
-use crate::frame::{ErrorCode, Object, RequestId, RpcError, push_json, result_frame, scan};
+use crate::frame::{ErrorCode, Object, RpcError, push_json, result_frame, scan};
 use crate::host::{Host, Outbox};
-use crate::meta::SERVER_INFO;
 use crate::task::{
     CANCELLED_MESSAGE, RELATED_TASK, TaskBody, TaskOptions, name_of, push_detailed, push_legacy, undeclared,
 };
@@ -70,7 +69,7 @@ impl<H: Host> ConnectionParts<H> {
         let modern = exchange.peer.revision.is_modern();
         self.answer_later(exchange, async move {
             let task = store.find(shared.caller.name(), &task).await.map_err(away)?.ok_or_else(unknown)?;
-            Ok(shared.task_frame(&id, modern, |result| match modern {
+            Ok(shared.complete_frame(&id, modern, |result| match modern {
                 true => push_detailed(result, &task, options.poll),
                 false => push_legacy(result, &task, options.poll),
             }))
@@ -95,7 +94,7 @@ impl<H: Host> ConnectionParts<H> {
         let id = exchange.id().clone();
         self.answer_later(exchange, async move {
             let known = store.answer(shared.caller.name(), &task, &answers).await.map_err(away)?;
-            if known { Ok(shared.task_frame(&id, true, |_| {})) } else { Err(unknown()) }
+            if known { Ok(shared.complete_frame(&id, true, |_| {})) } else { Err(unknown()) }
         });
         Ok(())
     }
@@ -111,13 +110,13 @@ impl<H: Host> ConnectionParts<H> {
             let cancelled = store.cancel(shared.caller.name(), &task, CANCELLED_MESSAGE).await.map_err(away)?;
             let (before, task) = cancelled.ok_or_else(unknown)?;
             if modern {
-                return Ok(shared.task_frame(&id, true, |_| {}));
+                return Ok(shared.complete_frame(&id, true, |_| {}));
             }
             if before.is_over() {
                 let text = format!("The task cannot be cancelled: it is {} already", name_of(before));
                 return Err(RpcError::params(text));
             }
-            Ok(shared.task_frame(&id, false, |result| push_legacy(result, &task, options.poll)))
+            Ok(shared.complete_frame(&id, false, |result| push_legacy(result, &task, options.poll)))
         });
         Ok(())
     }
@@ -141,7 +140,7 @@ impl<H: Host> ConnectionParts<H> {
             let mut tasks = store.list(shared.caller.name(), after, most.saturating_add(1)).await.map_err(away)?;
             let more = tasks.len() > most;
             tasks.truncate(most);
-            Ok(shared.task_frame(&id, false, |result| {
+            Ok(shared.complete_frame(&id, false, |result| {
                 let out = result.key("tasks");
                 out.push(b'[');
                 for (place, task) in tasks.iter().enumerate() {
@@ -258,23 +257,6 @@ impl<H: Host> ConnectionParts<H> {
                 }
             }
         }
-    }
-
-    /// The frame of a result about tasks.
-    fn task_frame(&self, id: &RequestId, modern: bool, members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
-        result_frame(id, |out| {
-            let mut result = Object::open(out);
-            if modern {
-                result.text("resultType", "complete");
-            }
-            members(&mut result);
-            if modern {
-                let mut meta = Object::open(result.key("_meta"));
-                meta.raw(SERVER_INFO, &self.server.identity);
-                meta.close();
-            }
-            result.close();
-        })
     }
 }
 

@@ -1,107 +1,15 @@
-//! Bodies: a request's, read whole within its bounds; a response's, whole or a stream of events.
+//! The body of a request, read whole within its bounds.
 
-use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body;
 
 use super::limits::HttpLimits;
 use super::quota::QuotaGuard;
 use super::refusal::HttpRefusal;
-use super::stream::EventStream;
-use super::unread::UnreadFrame;
-use super::watch::RequestWatch;
 use crate::frame::OverlongFrame;
-
-/// The content of a response.
-pub(super) enum ResponseContent {
-    Whole(UnreadFrame),
-    Events(Box<EventStream>),
-}
-
-impl ResponseContent {
-    pub(super) fn none() -> Self {
-        Self::Whole(UnreadFrame::default())
-    }
-}
-
-/// A response's body. Its connection is not idle while this lives, or while its bytes are unsent.
-pub(super) struct ResponseBody {
-    content: ResponseContent,
-    open: Option<RequestWatch>,
-}
-
-/// The last piece of a whole response on its way: it is unsent while this lives.
-struct UnsentBytes {
-    bytes: Bytes,
-    _open: Option<RequestWatch>,
-    _counted: Option<QuotaGuard>,
-}
-
-impl AsRef<[u8]> for UnsentBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl ResponseBody {
-    /// `write_time` is the time that the client may leave it unread.
-    pub(super) fn new(content: ResponseContent, mut open: RequestWatch, write_time: Duration) -> Self {
-        match &content {
-            ResponseContent::Whole(frame) if frame.is_empty() => open.done(),
-            ResponseContent::Whole(frame) => open.answers(frame.len(), write_time),
-            ResponseContent::Events(stream) => open.streams(stream.mailbox()),
-        }
-        Self { content, open: Some(open) }
-    }
-
-    fn is_done(&mut self) {
-        if let Some(open) = &mut self.open {
-            open.done();
-        }
-    }
-}
-
-impl Body for ResponseBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.content {
-            ResponseContent::Whole(frame) => match frame.next_piece() {
-                Some(bytes) if frame.is_empty() => {
-                    let counted = frame.take_count();
-                    self.is_done();
-                    let last = UnsentBytes { bytes, _open: self.open.take(), _counted: counted };
-                    Poll::Ready(Some(Bytes::from_owner(last)))
-                }
-                piece => Poll::Ready(piece),
-            },
-            ResponseContent::Events(stream) => stream.poll_bytes(context),
-        };
-        if matches!(next, Poll::Ready(None)) {
-            self.is_done();
-        }
-        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(&self.content, ResponseContent::Whole(frame) if frame.is_empty())
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            ResponseContent::Whole(frame) => SizeHint::with_exact(frame.len() as u64),
-            ResponseContent::Events(_) => SizeHint::default(),
-        }
-    }
-}
 
 /// Bytes of a body that is too long in which its id is looked for.
 const BEGINNING_BYTES: usize = 64 * 1024;

@@ -93,6 +93,13 @@ struct SessionNote {
     news: SessionNews,
 }
 
+/// A session, as replicas name it, and the name of its caller.
+#[derive(Clone, Copy)]
+pub(super) struct SessionName<'s> {
+    pub(super) key: &'s str,
+    pub(super) caller: &'s str,
+}
+
 /// The news of a session. Streams have names, unlike any other's.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum SessionNews {
@@ -121,8 +128,9 @@ impl ReplicaExchange {
     }
 
     /// Sends news of a session of this caller. Without randomness nothing is sealed, nor sent.
-    pub(super) fn send(&self, to: Recipient<'_>, (session, caller): (&str, &str), news: SessionNews) {
-        let note = SessionNote { from: self.replicas.name().to_owned(), session: session.to_owned(), news };
+    pub(super) fn send(&self, to: Recipient<'_>, session: SessionName<'_>, news: SessionNews) {
+        let SessionName { key, caller } = session;
+        let note = SessionNote { from: self.replicas.name().to_owned(), session: key.to_owned(), news };
         let sealed = serde_json::to_vec(&note).ok().and_then(|text| self.key.seal(Purpose::Message, text));
         if let Some(sealed) = sealed {
             self.replicas.send(to, caller, sealed);
@@ -192,8 +200,8 @@ impl ReplicaExchange {
     }
 
     /// Ends a session of a caller everywhere: it is noted for a time, then told.
-    pub(super) async fn end(&self, session: (&str, &str), time: Duration) -> Result<(), ReplicasAway> {
-        self.replicas.note_ended(session.0, time.saturating_add(CLOCKS_DIFFER_MAX)).await?;
+    pub(super) async fn end(&self, session: SessionName<'_>, time: Duration) -> Result<(), ReplicasAway> {
+        self.replicas.note_ended(session.key, time.saturating_add(CLOCKS_DIFFER_MAX)).await?;
         self.send(Recipient::All, session, SessionNews::Ended);
         Ok(())
     }
@@ -224,7 +232,7 @@ impl PassedMessage {
             }
             PassedContent::Cancel(id) => (Recipient::All, SessionNews::Cancel(id.clone(), passed)),
         };
-        exchange.send(to, (&self.session, &self.caller), news);
+        exchange.send(to, SessionName { key: &self.session, caller: &self.caller }, news);
     }
 }
 
@@ -242,7 +250,7 @@ impl SessionElsewhere {
     }
 
     fn send(&self, to: Recipient<'_>, news: SessionNews) {
-        self.exchange.send(to, (&self.session, &self.caller), news);
+        self.exchange.send(to, SessionName { key: &self.session, caller: &self.caller }, news);
     }
 }
 
@@ -346,22 +354,23 @@ fn take<H: Host>(exchange: &ReplicaExchange, sessions: &LegacySessions<H>, note:
         SessionNews::Answer { passed, .. } if !is_own => {
             // It says nothing of what becomes of the answer.
             let caller = session.as_ref().map_or("", |session| session.caller().name());
-            exchange.send(Recipient::Replica(&from), (&key, caller), SessionNews::Heard(passed));
+            exchange.send(Recipient::Replica(&from), SessionName { key: &key, caller }, SessionNews::Heard(passed));
         }
         _ => {}
     }
     let Some(session) = session else { return };
+    let name = SessionName { key: &key, caller: session.caller().name() };
     match news {
         SessionNews::Opened(stream) if is_own => session.outbox.confirm(&stream),
         SessionNews::Opened(stream) => {
             let watched = session.connection.watched();
             if !watched.is_empty() {
                 let news = SessionNews::Watched(watched);
-                exchange.send(Recipient::Replica(&from), (&key, session.caller().name()), news);
+                exchange.send(Recipient::Replica(&from), name, news);
             }
             if let Some(KeptFrames { frames, told }) = session.outbox.moved(&stream) {
                 let news = SessionNews::Kept(stream, frames, told);
-                exchange.send(Recipient::Replica(&from), (&key, session.caller().name()), news);
+                exchange.send(Recipient::Replica(&from), name, news);
             }
         }
         SessionNews::Watch(uri, _) if is_own => exchange.confirm_watch(&key, &uri),

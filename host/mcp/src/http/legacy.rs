@@ -6,18 +6,17 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::time::timeout;
 
-use super::accept::Accepted;
-use super::body::ResponseContent;
-use super::exchange::{KNOWN_WITHIN, ReplicaExchange, SessionElsewhere, SessionNews};
+use super::exchange::{KNOWN_WITHIN, ReplicaExchange, SessionElsewhere, SessionName, SessionNews};
 use super::executor::DrivingExecutor;
-use super::headers::{Era, SESSION_ID};
+use super::headers::{Accepted, Era, SESSION_ID};
 use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::HttpRefusal;
 use super::replicas::{Recipient, ReplicasAway};
+use super::response::{PendingResponse, ResponseContent, ResponseStyle, events};
 use super::resume;
 use super::sealed::SealedSession;
-use super::service::{KnownSender, MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service, events};
+use super::service::{KnownSender, MessageContext, MessageOutcome, Service};
 use super::session::{LegacySession, SessionOutbox, SessionUse, random_id};
 use super::stream::{EventStream, Lease};
 use super::unread::UnreadShare;
@@ -29,7 +28,7 @@ use crate::host::{Executor, Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::single;
-use crate::store::StoreHolder;
+use crate::resources::StoreHolder;
 
 /// A request of a session while it is answered, or the session's stream. A client that disconnects
 /// has cancelled nothing.
@@ -171,7 +170,8 @@ pub(super) async fn end<H: Host>(
     let session = find(service, id, caller, Era::of(headers))?;
     let key = service.key_of(id);
     if let Some(exchange) = &service.exchange {
-        exchange.end((&key, caller.name()), session.left()).await.map_err(|ReplicasAway| HttpRefusal::Away)?;
+        let name = SessionName { key: &key, caller: caller.name() };
+        exchange.end(name, session.left()).await.map_err(|ReplicasAway| HttpRefusal::Away)?;
     }
     service.sessions.end(&key);
     drop(session);
@@ -191,11 +191,11 @@ const MEET_TRIES_MAX: usize = 8;
 /// hears of it from then on.
 pub(super) async fn meet<H: Host>(
     service: &Service<H>,
+    exchange: &Arc<ReplicaExchange>,
     headers: &HeaderMap,
     caller: &Caller,
     owner: &Owner,
 ) -> Result<(), HttpRefusal> {
-    let Some(exchange) = &service.exchange else { return Ok(()) };
     // Who needs the session is told what is wrong with its id.
     let Ok(Some(id)) = session_id(headers) else { return Ok(()) };
     let key = service.key_of(id);
@@ -351,7 +351,7 @@ impl OpenStream {
     }
 
     fn say(&self, news: SessionNews) {
-        self.exchange.send(Recipient::All, (&self.session, &self.caller), news);
+        self.exchange.send(Recipient::All, SessionName { key: &self.session, caller: &self.caller }, news);
     }
 }
 

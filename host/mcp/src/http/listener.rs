@@ -21,14 +21,13 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolcell_framing::CheckedStream;
 
-use super::body::ResponseBody;
-use super::connections::Connections;
 use super::limits::HttpLimits;
 use super::line_endings::RequestLines;
+use super::response::ResponseBody;
 use super::serve::ServeStages;
 use super::service::{Arrival, Service};
 use super::tls::Certificate;
-use super::watch::{ConnectionWatch, HttpConnection, WatchedStream, drive};
+use super::watch::{ConnectionWatch, Connections, HttpConnection, WatchedStream, drive};
 use crate::host::Host;
 
 /// Pause after a failed accept, for example when no descriptors are left.

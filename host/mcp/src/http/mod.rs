@@ -5,10 +5,7 @@
 //! session is a connection that many requests share by its `Mcp-Session-Id`. A [`Gatekeeper`]
 //! authenticates callers.
 
-mod accept;
-mod allowance;
 mod body;
-mod connections;
 mod exchange;
 mod executor;
 mod headers;
@@ -24,6 +21,7 @@ mod origin;
 mod quota;
 mod refusal;
 mod replicas;
+mod response;
 mod resume;
 mod sealed;
 mod serve;

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::CredentialValidity;
-use super::accept::Accepted;
 use super::executor::DrivingExecutor;
-use super::headers;
+use super::headers::{Accepted, Era, check_modern, check_version};
 use super::mailbox::Mailbox;
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::HttpRefusal;
-use super::service::{MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service};
+use super::response::{PendingResponse, ResponseStyle};
+use super::service::{MessageContext, MessageOutcome, Service};
 use super::stream::Lease;
 use super::unread::UnreadShare;
 use crate::connection::{ClientConnection, ServerEvents};
@@ -47,14 +47,14 @@ impl<H: Host> Drop for ModernExchange<H> {
 }
 
 /// True if a message belongs to this era: it names its version itself.
-pub(super) fn is_modern(incoming: &FrameContent<'_>, headers: headers::Era) -> bool {
+pub(super) fn is_modern(incoming: &FrameContent<'_>, era: Era) -> bool {
     match incoming {
         FrameContent::One(Ok(McpMessage::Request(McpRequest { params, .. }))) => {
             params.fault.is_none() && params.meta(PROTOCOL_VERSION).is_some()
         }
         // No version is defined for notifications: the header alone names it.
         FrameContent::One(Ok(McpMessage::Notification { params, .. })) => {
-            params.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
+            params.meta(PROTOCOL_VERSION).is_some() || era == Era::Modern
         }
         _ => false,
     }
@@ -70,7 +70,7 @@ pub(super) fn begin<H: Host>(
     match &incoming {
         FrameContent::One(Ok(McpMessage::Request(request))) => {
             let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
-            let checked = headers::check_modern(&headers, request, version);
+            let checked = check_modern(&headers, request, version);
             checked.map_err(HttpRefusal::Message)?;
             // The one method whose response stays open.
             if request.method.known() == Some(Method::Listen) {
@@ -79,7 +79,7 @@ pub(super) fn begin<H: Host>(
         }
         FrameContent::One(Ok(McpMessage::Notification { params, .. })) => {
             if let Some(version) = params.meta(PROTOCOL_VERSION) {
-                headers::check_version(&headers, version).map_err(HttpRefusal::Message)?;
+                check_version(&headers, version).map_err(HttpRefusal::Message)?;
             }
             // No notification of this era means anything over HTTP: a client cancels by closing the
             // response.
@@ -96,11 +96,8 @@ pub(super) fn begin<H: Host>(
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     let executor = DrivingExecutor::new(&service.executor, is_alone);
     let connection = ClientConnection::open(Arc::clone(&service.server), caller, Arc::clone(&outbox), executor);
-    let live = service.live.enter(connection.listener());
     connection.take(incoming, &outbox);
-    if service.is_ending() {
-        connection.end_subscriptions();
-    }
+    let live = service.live.enter(connection.listener());
     let lease = Box::new(ModernExchange { connection, validity, _live: live, _guard: guard });
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style: ResponseStyle::Modern }))
 }
@@ -119,6 +116,8 @@ pub(super) struct LiveRequests(Arc<Mutex<LiveListeners>>);
 #[derive(Default)]
 struct LiveListeners {
     sequence: u64,
+    /// Serving ends: subscriptions that begin now end as well.
+    ended: bool,
     listeners: HashMap<u64, Weak<dyn ServerEvents>>,
 }
 
@@ -126,12 +125,22 @@ struct LiveListeners {
 pub(super) struct LiveRequest(LiveRequests, u64);
 
 impl LiveRequests {
-    pub(super) fn enter(&self, listener: Weak<dyn ServerEvents>) -> LiveRequest {
+    /// Enters a request that has begun.
+    fn enter(&self, listener: Weak<dyn ServerEvents>) -> LiveRequest {
         let mut listed = self.listed();
         listed.sequence += 1;
         let number = listed.sequence;
+        let late = if listed.ended { listener.upgrade() } else { None };
         listed.listeners.insert(number, listener);
+        drop(listed);
+        late.into_iter().for_each(|listener| listener.server_ends());
         LiveRequest(self.clone(), number)
+    }
+
+    /// Ends subscriptions, and those of requests that are yet to come.
+    pub(super) fn end(&self) {
+        self.listed().ended = true;
+        self.all().into_iter().for_each(|listener| listener.server_ends());
     }
 
     pub(super) fn all(&self) -> Vec<Arc<dyn ServerEvents>> {

@@ -12,8 +12,8 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::body::ResponseContent;
 use super::refusal::HttpRefusal;
+use super::response::ResponseContent;
 use crate::mirrored::single;
 
 /// Headers that a web page may send.

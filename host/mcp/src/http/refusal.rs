@@ -4,12 +4,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
-use super::body::ResponseContent;
 use super::quota::QuotaError;
-use super::unread::UnreadFrame;
+use super::response::{ResponseContent, json};
 use super::{AuthFailure, RefusalReason};
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, error_frame};
 
@@ -264,12 +263,4 @@ pub(super) fn status_of(code: ErrorCode) -> StatusCode {
         | ErrorCode::MissingClientCapability
         | ErrorCode::UnsupportedProtocolVersion => StatusCode::BAD_REQUEST,
     }
-}
-
-/// A response of one JSON text.
-pub(super) fn json(status: StatusCode, text: impl Into<UnreadFrame>) -> Response<ResponseContent> {
-    let mut response = Response::new(ResponseContent::Whole(text.into()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
 }

@@ -9,7 +9,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
-use super::connections::Connections;
 use super::exchange::{ReplicaExchange, hear};
 use super::executor::LoneRequests;
 use super::limits::HttpLimits;
@@ -20,6 +19,7 @@ use super::quota::Quotas;
 use super::replicas::Replicas;
 use super::service::Service;
 use super::traffic::{HttpLoad, Traffic};
+use super::watch::Connections;
 use super::{Gatekeeper, Readiness, RefusalObserver};
 use crate::host::{Executor, Host};
 use crate::server::McpServer;
@@ -223,9 +223,7 @@ async fn sweep_until<H: Host>(service: &Service<H>, ends: ServeStages) {
 }
 
 fn announce_end<H: Host>(service: &Service<H>) {
-    for listener in service.live.all() {
-        listener.server_ends();
-    }
+    service.live.end();
     for session in service.sessions.all() {
         session.outbox.end();
     }

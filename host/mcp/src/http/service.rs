@@ -1,5 +1,5 @@
-//! One request from its head to its response: its path, its caller, its era, and the form of the
-//! answer.
+//! One request from its head to the beginning of its message: its path, its caller, its quotas, its
+//! body and its era.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -10,25 +10,23 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN};
+use http::header::{AUTHORIZATION, CONNECTION, EXPECT, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 
-use super::accept::{Accepted, check_content, check_framing};
-use super::body::{self, ResponseContent};
+use super::body;
 use super::exchange::ReplicaExchange;
 use super::executor::LoneRequests;
-use super::headers::{self, Era, SESSION_ID};
+use super::headers::{self, Accepted, Era, SESSION_ID, check_content, check_framing};
 use super::limits::HttpLimits;
 use super::long::{DoneInTurn, do_in_turn};
-use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::modern::LiveRequests;
 use super::origin::OriginPolicy;
 use super::quota::{Owner, QuotaGuard, Quotas};
-use super::refusal::{DOCUMENT_METHODS, HttpRefusal, METHODS, json, status_of};
+use super::refusal::{DOCUMENT_METHODS, HttpRefusal, METHODS};
+use super::response::{PendingResponse, ResponseContent, accepted_response, json, plain};
 use super::session::LegacySessions;
-use super::stream::{EventStream, Lease};
 use super::traffic::Traffic;
 use super::watch::RequestWatch;
 use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver};
@@ -39,9 +37,6 @@ use crate::host::{Executor, Host, ServedCatalog as _};
 use crate::revision::Revision;
 use crate::server::McpServer;
 use crate::turns::FairTurns;
-
-/// Tells proxies to pass events on as they come.
-const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The path that tells if the process lives.
 const LIVE: &str = "/healthz";
@@ -118,36 +113,10 @@ pub(super) enum MessageOutcome {
     Answering(PendingResponse),
 }
 
-/// A response whose answer comes into its mailbox.
-pub(super) struct PendingResponse {
-    pub(super) mailbox: Arc<Mailbox>,
-    pub(super) lease: Box<dyn Lease>,
-    pub(super) accepted: Accepted,
-    pub(super) style: ResponseStyle,
-}
-
 /// The authenticated sender of a request.
 pub(super) struct KnownSender {
     pub(super) admitted: Admitted,
     pub(super) owner: Owner,
-}
-
-/// The form of an answer besides its frame.
-pub(super) enum ResponseStyle {
-    Modern,
-    /// To requests of a session.
-    Legacy,
-    /// To messages of a session that ask for no answer.
-    Taken,
-    /// It tells the client its session.
-    NewSession(HeaderValue),
-}
-
-impl ResponseStyle {
-    /// True if a request waits for the answer.
-    const fn asks(&self) -> bool {
-        !matches!(self, Self::Taken)
-    }
 }
 
 impl<H: Host> Service<H> {
@@ -161,36 +130,9 @@ impl<H: Host> Service<H> {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let version = request.version();
-        let mut response = self.answer(request, arrival, open).await;
-        // A proxy would send its next request on a connection that is about to close. A connection
-        // of HTTP/2 says so itself.
-        if version < Version::HTTP_2 && self.leaving.load(Ordering::SeqCst) {
-            response.headers_mut().insert(CONNECTION, CLOSES);
-        }
-        response
-    }
-
-    async fn answer<B>(
-        self: &Arc<Self>,
-        request: Request<B>,
-        arrival: Arrival,
-        open: &mut RequestWatch,
-    ) -> Response<ResponseContent>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
+        let is_multiplexed = request.version() >= Version::HTTP_2;
         let revision = headers::revision(request.headers());
         let session = request.headers().get(SESSION_ID).cloned();
-        if let Err(refusal) = check_framing(request.headers()) {
-            return refusal.response(self.no_id(revision, session.as_ref()));
-        }
-        if matches!(*request.method(), Method::GET | Method::HEAD)
-            && let Some((status, text)) = self.health(request.uri().path()).await
-        {
-            self.traffic.answered(status);
-            return plain(status, text);
-        }
         let origin = request.headers().get(ORIGIN).cloned();
         let has_credential = request.headers().contains_key(AUTHORIZATION);
         let mut response = match self.route(request, arrival, open).await {
@@ -205,6 +147,11 @@ impl<H: Host> Service<H> {
         };
         self.origin_policy.expose(origin, &mut response);
         self.traffic.answered(response.status());
+        // A proxy would send its next request on a connection that is about to close. A connection
+        // of HTTP/2 says so itself.
+        if !is_multiplexed && self.leaving.load(Ordering::SeqCst) {
+            response.headers_mut().insert(CONNECTION, CLOSES);
+        }
         response
     }
 
@@ -212,16 +159,10 @@ impl<H: Host> Service<H> {
     /// The session tells its revision, or else a header.
     fn no_id(&self, named: Option<Revision>, session: Option<&HeaderValue>) -> ErrorId<'static> {
         let session = session.and_then(|id| self.sessions.of_key(&self.key_of(id.to_str().ok()?)));
-        let revision = session.and_then(|session| session.connection.peer()).map(|peer| peer.revision).or(named);
-        match revision {
+        match session.and_then(|session| session.connection.peer()).map(|peer| peer.revision).or(named) {
             Some(revision) if !revision.features().absent_ids => ErrorId::Null,
             _ => ErrorId::Absent,
         }
-    }
-
-    /// True for the path of the endpoint, with or without a slash behind it.
-    fn is_endpoint(&self, path: &str) -> bool {
-        path.strip_suffix('/').unwrap_or(path) == self.path.strip_suffix('/').unwrap_or(&self.path)
     }
 
     pub(super) fn is_ending(&self) -> bool {
@@ -234,25 +175,23 @@ impl<H: Host> Service<H> {
     }
 
     /// The health paths for operators. They tell nothing that a web page may not know.
-    async fn health(&self, path: &str) -> Option<(StatusCode, String)> {
-        match path {
-            LIVE => Some((StatusCode::OK, "ok\n".to_owned())),
-            READY => Some(match self.missing().await {
-                None => (StatusCode::OK, "ready\n".to_owned()),
-                Some(missing) => (StatusCode::SERVICE_UNAVAILABLE, format!("{missing}\n")),
-            }),
-            _ => None,
-        }
+    async fn health(&self, path: &str) -> Option<Response<ResponseContent>> {
+        let missing = match path {
+            LIVE => return Some(plain(StatusCode::OK, "ok\n".to_owned())),
+            READY if self.leaving.load(Ordering::SeqCst) => Some("ending"),
+            READY => match &self.readiness {
+                Some(readiness) => readiness.look().await,
+                None => None,
+            },
+            _ => return None,
+        };
+        Some(match missing {
+            None => plain(StatusCode::OK, "ready\n".to_owned()),
+            Some(missing) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{missing}\n")),
+        })
     }
 
-    /// The reason to send requests elsewhere, if there is one.
-    async fn missing(&self) -> Option<&'static str> {
-        if self.leaving.load(Ordering::SeqCst) {
-            return Some("ending");
-        }
-        self.readiness.as_ref()?.look().await
-    }
-
+    /// Takes a request through all that comes before its message, and answers it.
     async fn route<B>(
         self: &Arc<Self>,
         request: Request<B>,
@@ -263,8 +202,17 @@ impl<H: Host> Service<H> {
         B: Body<Data = Bytes> + Unpin,
     {
         let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
+        // With or without a slash behind it.
+        let is_endpoint = path.strip_suffix('/').unwrap_or(path) == self.path.strip_suffix('/').unwrap_or(&self.path);
+        check_framing(&parts.headers)?;
+        if matches!(parts.method, Method::GET | Method::HEAD)
+            && let Some(response) = self.health(path).await
+        {
+            return Ok(response);
+        }
         self.origin_policy.check(&parts, arrival.local)?;
-        if !self.is_endpoint(parts.uri.path()) {
+        if !is_endpoint {
             return self.metadata(&parts);
         }
         if parts.method == Method::OPTIONS {
@@ -277,71 +225,43 @@ impl<H: Host> Service<H> {
         if streams && Era::of(&parts.headers) == Era::Modern {
             return Err(HttpRefusal::Method("POST"));
         }
-        if self.is_ending() {
+        if self.ending.load(Ordering::SeqCst) {
             return Err(HttpRefusal::Stopping);
         }
-        let admitted = self.admit(&parts.headers, arrival).await?;
-        let owner = Owner::of(&admitted.caller, arrival.peer);
-        open.assign_to(&owner, &self.quotas.connections)?;
-        legacy::meet(self, &parts.headers, &admitted.caller, &owner).await?;
-        let sender = KnownSender { admitted, owner };
-        match parts.method {
-            Method::GET => legacy::listen(self, &parts.headers, sender).await,
-            Method::DELETE => legacy::end(self, &parts.headers, &sender.admitted.caller).await,
-            _ => {
-                check_content(&parts.headers)?;
-                let request = Request::from_parts(parts, body);
-                self.post(request, sender, arrival.connection).await
-            }
-        }
-    }
-
-    /// Authenticates the caller. While that takes time, the request waits within the quota of
-    /// strangers.
-    async fn admit(&self, headers: &HeaderMap, arrival: Arrival) -> Result<Admitted, HttpRefusal> {
-        let mut admitting = self.gatekeeper.admit(headers);
-        let admitted = match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
-            Poll::Ready(admitted) => admitted,
-            Poll::Pending => {
-                let _guard = self.quotas.strangers.take(&Owner::of_peer(arrival.peer))?;
-                admitting.await
+        let admitted = {
+            let mut admitting = self.gatekeeper.admit(&parts.headers);
+            match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
+                Poll::Ready(admitted) => admitted,
+                // While that takes time, the request waits within the quota of strangers.
+                Poll::Pending => {
+                    let _guard = self.quotas.strangers.take(&Owner::of_peer(arrival.peer))?;
+                    admitting.await
+                }
             }
         };
-        admitted.map_err(HttpRefusal::AuthFailure)
-    }
-
-    /// The document for callers that are not authenticated yet.
-    fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, HttpRefusal> {
-        let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(HttpRefusal::Path)?;
-        match parts.method {
-            Method::GET | Method::HEAD => Ok(json(StatusCode::OK, text.into_bytes())),
-            Method::OPTIONS => Ok(OriginPolicy::preflight(&parts.headers, DOCUMENT_METHODS)),
-            _ => Err(HttpRefusal::Method(DOCUMENT_METHODS)),
+        let admitted = admitted.map_err(HttpRefusal::AuthFailure)?;
+        let owner = Owner::of(&admitted.caller, arrival.peer);
+        open.assign_to(&owner, &self.quotas.connections)?;
+        if let Some(exchange) = &self.exchange {
+            legacy::meet(self, exchange, &parts.headers, &admitted.caller, &owner).await?;
         }
-    }
-
-    async fn post<B>(
-        self: &Arc<Self>,
-        request: Request<B>,
-        sender: KnownSender,
-        connection: Option<usize>,
-    ) -> Result<Response<ResponseContent>, HttpRefusal>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
-        let (Parts { headers, .. }, body) = request.into_parts();
+        match parts.method {
+            Method::GET => return legacy::listen(self, &parts.headers, KnownSender { admitted, owner }).await,
+            Method::DELETE => return legacy::end(self, &parts.headers, &admitted.caller).await,
+            _ => check_content(&parts.headers)?,
+        }
+        let headers = parts.headers;
         let accepted = Accepted::of(&headers);
         if !accepted.json && !accepted.events {
             return Err(HttpRefusal::Accept);
         }
-        let KnownSender { admitted: Admitted { caller, validity }, owner } = sender;
+        let Admitted { caller, validity } = admitted;
         let guard = self.quotas.requests.take(&owner)?;
-        let waits_for_leave = headers.contains_key(http::header::EXPECT);
         let mut taken = self.quotas.bodies.empty_guard(&owner);
-        let body = body::read(body, waits_for_leave, &self.limits, &mut taken).await?;
+        let body = body::read(body, headers.contains_key(EXPECT), &self.limits, &mut taken).await?;
         let most = self.quotas.sent.per_minute();
         self.quotas.sent.take(&owner, body.len()).map_err(|wait| HttpRefusal::Sent(most, wait))?;
-        let is_alone = self.lone_requests.is_lone(connection, self.quotas.requests.taken());
+        let is_alone = self.lone_requests.is_lone(arrival.connection, self.quotas.requests.taken());
         let context = MessageContext { headers, accepted, caller, validity, guard, is_alone };
         if body.len() > CHEAP_BYTES {
             return self.answer_long(body, context, taken).await;
@@ -351,6 +271,16 @@ impl<H: Host> Service<H> {
         match begun? {
             MessageOutcome::Taken => Ok(accepted_response()),
             MessageOutcome::Answering(pending) => pending.respond(&self.limits).await,
+        }
+    }
+
+    /// The document for callers that are not authenticated yet.
+    fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, HttpRefusal> {
+        let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(HttpRefusal::Path)?;
+        match parts.method {
+            Method::GET | Method::HEAD => Ok(json(StatusCode::OK, text.into_bytes())),
+            Method::OPTIONS => Ok(OriginPolicy::preflight(&parts.headers, DOCUMENT_METHODS)),
+            _ => Err(HttpRefusal::Method(DOCUMENT_METHODS)),
         }
     }
 
@@ -428,78 +358,4 @@ fn unread(RefusedFrame { id, error }: RefusedFrame) -> HttpRefusal {
         Some(id) => HttpRefusal::Request(id, Box::new(HttpRefusal::Message(error))),
         None => HttpRefusal::Message(error),
     }
-}
-
-impl PendingResponse {
-    /// Responds in the form that the first item asks for. An answer is sent as JSON, an event opens
-    /// a stream. A stream also opens if the answer takes long enough for the connection to look
-    /// dead.
-    ///
-    /// # Errors
-    /// No replica has taken the message.
-    async fn respond(self, limits: &HttpLimits) -> Result<Response<ResponseContent>, HttpRefusal> {
-        let Self { mailbox, lease, accepted, style } = self;
-        let reader = mailbox.reader();
-        let next = poll_fn(|context| mailbox.poll_next(reader, context));
-        // What answers no request becomes no stream.
-        let first = match mailbox.takes_events() && style.asks() {
-            true => tokio::time::timeout(limits.beat, next).await.ok(),
-            false => Some(next.await),
-        };
-        let mut response = match first {
-            Some(Next::End(ResponseEnd::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
-            Some(Next::End(ResponseEnd::Answer(frame))) => {
-                mailbox.end(ResponseEnd::Nothing);
-                events(EventStream::new(mailbox, Some(frame), limits, lease))
-            }
-            Some(Next::End(ResponseEnd::Refusal(frame, code))) => json(refused_status(code, &style), frame),
-            // A cancelled request has no answer, and 202 is for what asks for none.
-            Some(Next::End(ResponseEnd::Nothing)) if style.asks() && accepted.events => {
-                mailbox.end(ResponseEnd::Nothing);
-                events(EventStream::new(mailbox, None, limits, lease))
-            }
-            Some(Next::End(ResponseEnd::Nothing)) => accepted_response(),
-            Some(Next::End(ResponseEnd::NotTaken)) => return Err(HttpRefusal::NotTaken),
-            Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
-            None => events(EventStream::new(mailbox, None, limits, lease)),
-        };
-        if let ResponseStyle::NewSession(id) = style {
-            response.headers_mut().insert(SESSION_ID, id);
-        }
-        Ok(response)
-    }
-}
-
-/// The status of an error that stopped a message. To a legacy client, 404 means that its session is
-/// gone.
-fn refused_status(code: ErrorCode, style: &ResponseStyle) -> StatusCode {
-    match (status_of(code), style) {
-        (status, ResponseStyle::Modern) => status,
-        (StatusCode::BAD_REQUEST, _) => StatusCode::BAD_REQUEST,
-        _ => StatusCode::OK,
-    }
-}
-
-fn plain(status: StatusCode, text: String) -> Response<ResponseContent> {
-    let mut response = Response::new(ResponseContent::Whole(text.into_bytes().into()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-fn accepted_response() -> Response<ResponseContent> {
-    let mut response = Response::new(ResponseContent::none());
-    *response.status_mut() = StatusCode::ACCEPTED;
-    response
-}
-
-/// A response that is a stream.
-pub(super) fn events(stream: EventStream) -> Response<ResponseContent> {
-    let mut response = Response::new(ResponseContent::Events(Box::new(stream)));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
-    response
 }

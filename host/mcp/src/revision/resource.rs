@@ -60,7 +60,8 @@ pub(crate) fn push_resource(out: &mut Vec<u8>, kept: &KeptResource, features: &F
 /// is a JSON object, for revisions that have one.
 pub(crate) fn push_resource_contents(
     out: &mut Vec<u8>,
-    (uri, mime_type): (&str, Option<&str>),
+    uri: &str,
+    mime_type: Option<&str>,
     body: &ResourceBody,
     meta: Option<&str>,
 ) {

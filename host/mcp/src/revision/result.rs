@@ -73,7 +73,7 @@ pub(super) fn push_content(out: &mut Vec<u8>, content: &ResultContent, features:
         ContentKind::ResourceLink(link) => push_text(&mut object, &format!("{}: {}", link.name, link.uri)),
         ContentKind::EmbeddedResource { uri, mime_type, body } => {
             object.text("type", "resource");
-            push_resource_contents(object.key("resource"), (uri, mime_type.as_deref()), body, None);
+            push_resource_contents(object.key("resource"), uri, mime_type.as_deref(), body, None);
         }
     }
     if let Some(annotations) = &content.annotations {

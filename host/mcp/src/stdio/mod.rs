@@ -7,7 +7,6 @@
 mod drain;
 mod output;
 mod reader;
-mod shutdown;
 mod wake;
 
 use std::io;
@@ -21,7 +20,7 @@ use crate::server::McpServer;
 use drain::Drain;
 use output::StdioOutput;
 use reader::{MoreInput, ReaderExecutor, StdioReader};
-pub use shutdown::StdioShutdown;
+pub use wake::StdioShutdown;
 use wake::Wake;
 
 /// Longest message, in bytes. 16 MiB: a document as an argument fits, and a client that never ends

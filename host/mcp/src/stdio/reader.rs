@@ -76,15 +76,14 @@ impl<H: Host> StdioReader<'_, H> {
     fn hand_on(&self, lines: &mut StdioLines) -> bool {
         let mut all = false;
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
-            let (line, more) = lines.next_and_more();
+            let Some(StdioLine { item, more }) = lines.next() else {
+                all = true;
+                break;
+            };
             self.behind.set(more);
-            match line {
-                Some(StdioItem::Whole(line)) => self.connection.receive(line),
-                Some(StdioItem::Overlong(frame)) => self.connection.refuse_overlong(&frame, self.line_bytes_max),
-                None => {
-                    all = true;
-                    break;
-                }
+            match item {
+                StdioItem::Whole(line) => self.connection.receive(line),
+                StdioItem::Overlong(frame) => self.connection.refuse_overlong(&frame, self.line_bytes_max),
             }
         }
         // From here on, other threads begin the work.
@@ -167,7 +166,15 @@ impl<E: Executor> Executor for ReaderExecutor<E> {
     }
 }
 
-/// The next item of the stream.
+/// One line of the stream.
+#[derive(Debug)]
+struct StdioLine<'l> {
+    item: StdioItem<'l>,
+    /// True if bytes of later ones were read already.
+    more: bool,
+}
+
+/// The content of a line.
 #[derive(Debug)]
 enum StdioItem<'l> {
     /// A line, without its newline.
@@ -231,17 +238,8 @@ impl StdioLines {
         self.finished && self.start == self.end && self.overlong.is_none()
     }
 
-    /// The next line, and true if bytes of later ones were read already.
-    fn next_and_more(&mut self) -> (Option<StdioItem<'_>>, bool) {
-        // The end of the line is known only once it is cut, and it borrows the buffer then.
-        let rest = self.buffer.get(self.searched..self.end).unwrap_or_default();
-        let newline = rest.iter().position(|byte| *byte == b'\n');
-        let more = newline.is_some_and(|place| place + 1 < rest.len());
-        (self.next(), more)
-    }
-
     /// The next line that was read. A last line without newline counts once the stream has ended.
-    fn next(&mut self) -> Option<StdioItem<'_>> {
+    fn next(&mut self) -> Option<StdioLine<'_>> {
         let unsearched = self.buffer.get(self.searched..self.end).unwrap_or_default();
         let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|place| self.searched + place);
         let (end, next) = match newline {
@@ -256,13 +254,14 @@ impl StdioLines {
         self.searched = next;
         let line = self.buffer.get(start..end).unwrap_or_default();
         let overlong = self.overlong.take().or_else(|| (line.len() > self.bytes_max).then(Box::default));
-        Some(match overlong {
+        let item = match overlong {
             None => StdioItem::Whole(line),
             Some(mut overlong) => {
                 overlong.read(line);
                 StdioItem::Overlong(overlong)
             }
-        })
+        };
+        Some(StdioLine { item, more: next < self.end })
     }
 
     /// Notes that the read bytes have no newline. A line that is too long is skipped from there on.
@@ -291,7 +290,7 @@ mod tests {
             lines.room()[..bytes.len()].copy_from_slice(bytes);
             lines.filled(bytes.len());
             while let Some(line) = lines.next() {
-                out.push(match line {
+                out.push(match line.item {
                     StdioItem::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
                     StdioItem::Overlong(_) => "!".to_owned(),
                 });
@@ -312,6 +311,20 @@ mod tests {
         assert_eq!(cut(4, &["12345\nok\n"]), ["!", "ok"]);
         assert_eq!(cut(4, &["123456", "789", "0\nok\n"]), ["!", "ok"]);
         assert_eq!(cut(4, &["12345", "6"]), ["!"]);
+    }
+
+    #[test]
+    fn a_line_tells_if_bytes_of_another_came_with_it() {
+        let mut lines = StdioLines::new(8);
+        let bytes = b"a\nb\nc";
+        lines.room()[..bytes.len()].copy_from_slice(bytes);
+        lines.filled(bytes.len());
+        let mut more = || lines.next().map(|line| line.more);
+        assert_eq!([more(), more(), more()], [Some(true), Some(true), None]);
+        let bytes = b"d\n";
+        lines.room()[..bytes.len()].copy_from_slice(bytes);
+        lines.filled(bytes.len());
+        assert_eq!(lines.next().map(|line| line.more), Some(false));
     }
 
     #[test]

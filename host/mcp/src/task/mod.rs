@@ -2,7 +2,6 @@
 //! `io.modelcontextprotocol/tasks` of 2026-07-28, and the experimental tasks of 2025-11-25. Must
 //! not hold: methods, or calls.
 
-mod body;
 mod handle;
 mod hub;
 mod wire;
@@ -11,10 +10,9 @@ use std::time::Duration;
 
 use toolcell_shared::LostTask;
 
-pub(crate) use body::TaskBody;
 pub(crate) use handle::{BegunTask, TaskHandle};
 pub(crate) use hub::TaskHub;
-pub(crate) use wire::{name_of, push_created, push_detailed, push_legacy};
+pub(crate) use wire::{TaskBody, name_of, push_created, push_detailed, push_legacy};
 
 use crate::asking::AskCapabilities;
 use crate::frame::{ErrorCode, Params, RpcError, echo, scan};
@@ -98,7 +96,8 @@ impl TaskPlan {
         self,
         tool: &str,
         wish: Option<TaskParam>,
-        (revision, capabilities): (Revision, AskCapabilities),
+        revision: Revision,
+        capabilities: AskCapabilities,
     ) -> Result<Option<TaskStart>, RpcError> {
         let at_once = |ttl| Ok(Some(TaskStart { after: Duration::ZERO, ttl }));
         let tool = || echo(tool);
@@ -173,7 +172,7 @@ mod tests {
             (TaskPlan::Always, None, legacy, not, Err(-32601)),
             (TaskPlan::Always, None, Revision::V2025_06_18, not, Err(-32601)),
         ] {
-            let decided = plan.decide("t", wish, (revision, capabilities));
+            let decided = plan.decide("t", wish, revision, capabilities);
             let decided = decided.map(|start| start.map(|start| start.after.as_secs()));
             let decided = decided.map_err(|error| error.code.number());
             assert_eq!(decided, expected, "{plan:?} {wish:?} {revision}");

@@ -4,15 +4,46 @@ use std::time::Duration;
 
 use toolcell_shared::{TaskRecord, TaskStatus};
 
-use super::TaskBody;
-use crate::frame::{Object, push_number};
+use crate::frame::{Object, RpcError, push_error, push_number};
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
+/// The body of a task that has ended: its call's result, or its error, as one text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskBody<'b> {
+    /// A result, as JSON.
+    Result(&'b str),
+    /// A JSON-RPC error, as JSON.
+    Error(&'b str),
+}
+
+impl<'b> TaskBody<'b> {
+    /// Reads a text that [`of_result`](Self::of_result) or [`of_error`](Self::of_error) wrote.
+    pub(crate) fn read(body: &'b str) -> Option<Self> {
+        match body.split_at_checked(1)? {
+            ("r", result) => Some(Self::Result(result)),
+            ("e", error) => Some(Self::Error(error)),
+            _ => None,
+        }
+    }
+
+    /// The text of a result.
+    pub(crate) fn of_result(json: &[u8]) -> String {
+        format!("r{}", String::from_utf8_lossy(json))
+    }
+
+    /// The text of an error.
+    pub(crate) fn of_error(error: &RpcError) -> String {
+        let mut out = vec![b'e'];
+        push_error(&mut out, error);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
 /// Appends the members of a task's creation (extension, "Task Creation").
 pub(crate) fn push_created(object: &mut Object<'_>, task: &TaskRecord, poll: Duration) {
-    push_members(object, task, modern_status(task), ("ttlMs", "pollIntervalMs"), poll);
+    push_members(object, task, modern_status(task), "ttlMs", "pollIntervalMs", poll);
 }
 
 /// Appends the members of a task with what its status has besides (extension, `DetailedTask`).
@@ -32,7 +63,7 @@ pub(crate) fn push_detailed(object: &mut Object<'_>, task: &TaskRecord, poll: Du
 
 /// Appends the members of a task as 2025-11-25 has them.
 pub(crate) fn push_legacy(object: &mut Object<'_>, task: &TaskRecord, poll: Duration) {
-    push_members(object, task, task.status, ("ttl", "pollInterval"), poll);
+    push_members(object, task, task.status, "ttl", "pollInterval", poll);
 }
 
 /// A call with any result is completed, also where 2025-11-25 calls it failed.
@@ -47,7 +78,8 @@ fn push_members(
     object: &mut Object<'_>,
     task: &TaskRecord,
     status: TaskStatus,
-    (ttl, poll_interval): (&str, &str),
+    ttl_key: &str,
+    poll_key: &str,
     poll: Duration,
 ) {
     object.text("taskId", &task.id);
@@ -55,8 +87,8 @@ fn push_members(
     object.text_if("statusMessage", Some(task.message.as_str()).filter(|message| !message.is_empty()));
     object.text("createdAt", &timestamp(task.created_ms));
     object.text("lastUpdatedAt", &timestamp(task.changed_ms));
-    push_number(object.key(ttl), task.ttl_ms);
-    push_number(object.key(poll_interval), poll.as_millis());
+    push_number(object.key(ttl_key), task.ttl_ms);
+    push_number(object.key(poll_key), poll.as_millis());
 }
 
 /// The name of a status on the wire (2025-11-25 and the extension, "Task Status").

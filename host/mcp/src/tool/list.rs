@@ -257,7 +257,7 @@ impl ToolList {
         let listing = self.listing(listed, revision);
         let entries = listing.ends.len();
         let first = match cursor {
-            Some(cursor) => first_of(cursor, fingerprint, (listed.name(), entries))?,
+            Some(cursor) => first_of(cursor, fingerprint, listed.name(), entries)?,
             None => 0,
         };
         let last = listing.page_end(first, size);
@@ -341,7 +341,7 @@ impl ListedEntries {
 }
 
 /// The first entry of the page at this cursor, of a list with so many.
-pub(crate) fn first_of(cursor: &str, fingerprint: u64, (name, entries): (&str, usize)) -> Result<usize, RpcError> {
+pub(crate) fn first_of(cursor: &str, fingerprint: u64, name: &str, entries: usize) -> Result<usize, RpcError> {
     let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
     let unknown = || RpcError::params("The cursor is not one that this server gave");
     let (mark, place) = text.split_at_checked(16).ok_or_else(unknown)?;

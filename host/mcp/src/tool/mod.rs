@@ -1,6 +1,5 @@
 //! Tools: their definitions, and the checks at load and at every call.
 
-mod checked;
 mod definition;
 mod list;
 mod parameter;
@@ -9,6 +8,7 @@ mod resource;
 mod search;
 
 use std::fmt;
+use std::ops::Deref;
 
 use serde_json::value::RawValue;
 use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, Schemas};
@@ -17,7 +17,6 @@ use crate::content::{CallResult, ContentKind, ResultContent};
 use crate::frame::scan;
 use crate::task::TaskPlan;
 
-pub use checked::CheckedResult;
 pub use definition::{DefinitionBounds, ToolDefinition, ToolHints};
 pub(crate) use list::{ListedEntries, first_of};
 pub use list::{NameCollisions, ToolList};
@@ -191,7 +190,6 @@ impl McpTool {
         let text = arguments.get();
         match self.schemas() {
             Some(schemas) if self.checks_arguments => schemas.input().is_long(text),
-            None if self.checks_here() => true,
             _ => text.len() > LONG_BYTES,
         }
     }
@@ -200,12 +198,8 @@ impl McpTool {
     #[must_use]
     pub fn finishing_takes_long(&self, result: &CallResult) -> bool {
         let Some(value) = &result.structured else { return false };
-        let is_checked = self.definition.output_schema.is_some() && !result.is_error && !self.is_checked_elsewhere();
-        let is_long = || match self.schemas() {
-            Some(schemas) => schemas.output().is_some_and(|schema| schema.is_long(value.get())),
-            None => true,
-        };
-        value.get().len() > LONG_BYTES || (is_checked && is_long())
+        let schema = self.schemas().and_then(Schemas::output).filter(|_| !result.is_error);
+        value.get().len() > LONG_BYTES || schema.is_some_and(|schema| schema.is_long(value.get()))
     }
 
     /// The result for arguments that did not pass [`check_arguments`](Self::check_arguments).
@@ -282,5 +276,61 @@ impl McpTool {
         }
         let problems = has_schema.then(|| check(self.schemas(), value.get())).flatten()?;
         Some(format!("its structured content does not fit its output schema:\n{problems}"))
+    }
+}
+
+/// The checked result of a call: a result that conforms to its tool's output schema, or an error in
+/// its place. Only [`McpTool::finish`] makes one from a tool's result.
+#[derive(Clone, Debug)]
+pub struct CheckedResult {
+    result: CallResult,
+    complaint: Option<String>,
+    blames_arguments: bool,
+}
+
+impl CheckedResult {
+    /// A failed call that no tool has answered; `text` tells the model the reason.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self::conforming(CallResult::error(text))
+    }
+
+    pub(crate) fn conforming(result: CallResult) -> Self {
+        Self { result, complaint: None, blames_arguments: false }
+    }
+
+    /// An error in place of a result.
+    fn replaced(result: CallResult, complaint: String) -> Self {
+        Self { result, complaint: Some(complaint), blames_arguments: false }
+    }
+
+    /// The problem of the result that this error replaces.
+    #[must_use]
+    pub fn complaint(&self) -> Option<&str> {
+        self.complaint.as_deref()
+    }
+
+    /// Notes that the arguments are the reason of the error. For a prompt that is another error.
+    #[must_use]
+    pub fn blaming_arguments(self, blames_arguments: bool) -> Self {
+        Self { blames_arguments, ..self }
+    }
+
+    /// True if the arguments are the reason of the error.
+    pub(crate) fn blames_arguments(&self) -> bool {
+        self.blames_arguments
+    }
+
+    /// The result.
+    #[must_use]
+    pub fn into_result(self) -> CallResult {
+        self.result
+    }
+}
+
+impl Deref for CheckedResult {
+    type Target = CallResult;
+
+    fn deref(&self) -> &CallResult {
+        &self.result
     }
 }

@@ -17,9 +17,8 @@ use toolcell_shared::{Allowance, Pace};
 
 use super::StartedCall;
 use super::consent::Consenting;
-use super::name::{CallName, log_call};
 use super::questions::Questions;
-use super::record::{AskRecords, DenialRecords};
+use super::record::{AskRecords, CallName, DenialRecords, log_call};
 use crate::catalog::{DeclaredResources, Services, pace};
 use crate::observing::activity::{CallPhase, LiveCall};
 use crate::observing::traces::CallTrace;

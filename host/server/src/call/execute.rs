@@ -11,7 +11,7 @@ use super::caller::Interruptions;
 use super::caller::McpCaller;
 use super::caller::Telling;
 use super::consent::Consenting;
-use super::name::log_call;
+use super::record::log_call;
 use crate::catalog::{CallTarget, content};
 use crate::observing::activity::{CallPhase, LiveCall};
 

@@ -9,7 +9,6 @@ mod caller;
 mod complete;
 mod consent;
 mod execute;
-mod name;
 mod once;
 mod operators;
 mod questions;
@@ -37,8 +36,7 @@ use crate::observing::traces::{CallTrace, TracedCall};
 pub(crate) use execute::DENIALS_KEY;
 pub use execute::{CallTraces, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
-use name::{CallName, log_call};
-use record::{CallRecord, CallSource, CallStart};
+use record::{CallName, CallRecord, CallSource, CallStart, log_call};
 
 /// Bytes of a message beside arguments and answers: metadata, and the state of a round of
 /// questions. 1 MiB: more than clients send, and arguments somewhat past their limit are still told

@@ -1,5 +1,5 @@
 //! Audit records of one call: its start, without which it does not run, and its end, which is never
-//! missing. A refused call has one record.
+//! missing. A refused call has one record. A call has one name in the operator's log.
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -7,12 +7,11 @@ use toolcell_audit::{
     ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink,
     SinkError, Usage,
 };
-use toolcell_mcp::{Call, Caller, McpTool, Revision};
+use toolcell_mcp::{Call, CallContext, Caller, McpTool, Revision, sanitize};
 use toolcell_policy::Denial;
 use toolcell_sandbox::{ComponentDigest, Redactor};
 
 use super::execute::EndedCall;
-use super::name::CallName;
 use crate::catalog::Services;
 use crate::catalog::usage::FurtherUse;
 use crate::catalog::{CallTarget, LoadedComponent, Meters};
@@ -59,6 +58,51 @@ pub struct CallRecord {
     alerted: Option<Caller>,
     ended: bool,
 }
+
+/// The name of a call in the operator's log: the host's own number, as in the audit; the client's
+/// request id, which may repeat; the caller; and the tool.
+pub struct CallName<'a> {
+    /// Number of the call in this process.
+    pub call: u64,
+    /// The id of the request, as the client wrote it.
+    pub request: Cow<'a, str>,
+    /// Name of the caller.
+    pub caller: Cow<'a, str>,
+    /// The tool, as clients see it.
+    pub tool: &'a str,
+}
+
+impl<'a> CallName<'a> {
+    /// Name of a call of this tool with this context.
+    pub fn new(call: u64, context: &'a CallContext, tool: &'a str) -> Self {
+        let request = sanitize::line(&context.request_id);
+        let caller = sanitize::line(context.caller.name());
+        Self { call, request, caller, tool }
+    }
+
+    /// This name, detached from the call's context.
+    pub fn kept<'b>(self, tool: &'b str) -> CallName<'b> {
+        let request = self.request.into_owned().into();
+        let caller = self.caller.into_owned().into();
+        CallName { call: self.call, request, caller, tool }
+    }
+}
+
+/// Writes a line about a call: `log_call!(warn, name, "…")`.
+macro_rules! log_call {
+    ($level:ident, $name:expr, $($text:tt)+) => {{
+        let name = &$name;
+        tracing::$level!(
+            call = name.call,
+            request = &*name.request,
+            caller = &*name.caller,
+            tool = name.tool,
+            $($text)+
+        )
+    }};
+}
+
+pub(super) use log_call;
 
 impl CallStart<'_> {
     /// Name of the call in the log.

@@ -8,8 +8,7 @@ use toolcell_mcp::{Call, CallResult, CheckedResult, Patience, PromptParts, Role}
 use toolcell_policy::Limit;
 use toolcell_sandbox::CallFailure;
 
-use super::name::log_call;
-use super::record::{CallRecord, CallSource, CallStart};
+use super::record::{CallRecord, CallSource, CallStart, log_call};
 use crate::catalog::{Catalog, TEXTS, TextPrompt, take_rates};
 
 impl Catalog {

@@ -57,12 +57,11 @@ pub(super) async fn give_back(state: &dyn SharedState, claim: Claim) {
 }
 
 impl StartedCall<'_> {
-    /// Has a person confirm the call, if the manifest wants it. `Err` is the end of a call that
-    /// must not run.
-    pub(super) async fn approve(&self, call: &Call) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
+    /// Has a person confirm the call, as the manifest wants it. `Err` is the end of a call that must
+    /// not run.
+    pub(super) async fn approve(&self, call: &Call, approval: Approval) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.services.state.as_ref();
         let free = ClaimedApproval { state, claim: None };
-        let Some(approval) = self.target.approval else { return Ok(free) };
         let caller = call.context.caller.name();
         let what =
             [caller, self.name(), &self.target.component.digest, &self.target.component.policy_digest].join("\n");

@@ -346,18 +346,22 @@ impl StartedCall<'_> {
     /// Runs the call if it needs no person, or one confirms it. It holds no slot while it waits for
     /// that.
     async fn run_approved(&self, call: Call) -> EndedCall {
-        match self.approve(&call).await {
-            // An operator who ended it was told that it does not run.
-            Ok(_) if self.live().is_some_and(|live| live.is_stopped()) => {
-                EndedCall::refused(Outcome::Cancelled, String::new())
-            }
-            Ok(approved) => {
-                let ended = self.run_in_turn(call).await;
-                approved.ended(ended.outcome).await;
-                ended
-            }
-            Err(ended) => *ended,
+        let approved = match self.target.approval {
+            None => None,
+            Some(approval) => match self.approve(&call, approval).await {
+                Ok(approved) => Some(approved),
+                Err(ended) => return *ended,
+            },
+        };
+        // An operator who ended it was told that it does not run.
+        if self.live().is_some_and(|live| live.is_stopped()) {
+            return EndedCall::refused(Outcome::Cancelled, String::new());
         }
+        let ended = self.run_in_turn(call).await;
+        if let Some(approved) = approved {
+            approved.ended(ended.outcome).await;
+        }
+        ended
     }
 
     /// Counts it against its rates, waits for a slot of its caller, then for one of its tool, and

@@ -1,6 +1,5 @@
 //! Getting a prompt of the manifest itself: rate, records and bounds of any call, and no guest.
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use toolcell_audit::{Outcome, Usage};
@@ -12,11 +11,6 @@ use super::record::{CallRecord, CallSource, CallStart, log_call};
 use crate::catalog::{Catalog, TEXTS, TextPrompt, take_rates};
 
 impl Catalog {
-    /// The prompt of the manifest at this place of the list, if one is there.
-    pub(super) fn text_of(&self, place: usize) -> Option<&Arc<TextPrompt>> {
-        self.entries.get(place)?.text()
-    }
-
     /// Records the start, counts against the rates, puts the arguments into the text, records the
     /// end.
     pub(super) async fn get_text(&self, text: &TextPrompt, call: Call) -> CheckedResult {

@@ -354,6 +354,11 @@ impl Catalog {
         self.entries.iter().filter_map(|entry| Some(ToolOffer { entry, target: entry.target()? }))
     }
 
+    /// The prompt of the manifest at this place of the list, if one is there.
+    pub(crate) fn text_of(&self, place: usize) -> Option<&Arc<TextPrompt>> {
+        self.entries.get(place)?.text()
+    }
+
     /// The target of entry number `index`.
     pub(crate) fn target(&self, index: usize) -> Option<&Arc<CallTarget>> {
         self.entries.get(index)?.target()

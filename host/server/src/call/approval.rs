@@ -57,8 +57,8 @@ pub(super) async fn give_back(state: &dyn SharedState, claim: Claim) {
 }
 
 impl StartedCall<'_> {
-    /// Has a person confirm the call, as the manifest wants it. `Err` is the end of a call that must
-    /// not run.
+    /// Has a person confirm the call, as the manifest wants it. `Err` is the end of a call that
+    /// must not run.
     pub(super) async fn approve(&self, call: &Call, approval: Approval) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.services.state.as_ref();
         let free = ClaimedApproval { state, claim: None };

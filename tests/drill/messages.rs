@@ -121,6 +121,11 @@ pub const ROWS: &[Row] = &[
         Ended("it says more of its components than there is"),
     ),
     row("name a function at length", |_| forge("start code with a long name", 1), Ended(BROKE)),
+    row(
+        "open a door with more than it may",
+        |_| forge("a door opened with too much", 1),
+        Ended("it opens a door with more than it may"),
+    ),
     row("open a door of no call", |_| forge("a door of no call", 1), Ended("it names no call")),
     row(
         "open doors that nobody takes",

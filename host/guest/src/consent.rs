@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use toolcell_policy::Capability;
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::consent::{ConsentSaid, ConsentWish, WishedRequest};
-use toolcell_walls::door::{Door, DoorError, HOST_BYTES_MAX};
+use toolcell_walls::door::{self, DoorError, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
@@ -61,8 +61,7 @@ impl CallState {
     }
 
     async fn wish(&mut self, outside: &dyn Outside, wish: ConsentWish) -> Result<ConsentSaid, DoorError> {
-        let (mut reader, mut writer) = Door::of(outside.open().await?)?.split();
-        writer.message(&Opening::Consent(wish)).await?;
+        let (mut reader, _writer) = door::open(outside, &Opening::Consent(wish)).await?;
         match reader.message(HOST_BYTES_MAX).await? {
             ConsentSaid::Waits => {
                 self.asking.charge_own();

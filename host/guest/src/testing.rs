@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use toolcell_policy::{Askable, Denial, Limits};
@@ -22,6 +23,7 @@ pub(crate) struct TestDoors {
     pub(crate) calls: Arc<CallDoors>,
     /// The caller, as the host sees it.
     pub(crate) caller: Arc<TestCaller>,
+    opened: Arc<AtomicUsize>,
 }
 
 /// A caller that records everything.
@@ -35,7 +37,7 @@ pub(crate) struct TestCaller {
 }
 
 /// A way out whose other side is in this process.
-struct Hatch(Arc<CallDoors>);
+struct Hatch(Arc<CallDoors>, Arc<AtomicUsize>);
 
 /// The caller, as a sandbox process sees it.
 struct InSandbox(Arc<Hatch>);
@@ -44,12 +46,12 @@ impl TestDoors {
     pub(crate) fn new(capabilities: &Arc<GrantedCapabilities>, limits: &Limits) -> Self {
         let caller = Arc::new(TestCaller::default());
         let own: Arc<dyn CallerLink> = Arc::clone(&caller) as Arc<dyn CallerLink>;
-        Self { calls: Arc::new(CallDoors::new(capabilities, limits, &own)), caller }
+        Self { calls: Arc::new(CallDoors::new(capabilities, limits, &own)), caller, opened: Arc::default() }
     }
 
     /// The caller for the sandbox's side.
     pub(crate) fn caller(&self) -> Arc<dyn CallerLink> {
-        Arc::new(InSandbox(Arc::new(Hatch(Arc::clone(&self.calls)))))
+        Arc::new(InSandbox(Arc::new(Hatch(Arc::clone(&self.calls), Arc::clone(&self.opened)))))
     }
 
     /// One end of a door, for a test that acts as a dishonest process.
@@ -60,9 +62,17 @@ impl TestDoors {
     /// Like [`TestDoors::knock`], but reading never waits.
     pub(crate) fn knock_plainly(&self) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        self.calls.place().into_iter().for_each(|place| self.calls.serve(place, theirs.try_clone().unwrap().into()));
+        self.calls
+            .place()
+            .into_iter()
+            .for_each(|place| self.calls.serve(place, theirs.try_clone().unwrap().into(), Vec::new()));
         ours.set_nonblocking(true).unwrap();
         ours
+    }
+
+    /// The doors that the sandbox's side opened.
+    pub(crate) fn opened(&self) -> usize {
+        self.opened.load(Ordering::Relaxed)
     }
 
     /// The misuse that the host reported.
@@ -72,9 +82,11 @@ impl TestDoors {
 }
 
 impl Outside for Hatch {
-    fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
+    fn open(&self, first: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        self.0.place().into_iter().for_each(|place| self.0.serve(place, theirs.try_clone().unwrap().into()));
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let place = self.0.place();
+        place.into_iter().for_each(|place| self.0.serve(place, theirs.try_clone().unwrap().into(), first.clone()));
         Box::pin(std::future::ready(Ok(ours.into())))
     }
 }

@@ -161,14 +161,18 @@ pub trait CallerLink: Send + Sync + 'static {
     }
 }
 
+/// Bytes that a door is opened with, at most. Most requests are shorter; the rest of a longer one
+/// goes through the door.
+pub const FIRST_BYTES_MAX: usize = 8 << 10;
+
 /// The way out of a sandbox process. The process itself cannot open anything. For each operation it
 /// asks the host for a *door*: one end of a stream socket, whose other end the host serves.
 pub trait Outside: Send + Sync {
-    /// A new door. The first frame on it names the operation, and closing it abandons the
-    /// operation.
+    /// A new door, and the first bytes that are written into it: the host begins at once. The first
+    /// frame names the operation, and closing the door abandons that.
     ///
     /// The future fails if the host opens no door, because the call has ended or has too many.
-    fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>>;
+    fn open(&self, first: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>>;
 }
 
 /// A caller that only wants the answer: used while loading and by one-shot commands.

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 use crate::asking::{AskKind, AskResult, Inquiry};
 use crate::caller::{GuestLogLevel, Trace};
 use crate::contract::GuestResult;
+use crate::doors::blob::Blob;
 use crate::load::facts::CodeFacts;
 use crate::load::message::{CompileSettings, LinkSettings};
 use crate::mounts::MountFacts;
@@ -281,8 +282,9 @@ pub enum FromSandbox {
     TakeBack(CallId),
     /// Instances of this component cannot be prewarmed, since its start code calls this function.
     NotAhead(ComponentId, String),
-    /// The call asks for a door to the outside, under this number.
-    OpenDoor(CallId, u32),
+    /// The call asks for a door to the outside, under this number. These bytes are the first that
+    /// it writes into it, at most [`FIRST_BYTES_MAX`](crate::caller::FIRST_BYTES_MAX).
+    OpenDoor(CallId, u32, Blob),
     /// The call computes, and has used this much so far.
     Used {
         /// Its number.
@@ -309,7 +311,7 @@ impl FromSandbox {
             | Self::Updated(call, _)
             | Self::Ask(call, _)
             | Self::TakeBack(call)
-            | Self::OpenDoor(call, _) => Some(*call),
+            | Self::OpenDoor(call, ..) => Some(*call),
         }
     }
 }
@@ -415,7 +417,7 @@ mod tests {
             ("ask", FromSandbox::Ask(2, vec![asked])),
             ("take_back", FromSandbox::TakeBack(2)),
             ("not_ahead", FromSandbox::NotAhead(0, "wasi:random/random".to_owned())),
-            ("open_door", FromSandbox::OpenDoor(2, 5)),
+            ("open_door", FromSandbox::OpenDoor(2, 5, Blob(b"tw".to_vec()))),
             ("used", FromSandbox::Used { call: 2, fuel: 1_000, memory_bytes: 1 << 20 }),
         ]
     }

@@ -5,19 +5,20 @@
 //! descriptors, and never go through shared memory.
 //!
 //! Promise: a process's messages harm nobody else.
-use std::future::Future as _;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
 use std::pin::pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
+use rustix::net::{RecvFlags, Shutdown};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use toolcell_wall::doors::decode;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use toolcell_wall::caller::{FIRST_BYTES_MAX, Outside};
+use toolcell_wall::doors::{Opening, decode};
 use toolcell_wall::encoding::{EncodingError, encode};
 
 use crate::link::frame::{DoorHeader, HEADER_BYTES};
@@ -31,8 +32,12 @@ pub const HOST_BYTES_MAX: usize = 64 << 20;
 /// Bytes that are read at once, at most.
 const READ_BYTES: usize = 16 << 10;
 
-/// Room that a read has at least: most messages fit, and need one system call.
-const READ_BYTES_MIN: usize = 1 << 10;
+/// Room that a read has at least: most messages and short answers fit, and need one system call.
+const READ_BYTES_MIN: usize = 4 << 10;
+
+/// Bytes that are copied behind each other, to be sent with one system call. Longer pieces of data
+/// are sent from where they are.
+const QUEUED_BYTES_MAX: usize = 16 << 10;
 
 /// One frame.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,23 +84,31 @@ impl DoorError {
 }
 
 /// One end of a door.
-pub struct Door {
-    stream: UnixStream,
+pub struct Door(Arc<DoorSocket>);
+
+/// The socket of a door. The runtime watches it for what comes, and only for room to send once it
+/// was full: the kernel reports room with each read of the other side, and would wake this one.
+struct DoorSocket {
+    socket: AsyncFd<OwnedFd>,
+    room: OnceLock<AsyncFd<OwnedFd>>,
 }
 
 /// Reads frames. It reads no further than the requested frame, except for bytes that came with it.
 pub struct FrameReader {
-    stream: OwnedReadHalf,
+    socket: Arc<DoorSocket>,
     buffer: BytesMut,
 }
 
 /// Writes frames. Dropping it tells the other side that nothing more comes.
 pub struct FrameWriter {
-    stream: OwnedWriteHalf,
+    socket: Arc<DoorSocket>,
+    queued: BytesMut,
+    /// True if the direction stays open without it.
+    is_forgotten: bool,
 }
 
 /// Notices that the other side closes the door, without reading from it.
-pub struct Hangup(UnixStream);
+pub struct Hangup(AsyncFd<OwnedFd>);
 
 impl Door {
     /// Takes the end of a door. Within a tokio runtime.
@@ -103,9 +116,8 @@ impl Door {
     /// # Errors
     /// An error of the system.
     pub fn of(socket: OwnedFd) -> io::Result<Self> {
-        let stream = std::os::unix::net::UnixStream::from(socket);
-        stream.set_nonblocking(true)?;
-        Ok(Self { stream: UnixStream::from_std(stream)? })
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(Self(Arc::new(DoorSocket { socket: watched(socket, Interest::READABLE)?, room: OnceLock::new() })))
     }
 
     /// Limits what the kernel buffers of unread data.
@@ -113,14 +125,20 @@ impl Door {
     /// # Errors
     /// An error of the system.
     pub fn hold_back(&self) -> io::Result<()> {
-        Ok(rustix::net::sockopt::set_socket_send_buffer_size(&self.stream, DATA_BYTES_MAX)?)
+        Ok(rustix::net::sockopt::set_socket_send_buffer_size(self.0.socket.get_ref(), DATA_BYTES_MAX)?)
     }
 
     /// Both directions.
     #[must_use]
     pub fn split(self) -> (FrameReader, FrameWriter) {
-        let (read, write) = self.stream.into_split();
-        (FrameReader { stream: read, buffer: BytesMut::new() }, FrameWriter { stream: write })
+        self.split_after(&[])
+    }
+
+    /// Both directions, where these bytes have come already.
+    #[must_use]
+    pub fn split_after(self, first: &[u8]) -> (FrameReader, FrameWriter) {
+        let reader = FrameReader { socket: Arc::clone(&self.0), buffer: BytesMut::from(first) };
+        (reader, FrameWriter { socket: self.0, queued: BytesMut::new(), is_forgotten: false })
     }
 
     /// Notices that the other side closes it.
@@ -129,20 +147,78 @@ impl Door {
     /// An error of the system.
     pub fn hangup(&self) -> io::Result<Hangup> {
         // Registered separately: clearing readiness here must not hide it from the reader.
-        let own = self.stream.as_fd().try_clone_to_owned()?;
-        Ok(Hangup(UnixStream::from_std(own.into())?))
+        Ok(Hangup(watched(self.0.socket.get_ref().try_clone()?, Interest::READABLE)?))
+    }
+}
+
+#[expect(deprecated, reason = "an `OwnedFd` stays the same descriptor and open: sound")]
+fn watched(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(socket, interest)
+}
+
+impl DoorSocket {
+    /// Reads what is there behind the bytes in the buffer, at most this much. 0 bytes are the end.
+    fn poll_read(&self, context: &mut Context<'_>, buffer: &mut BytesMut, room: usize) -> Poll<io::Result<usize>> {
+        loop {
+            let mut ready = ready!(self.socket.poll_read_ready(context))?;
+            let begun = buffer.len();
+            buffer.resize(begun.saturating_add(room), 0);
+            let into = buffer.get_mut(begun..).unwrap_or_default();
+            let read = ready.try_io(|socket| Ok(rustix::net::recv(socket.get_ref(), into, RecvFlags::empty())?.0));
+            let bytes = read.as_ref().map_or(0, |read| *read.as_ref().unwrap_or(&0));
+            buffer.truncate(begun.saturating_add(bytes));
+            if 0 < bytes && bytes < room {
+                // It was emptied. What comes later, and its end, is reported anew.
+                ready.clear_ready();
+            }
+            if let Ok(read) = read {
+                return Poll::Ready(read);
+            }
+        }
+    }
+
+    fn poll_write(&self, context: &mut Context<'_>, bytes: &impl Buf) -> Poll<io::Result<usize>> {
+        let send = |socket: &OwnedFd| -> io::Result<usize> {
+            let mut parts = [IoSlice::new(&[]); 2];
+            let filled = bytes.chunks_vectored(&mut parts);
+            Ok(rustix::io::writev(socket, parts.get(..filled).unwrap_or_default())?)
+        };
+        loop {
+            let sent = match self.room.get() {
+                Some(room) => match ready!(room.poll_write_ready(context))?.try_io(|room| send(room.get_ref())) {
+                    Ok(sent) => sent,
+                    Err(_) => continue,
+                },
+                None => send(self.socket.get_ref()),
+            };
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let room = watched(self.socket.get_ref().try_clone()?, Interest::WRITABLE)?;
+                    let _ = self.room.set(room);
+                }
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
+
+    async fn write_all(&self, bytes: &mut impl Buf) -> io::Result<()> {
+        while bytes.has_remaining() {
+            let sent = std::future::poll_fn(|context| self.poll_write(context, &*bytes)).await?;
+            bytes.advance(sent);
+        }
+        Ok(())
     }
 }
 
 impl Hangup {
     /// Returns once the other side has closed the door, or its own direction of it.
     pub async fn wait(&self) {
-        while let Ok(ready) = self.0.ready(Interest::READABLE).await {
-            if ready.is_read_closed() {
+        while let Ok(mut ready) = self.0.readable().await {
+            if ready.ready().is_read_closed() {
                 return;
             }
             // There are bytes, which the reader reads. Wait again; a close stays visible.
-            let _ = self.0.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            ready.clear_ready();
         }
     }
 }
@@ -163,9 +239,8 @@ impl FrameReader {
                 0 => return Poll::Ready(self.take().map(Some)),
                 missing => missing,
             };
-            self.buffer.reserve(missing_bytes.clamp(READ_BYTES_MIN, READ_BYTES));
-            let read = pin!(self.stream.read_buf(&mut self.buffer));
-            if ready!(read.poll(context))? == 0 {
+            let room = missing_bytes.clamp(READ_BYTES_MIN, READ_BYTES);
+            if ready!(self.socket.poll_read(context, &mut self.buffer, room))? == 0 {
                 return Poll::Ready(if self.buffer.is_empty() { Ok(None) } else { Err(DoorError::Closed) });
             }
         }
@@ -214,47 +289,119 @@ impl FrameReader {
 }
 
 impl FrameWriter {
-    /// Sends a message.
+    /// Sends a message, after what is queued.
     ///
     /// # Errors
     /// The socket failed, or the message is longer than a frame may be.
     pub async fn message<M: Serialize>(&mut self, message: &M) -> Result<(), DoorError> {
+        self.queue(message)?;
+        self.flush().await
+    }
+
+    /// Queues a message, to be sent together with what follows.
+    ///
+    /// # Errors
+    /// The message is longer than a frame may be.
+    pub fn queue<M: Serialize>(&mut self, message: &M) -> Result<(), DoorError> {
         let encoded = encode(message)?;
-        self.write(false, encoded.as_slice()).await
+        self.queue_header(false, encoded.len())?;
+        self.queued.extend_from_slice(&encoded);
+        Ok(())
     }
 
     /// Sends a piece of data, as frames of at most [`DATA_BYTES_MAX`].
     ///
     /// # Errors
     /// The socket failed.
-    pub async fn data(&mut self, mut data: Bytes) -> Result<(), DoorError> {
+    pub async fn data(&mut self, data: Bytes) -> Result<(), DoorError> {
+        self.queue_data(data).await?;
+        self.flush().await
+    }
+
+    /// Queues a piece of data, or sends it if it is long.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub async fn queue_data(&mut self, mut data: Bytes) -> Result<(), DoorError> {
         while !data.is_empty() {
-            self.write(true, data.split_to(data.len().min(DATA_BYTES_MAX))).await?;
+            let mut piece = data.split_to(data.len().min(DATA_BYTES_MAX));
+            self.queue_header(true, piece.len())?;
+            if self.queued.len().saturating_add(piece.len()) <= QUEUED_BYTES_MAX {
+                self.queued.extend_from_slice(&piece);
+            } else {
+                self.socket.write_all(&mut Buf::chain(&mut self.queued, &mut piece)).await?;
+            }
         }
         Ok(())
     }
 
-    /// Keeps the direction open although nothing more is sent.
-    pub fn forget(self) {
-        self.stream.forget();
+    /// Waits for what is to be sent next. What is queued is sent first, unless that is there at
+    /// once.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub async fn ready<T>(&mut self, next: impl Future<Output = T>) -> Result<T, DoorError> {
+        let mut next = pin!(next);
+        match std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await {
+            Poll::Ready(next) => Ok(next),
+            Poll::Pending => {
+                self.flush().await?;
+                Ok(next.await)
+            }
+        }
     }
 
-    async fn write(&mut self, is_data: bool, content: impl Buf) -> Result<(), DoorError> {
-        let Ok(bytes) = u32::try_from(content.remaining()) else {
-            return Err(DoorError::TooLong { bytes: content.remaining(), max: HOST_BYTES_MAX });
+    /// Sends what is queued.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub async fn flush(&mut self) -> Result<(), DoorError> {
+        Ok(self.socket.write_all(&mut self.queued).await?)
+    }
+
+    /// Keeps the direction open although nothing more is sent.
+    pub fn forget(mut self) {
+        self.is_forgotten = true;
+    }
+
+    fn queue_header(&mut self, is_data: bool, bytes: usize) -> Result<(), DoorError> {
+        let Ok(length) = u32::try_from(bytes) else {
+            return Err(DoorError::TooLong { bytes, max: HOST_BYTES_MAX });
         };
-        let header = DoorHeader { bytes, is_data }.encoded();
-        Ok(self.stream.write_all_buf(&mut Buf::chain(header.as_slice(), content)).await?)
+        self.queued.extend_from_slice(&DoorHeader { bytes: length, is_data }.encoded());
+        Ok(())
     }
 }
 
-/// The bytes of a frame with a message, for tests and drills that act as a dishonest process.
+impl Drop for FrameWriter {
+    fn drop(&mut self) {
+        // Without a reader the socket closes. The other side may have closed it already.
+        if !self.is_forgotten && Arc::strong_count(&self.socket) > 1 {
+            let _ = rustix::net::shutdown(self.socket.socket.get_ref(), Shutdown::Write);
+        }
+    }
+}
+
+/// Opens a door for this operation.
+///
+/// # Errors
+/// The host opens none, or the socket failed.
+pub async fn open(outside: &dyn Outside, opening: &Opening) -> Result<(FrameReader, FrameWriter), DoorError> {
+    let mut first = framed_message(&encode(opening)?);
+    let rest = first.split_off(first.len().min(FIRST_BYTES_MAX));
+    let (reader, mut writer) = Door::of(outside.open(first).await?)?.split();
+    writer.queued.extend_from_slice(&rest);
+    writer.flush().await?;
+    Ok((reader, writer))
+}
+
+/// The bytes of a frame with a message.
 #[must_use]
 pub fn framed_message(content: &[u8]) -> Vec<u8> {
     framed(false, content)
 }
 
-/// The bytes of a frame with data.
+/// The bytes of a frame with data, for tests that act as a dishonest process.
 #[must_use]
 pub fn framed_data(content: &[u8]) -> Vec<u8> {
     framed(true, content)
@@ -269,6 +416,8 @@ fn framed(is_data: bool, content: &[u8]) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::UnixStream;
 
     fn pair() -> (Door, UnixStream) {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -2,9 +2,10 @@
 use std::net::SocketAddr;
 
 use toolcell_wall::asking::{GuestQuestion, Inquiry};
-use toolcell_wall::caller::GuestLogLevel;
+use toolcell_wall::caller::{FIRST_BYTES_MAX, GuestLogLevel};
 use toolcell_wall::contract;
 use toolcell_wall::doors::Opening;
+use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::doors::consent::ConsentWish;
 use toolcell_wall::doors::http::{RequestHead, RequestWaits};
 use toolcell_wall::doors::socket_options::SocketOptions;
@@ -95,8 +96,9 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
         "usage without end" => FromSandbox::Used { call, fuel: u64::MAX, memory_bytes: u64::MAX },
         "start code" => FromSandbox::NotAhead(0, "forged".to_owned()),
         "start code with a long name" => FromSandbox::NotAhead(0, "x".repeat(513)),
-        "a door" => FromSandbox::OpenDoor(call, 1_000),
-        "a door of no call" => FromSandbox::OpenDoor(u64::MAX, 1),
+        "a door" => FromSandbox::OpenDoor(call, 1_000, Blob::default()),
+        "a door opened with too much" => FromSandbox::OpenDoor(call, 1_000, Blob(vec![0; FIRST_BYTES_MAX + 1])),
+        "a door of no call" => FromSandbox::OpenDoor(u64::MAX, 1, Blob::default()),
         _ => return None,
     };
     encode(&said).ok()

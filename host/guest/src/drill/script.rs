@@ -140,7 +140,7 @@ async fn taken(step: Step, process: &Process, answers: &[(i64, Value)]) -> Resul
         }
         Step::Door => {
             let outside = process.outside.as_ref().ok_or("there is no way to a door")?;
-            match outside.open().await {
+            match outside.open(Vec::new()).await {
                 Ok(door) => {
                     let door = door.into_raw_fd();
                     // Reading waits for the host.

@@ -18,6 +18,7 @@ use toolcell_wall::asking::{AskKind, AskResult, Inquiry};
 use toolcell_wall::caller::Outside;
 use toolcell_wall::caller::{CallerLink, GuestLogLevel, Trace};
 use toolcell_wall::contract::GuestResult;
+use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::encoding;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{
@@ -63,11 +64,11 @@ struct WaitingDoors {
 }
 
 impl Outside for WaitingDoors {
-    fn open(&self) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
+    fn open(&self, first: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<OwnedFd>> + Send>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (give, given) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, give);
-        let asked = encoding::encode(&FromSandbox::OpenDoor(self.call, number)).map_err(io::Error::other);
+        let asked = encoding::encode(&FromSandbox::OpenDoor(self.call, number, Blob(first))).map_err(io::Error::other);
         let asked = asked.and_then(|bytes| self.link.send(&bytes, &[]).map_err(io::Error::other));
         Box::pin(async move {
             asked?;

@@ -1,10 +1,12 @@
 //! One call's use of the network, counted in its own process. The host counts again and decides by
 //! its own count. The count here keeps a guest at its limit from reaching the host.
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use toolcell_wall::doors::net_limits::{LOOKUPS_AT_ONCE, NetLimits};
+
+use super::http::outside::HttpDoor;
 
 /// One call's counters.
 pub(crate) struct OutsideNet {
@@ -14,6 +16,8 @@ pub(crate) struct OutsideNet {
     lookups: AtomicU64,
     wishes: AtomicU64,
     lookup_turns: Arc<Semaphore>,
+    /// The door of the last request, for the next one.
+    kept_door: Mutex<Option<HttpDoor>>,
     ended: watch::Sender<bool>,
 }
 
@@ -30,6 +34,7 @@ impl OutsideNetGuard {
             lookups: AtomicU64::new(0),
             wishes: AtomicU64::new(0),
             lookup_turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
+            kept_door: Mutex::default(),
             ended: watch::Sender::new(false),
         }))
     }
@@ -44,6 +49,7 @@ impl Drop for OutsideNetGuard {
     fn drop(&mut self) {
         self.0.ended.send_replace(true);
         self.0.lookup_turns.close();
+        drop(self.0.take_kept());
     }
 }
 
@@ -82,6 +88,23 @@ impl OutsideNet {
     /// Waits for one of the lookups that may run at once. `None` if the call has ended.
     pub(crate) async fn lookup_turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.lookup_turns).acquire_owned().await.ok()
+    }
+
+    /// The door of the last request, if it may carry another.
+    pub(crate) fn take_kept(&self) -> Option<HttpDoor> {
+        self.kept().take()
+    }
+
+    /// Keeps a door for the next request, unless the call has ended.
+    pub(crate) fn keep(&self, door: HttpDoor) {
+        let mut kept = self.kept();
+        if !*self.ended.borrow() {
+            *kept = Some(door);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<HttpDoor>> {
+        self.kept_door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resolves once the call has ended.

@@ -1,5 +1,6 @@
-//! One request and its response. The sandbox process sends a head, pieces of a body, and trailers
-//! or the end. The host sends the response in the same parts, or an error.
+//! A request and its response. The sandbox process sends a head and pieces of a body. A body of
+//! unknown length has an end, or trailers. The host sends the response in the same parts, or an
+//! error. The door may then carry the call's next request, which is another head.
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -22,7 +23,7 @@ pub struct RequestHead {
     target: Option<String>,
     fields: HeaderFields,
     waits: RequestWaits,
-    /// The whole body's length, if known. With 0, no frame of a body follows.
+    /// The whole body's length, if known. Its last byte is then its end.
     pub body_bytes: Option<u64>,
 }
 
@@ -37,7 +38,8 @@ pub struct RequestWaits {
     pub between_bytes: Option<Duration>,
 }
 
-/// The end of a guest's body. Before it come frames of data.
+/// The end of a guest's body. Before it come frames of data. A body of known length needs none,
+/// unless it is abandoned.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum BodyEnd {
     /// It is complete.
@@ -54,7 +56,7 @@ pub enum HttpSaid {
     /// The head of the response.
     Head(ResponseHead),
     /// The response is complete.
-    Whole,
+    Whole(DoorUse),
     /// The response is complete, with these trailers.
     Trailers(HeaderFields),
     /// The response failed, before its head or within its body.
@@ -68,8 +70,17 @@ pub struct ResponseHead {
     pub status: u16,
     /// Its header fields.
     pub fields: HeaderFields,
-    /// True if nothing follows.
-    pub whole: bool,
+    /// `None` if a body follows.
+    pub whole: Option<DoorUse>,
+}
+
+/// What a door is good for after a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DoorUse {
+    /// The call's next request.
+    Next,
+    /// Nothing: the guest's body was not taken completely.
+    Spent,
 }
 
 /// Header fields or trailers, in order.

@@ -10,9 +10,9 @@ use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame as BodyFrame};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolcell_wall::doors::http::{BodyEnd, HeaderFields, HttpSaid, RequestHead, RequestWaits, ResponseHead};
+use toolcell_wall::doors::http::{BodyEnd, DoorUse, HeaderFields, HttpSaid, RequestHead, RequestWaits, ResponseHead};
 use toolcell_wall::doors::{Opening, decode};
-use toolcell_walls::door::{Door, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
+use toolcell_walls::door::{self, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::{fault, held};
@@ -81,32 +81,38 @@ impl Leaving {
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
     ) -> Result<(Response<WasiBody>, Worker), Error> {
-        let place = tokio::time::timeout(self.wait, self.places.acquire_owned()).await;
+        let place = tokio::time::timeout(self.wait, Arc::clone(&self.places).acquire_owned()).await;
         let place = place.map_err(|_| Error::ConnectionLimitReached)?.map_err(|_| Error::ConnectionTerminated)?;
         let request = held::hold(request).await;
-        let door = self.outside.open().await.and_then(Door::of).map_err(|_| Error::ConnectionTerminated)?;
-        let (mut reader, mut writer) = door.split();
         let body_bytes = if request.body().is_end_stream() { Some(0) } else { request.body().size_hint().exact() };
         let head = RequestHead::new(&request, waits(options), body_bytes);
-        writer.message(&Opening::Http(Box::new(head))).await.map_err(|_| Error::ConnectionTerminated)?;
+        let HttpDoor { mut reader, writer } = self.door(head).await.map_err(|_| Error::ConnectionTerminated)?;
         let mut sending = Box::pin(send(writer, request.into_body(), body_bytes));
+        let mut writer = None;
         let mut is_sent = false;
         let answer = {
             let mut answer = pin!(reader.message::<HttpSaid>(HOST_BYTES_MAX));
             loop {
                 tokio::select! {
                     biased;
+                    sent = &mut sending, if !is_sent => {
+                        is_sent = true;
+                        writer = sent;
+                    }
                     answer = &mut answer => break answer,
-                    () = &mut sending, if !is_sent => is_sent = true,
                 }
             }
         };
         match answer {
             Ok(HttpSaid::Head(head)) => {
-                let response = response(head, reader, place).ok_or(Error::HttpProtocolError)?;
+                let ended = head.whole;
+                let body = OutsideBody { reader: Some(reader), writer, ended, net: self.net, place };
+                let response = response(head, body).ok_or(Error::HttpProtocolError)?;
                 let ready: Worker = Box::new(std::future::ready(Ok(())));
                 let rest = async move {
-                    sending.await;
+                    if let Some(writer) = sending.await {
+                        writer.forget();
+                    }
                     Ok(())
                 };
                 Ok((response, if is_sent { ready } else { Box::new(rest) }))
@@ -116,6 +122,16 @@ impl Leaving {
             _ => Err(Error::ConnectionTerminated),
         }
     }
+
+    /// A door with this head: that of the call's last request, or a new one.
+    async fn door(&self, head: RequestHead) -> Result<HttpDoor, DoorError> {
+        if let Some(mut door) = self.net.take_kept() {
+            door.writer.queue(&head)?;
+            return Ok(door);
+        }
+        let (reader, writer) = door::open(&*self.outside, &Opening::Http(Box::new(head))).await?;
+        Ok(HttpDoor { reader, writer })
+    }
 }
 
 fn waits(options: Option<RequestOptions>) -> RequestWaits {
@@ -123,47 +139,77 @@ fn waits(options: Option<RequestOptions>) -> RequestWaits {
     RequestWaits { connect: connect_timeout, first_byte: first_byte_timeout, between_bytes: between_bytes_timeout }
 }
 
-/// Sends the guest's body. If the host refuses it, its answer has the reason.
-async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u64>) {
-    if body_bytes != Some(0) {
-        let end = loop {
-            match body.frame().await {
-                Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
-                    Ok(data) => {
-                        if writer.data(data).await.is_err() {
-                            break None;
-                        }
-                    }
-                    Err(Ok(trailers)) => break Some(BodyEnd::Trailers(HeaderFields::from(&trailers))),
-                    Err(Err(_)) => {}
-                },
-                Some(Err(_)) => break Some(BodyEnd::Aborted),
-                None => break Some(BodyEnd::Whole),
-            }
-        };
-        if let Some(end) = end {
-            let _ = writer.message(&end).await;
-        }
+/// Sends the queued head and the guest's body. Returns the writer if the door may carry another
+/// request. If the host refuses the body, its answer has the reason.
+async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u64>) -> Option<FrameWriter> {
+    if let Ok(true) = send_all(&mut writer, &mut body, body_bytes).await {
+        return Some(writer);
     }
     // The side that reads closes the door.
     writer.forget();
+    None
 }
 
-fn response(head: ResponseHead, reader: FrameReader, place: OwnedSemaphorePermit) -> Option<Response<WasiBody>> {
-    let ResponseHead { status, fields, whole } = head;
-    let body = OutsideBody { reader, whole, _place: place };
+/// Sends everything. True if the guest did not abandon its body.
+async fn send_all(writer: &mut FrameWriter, body: &mut WasiBody, body_bytes: Option<u64>) -> Result<bool, DoorError> {
+    let end = loop {
+        match writer.ready(body.frame()).await? {
+            Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
+                Ok(data) => writer.queue_data(data).await?,
+                Err(Ok(trailers)) => break BodyEnd::Trailers(HeaderFields::from(&trailers)),
+                Err(Err(_)) => {}
+            },
+            Some(Err(_)) => break BodyEnd::Aborted,
+            None => break BodyEnd::Whole,
+        }
+    };
+    let is_whole = !matches!(end, BodyEnd::Aborted);
+    if body_bytes.is_none() || !is_whole {
+        writer.queue(&end)?;
+    }
+    writer.flush().await?;
+    Ok(is_whole)
+}
+
+fn response(head: ResponseHead, body: OutsideBody) -> Option<Response<WasiBody>> {
     let mut response = Response::new(body.boxed_unsync());
-    *response.status_mut() = StatusCode::from_u16(status).ok()?;
-    *response.headers_mut() = fields.into_map()?;
+    *response.status_mut() = StatusCode::from_u16(head.status).ok()?;
+    *response.headers_mut() = head.fields.into_map()?;
     Some(response)
+}
+
+/// Both directions of a door for requests.
+pub(crate) struct HttpDoor {
+    reader: FrameReader,
+    writer: FrameWriter,
 }
 
 /// A server's body, as it comes through the door. It holds the door and a place among the call's
 /// doors, and so the request's turn.
 struct OutsideBody {
-    reader: FrameReader,
-    whole: bool,
-    _place: OwnedSemaphorePermit,
+    /// Always there until it is dropped.
+    reader: Option<FrameReader>,
+    /// The other direction, if the guest's body was sent.
+    writer: Option<FrameWriter>,
+    /// What the door is good for, once the body has ended.
+    ended: Option<DoorUse>,
+    net: Arc<OutsideNet>,
+    place: OwnedSemaphorePermit,
+}
+
+impl Drop for OutsideBody {
+    /// Keeps the door for the call's next request. Its turn is taken until that begins, so other
+    /// requests under way would wait for it: then it is closed.
+    fn drop(&mut self) {
+        let is_alone = self.place.semaphore().available_permits() + 1 >= self.net.limits().http_doors_max();
+        let door = self.reader.take().zip(self.writer.take());
+        if let Some((reader, writer)) = door
+            && self.ended == Some(DoorUse::Next)
+            && is_alone
+        {
+            self.net.keep(HttpDoor { reader, writer });
+        }
+    }
 }
 
 impl Body for OutsideBody {
@@ -174,18 +220,19 @@ impl Body for OutsideBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<BodyFrame<Bytes>, Error>>> {
-        if self.whole {
-            return Poll::Ready(None);
-        }
-        let message = match ready!(self.reader.poll_frame(context, HOST_BYTES_MAX)) {
+        let Self { reader: Some(reader), ended: None, .. } = &mut *self else { return Poll::Ready(None) };
+        let message = match ready!(reader.poll_frame(context, HOST_BYTES_MAX)) {
             Ok(Some(DoorFrame::Data(data))) => return Poll::Ready(Some(Ok(BodyFrame::data(data)))),
             Ok(Some(DoorFrame::Message(message))) => decode(&message).map_err(DoorError::from),
             Ok(None) => Err(DoorError::Closed),
             Err(error) => Err(error),
         };
-        self.whole = true;
+        self.ended = Some(match &message {
+            Ok(HttpSaid::Whole(door_use)) => *door_use,
+            _ => DoorUse::Spent,
+        });
         Poll::Ready(match message {
-            Ok(HttpSaid::Whole) => None,
+            Ok(HttpSaid::Whole(_)) => None,
             Ok(HttpSaid::Trailers(trailers)) => {
                 Some(trailers.into_map().map(BodyFrame::trailers).ok_or(Error::HttpProtocolError))
             }
@@ -195,6 +242,6 @@ impl Body for OutsideBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.whole
+        self.ended.is_some()
     }
 }

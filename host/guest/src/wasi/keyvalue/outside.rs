@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::state::{StateNotDone, StateOperation, StateOutcome, StateWanted};
-use toolcell_walls::door::{Door, DoorError, FrameReader, FrameWriter, HOST_BYTES_MAX};
+use toolcell_walls::door::{self, DoorError, FrameReader, FrameWriter, HOST_BYTES_MAX};
 
 use super::bindings::wasi::keyvalue::store::Error;
 use super::host::Trouble;
@@ -66,11 +66,7 @@ impl OutsideState {
         // A door that failed is not used again: its next message may be part of an earlier one.
         let (mut reader, mut writer) = match self.door.take() {
             Some(door) => door,
-            None => {
-                let (reader, mut writer) = Door::of(self.outside.open().await?)?.split();
-                writer.message(&Opening::State).await?;
-                (reader, writer)
-            }
+            None => door::open(&*self.outside, &Opening::State).await?,
         };
         writer.message(wanted).await?;
         let done = reader.message(HOST_BYTES_MAX).await?;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::sockets::NameAddresses;
-use toolcell_walls::door::{Door, HOST_BYTES_MAX};
+use toolcell_walls::door::{self, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress};
 use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketResult, subscribe};
@@ -62,13 +62,11 @@ impl Pollable for Answers {
 /// Asks the host to look a name up.
 async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: String) -> Found {
     let _turn = net.lookup_turn().await.ok_or(ErrorCode::TemporaryResolverFailure)?;
-    let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::TemporaryResolverFailure)?;
-    let (mut reader, mut writer) = door.split();
-    let said = match writer.message(&Opening::Lookup(name)).await {
-        Ok(()) => reader.message::<NameAddresses>(HOST_BYTES_MAX).await,
-        Err(error) => Err(error),
+    let said = async {
+        let (mut reader, _writer) = door::open(&*outside, &Opening::Lookup(name)).await?;
+        reader.message::<NameAddresses>(HOST_BYTES_MAX).await
     };
-    let found = said.map_err(|_| ErrorCode::TemporaryResolverFailure)?;
+    let found = said.await.map_err(|_| ErrorCode::TemporaryResolverFailure)?;
     found.map(Vec::into_iter).map_err(error_code)
 }
 

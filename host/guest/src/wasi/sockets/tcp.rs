@@ -8,7 +8,7 @@ use toolcell_policy::Capability;
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::socket_options::SocketOptions;
 use toolcell_wall::doors::sockets::{TcpSaid, TcpWanted, can_connect};
-use toolcell_walls::door::{Door, FrameReader, FrameWriter, HOST_BYTES_MAX};
+use toolcell_walls::door::{self, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
 use wasmtime_wasi::p2::{
@@ -85,13 +85,9 @@ impl TcpSocket {
 /// Asks the host to connect.
 async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connected, ErrorCode> {
     let remote = wanted.to;
-    let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::NewSocketLimit)?;
-    let (mut reader, mut writer) = door.split();
-    let said = match writer.message(&Opening::Tcp(wanted)).await {
-        Ok(()) => reader.message(HOST_BYTES_MAX).await,
-        Err(error) => Err(error),
-    };
-    match said {
+    let opened = door::open(&*outside, &Opening::Tcp(wanted)).await;
+    let (mut reader, writer) = opened.map_err(|_| ErrorCode::NewSocketLimit)?;
+    match reader.message(HOST_BYTES_MAX).await {
         Ok(TcpSaid::Connected(local)) => Ok(Connected { local, remote, reader, writer }),
         Ok(TcpSaid::Refused(code)) => Err(error_code(code)),
         _ => Err(ErrorCode::ConnectionAborted),

@@ -9,7 +9,7 @@ use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::doors::socket_options::SocketOptions;
 use toolcell_wall::doors::sockets::{self, PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
 use toolcell_wall::doors::{Opening, decode};
-use toolcell_walls::door::{Door, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
+use toolcell_walls::door::{self, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
 use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketError, SocketResult, subscribe};
@@ -104,9 +104,8 @@ impl Sides {
 
 impl Link {
     async fn open(outside: &dyn Outside, wanted: UdpWanted) -> Result<(Self, SocketAddr), ErrorCode> {
-        let door = outside.open().await.and_then(Door::of).map_err(|_| ErrorCode::NewSocketLimit)?;
-        let (reader, mut writer) = door.split();
-        writer.message(&Opening::Udp(wanted)).await.map_err(|_| ErrorCode::ConnectionAborted)?;
+        let opened = door::open(outside, &Opening::Udp(wanted)).await;
+        let (reader, writer) = opened.map_err(|_| ErrorCode::NewSocketLimit)?;
         let sides = Sides { reader, writer: Some(writer), waiting: VecDeque::new(), answer: None, end: None };
         let link = Self(Arc::new(Mutex::new(sides)));
         match link.answer().await? {

@@ -9,6 +9,8 @@ use super::calling::PendingCall;
 use super::{ProcessState, SandboxProcess};
 use crate::secrets::answer;
 use toolcell_wall::asking::Inquiry;
+use toolcell_wall::caller::FIRST_BYTES_MAX;
+use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::encoding;
 use toolcell_wall::failure::clipped;
 use toolcell_wall::message::{self, CallId, FromSandbox, ToSandbox};
@@ -69,7 +71,7 @@ impl SandboxProcess {
             }
             FromSandbox::Used { fuel, memory_bytes, .. } => call.caller.used(fuel, memory_bytes),
             FromSandbox::Ask(_, asks) => self.ask(id, &call, asks)?,
-            FromSandbox::OpenDoor(_, number) => self.open_door(id, &call, number)?,
+            FromSandbox::OpenDoor(_, number, Blob(first)) => self.open_door(id, &call, number, first)?,
             FromSandbox::TakeBack(_) => call.take_back(),
             FromSandbox::NotLoaded(..) | FromSandbox::Sealed { .. } | FromSandbox::NotAhead(..) => {}
         }
@@ -109,11 +111,14 @@ impl SandboxProcess {
     }
 
     /// Opens a door for a call. If that fails, the process gets an answer without one.
-    fn open_door(&self, id: CallId, call: &PendingCall, number: u32) -> Result<(), String> {
+    fn open_door(&self, id: CallId, call: &PendingCall, number: u32, first: Vec<u8>) -> Result<(), String> {
+        if first.len() > FIRST_BYTES_MAX {
+            return Err("it opens a door with more than it may".to_owned());
+        }
         let doors = call.doors();
         let theirs = doors.place().and_then(|place| {
             let (ours, theirs) = link::pair().ok()?;
-            doors.serve(place, ours);
+            doors.serve(place, ours, first);
             Some(theirs)
         });
         let door: Vec<_> = theirs.iter().map(AsFd::as_fd).collect();

@@ -149,16 +149,16 @@ impl CallDoors {
         Some(DoorPlace { _of_call: of_call, _of_all: of_all })
     }
 
-    /// Serves one door over one end of a stream socket, until it is closed or the call ends.
-    /// Returns at once.
+    /// Serves one door over one end of a stream socket, until it is closed or the call ends. The
+    /// first bytes have come already. Returns at once.
     ///
     /// Call it within the tokio runtime that is to do the work.
-    pub fn serve(&self, place: DoorPlace, socket: OwnedFd) {
+    pub fn serve(&self, place: DoorPlace, socket: OwnedFd, first: Vec<u8>) {
         let doors = Arc::clone(&self.doors);
         // A call that has ended opens no door.
         let _ = self.net.net().spawn(async move {
             let _place = place;
-            if let Err(error) = doors.door(socket).await {
+            if let Err(error) = doors.door(socket, &first).await {
                 doors.misuse.found(&error);
             }
         });
@@ -236,11 +236,11 @@ impl DoorParts {
     }
 
     /// Serves one door until the operation is done, or the other side closes it.
-    async fn door(&self, socket: OwnedFd) -> Result<(), DoorError> {
+    async fn door(&self, socket: OwnedFd, first: &[u8]) -> Result<(), DoorError> {
         let door = Door::of(socket)?;
         door.hold_back()?;
         let mut hangup = Some(door.hangup()?);
-        let (mut reader, writer) = door.split();
+        let (mut reader, writer) = door.split_after(first);
         let opening = reader.message::<Opening>(self.net.limits().head_bytes_max()).await?;
         if matches!(opening, Opening::Tcp(_)) {
             // The last bytes of a connection may still be in the socket, so it is read to its end.

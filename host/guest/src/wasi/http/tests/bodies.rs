@@ -26,7 +26,7 @@ impl Body for Frames {
     }
 }
 
-fn post(url: &str, declared: Option<u64>, frames: Vec<Result<Frame<Bytes>, Error>>) -> Request<WasiBody> {
+pub(super) fn post(url: &str, declared: Option<u64>, frames: Vec<Result<Frame<Bytes>, Error>>) -> Request<WasiBody> {
     let mut request = Request::builder().method("POST").uri(url);
     if let Some(bytes) = declared {
         request = request.header("content-length", bytes);

@@ -196,6 +196,44 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> std::task::Poll<F::O
     std::future::poll_fn(|context| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context))).await
 }
 
+/// The first bytes of an answer that came through a door.
+async fn answered(door: &mut UnixStream) -> Vec<u8> {
+    let mut bytes = vec![0; 64 << 10];
+    let came = door.read(&mut bytes).await.unwrap();
+    bytes.truncate(came);
+    bytes
+}
+
+fn next(url: &str) -> Vec<u8> {
+    let request = Request::builder().uri(url).body(Empty::<Bytes>::new()).unwrap();
+    framed_message(&encode(&RequestHead::new(&request, RequestWaits::default(), Some(0))).unwrap())
+}
+
+#[tokio::test]
+async fn what_follows_a_response_is_a_request_that_is_decided_on_or_closes_the_door() {
+    let server = Server::echo().await;
+    let granted = Granted::to(server.address).limited("http_requests = 3");
+    let url = server.url("/");
+    let rows: [(&str, Vec<u8>, usize, usize); 6] = [
+        ("a request that no rule allows", next("http://192.0.2.1/"), 0, 1),
+        ("requests past the limit", next(&url).repeat(4), 0, 0),
+        ("data", framed_data(b"abc"), 1, 0),
+        ("an end of a body", whole(), 1, 0),
+        ("another opening", posting(&url, &[], Some(0)), 1, 0),
+        ("half a request", next(&url)[..20].to_vec(), 0, 0),
+    ];
+    for (name, then, misuse, denied) in rows {
+        let call = granted.call();
+        let mut door = doors(&call).knock();
+        door.write_all(&posting(&url, &[], Some(0))).await.unwrap();
+        assert!(!answered(&mut door).await.is_empty(), "{name}");
+        door.write_all(&then).await.unwrap();
+        door.shutdown().await.unwrap();
+        let _ = rest(door).await;
+        assert_eq!((doors(&call).misuse().len(), call.denied().len()), (misuse, denied), "{name}");
+    }
+}
+
 /// The tests above write what is read.
 #[tokio::test]
 async fn a_request_that_is_written_by_hand_is_answered() {
@@ -204,7 +242,7 @@ async fn a_request_that_is_written_by_hand_is_answered() {
     let mut door = doors(&call).knock();
     door.write_all(&posting(&server.url("/hand"), &[], None)).await.unwrap();
     door.write_all(&[framed_data(b"abc"), whole()].concat()).await.unwrap();
-    let all = rest(door).await;
-    assert!(String::from_utf8_lossy(&all).contains("POST /hand "), "{all:?}");
+    let answer = answered(&mut door).await;
+    assert!(String::from_utf8_lossy(&answer).contains("POST /hand "), "{answer:?}");
     assert!(doors(&call).misuse().is_empty());
 }

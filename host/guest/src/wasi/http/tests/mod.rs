@@ -3,6 +3,7 @@
 mod bodies;
 mod connections;
 mod decisions;
+mod doors;
 mod framing;
 mod limits;
 mod misuse;

@@ -259,18 +259,6 @@ impl<H: Host> McpServer<H> {
         listeners.held.push(listener);
     }
 
-    /// Announces changed lists of tools and prompts to every connection that listens, if clients of
-    /// its revision see a difference. Call it once, after the host's snapshot was swapped. Returns
-    /// true if clients of any revision see one.
-    pub fn list_replaced(&self, old: &ToolList, new: &ToolList) -> bool {
-        let changes = ListChanges::between(old, new);
-        if changes.is_none() {
-            return false;
-        }
-        self.tell(&|_| changes.clone(), None);
-        true
-    }
-
     /// Announces a changed catalog whose callers may see different parts of the list: each listener
     /// is notified of differences in its own part. Returns true if clients of any revision see one
     /// in the whole list, or any client was notified.
@@ -340,14 +328,9 @@ impl<H: Host> McpServer<H> {
         listeners.held.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Announces a changed catalog to everybody, for an unknown difference.
-    pub fn catalog_changed(&self) {
-        self.catalog_changed_to(None);
-    }
-
-    /// Announces an unknown difference where several replicas do, as
-    /// [`catalog_replaced_by`](Self::catalog_replaced_by) announces a known one.
-    pub fn catalog_changed_to(&self, lists: Option<u64>) {
+    /// Announces a changed catalog to everybody, for an unknown difference. `lists` tells the
+    /// change from others, as in [`catalog_replaced_by`](Self::catalog_replaced_by).
+    pub fn catalog_changed(&self, lists: Option<u64>) {
         let prompts = if self.host.snapshot().offers_prompts() { Revision::ALL.to_vec() } else { Vec::new() };
         let changes = ListChanges { tools: Revision::ALL.to_vec(), prompts };
         self.tell(&|_| changes.clone(), lists);

@@ -207,15 +207,8 @@ impl ToolList {
         }
     }
 
-    /// True if clients see the same list of tools: equal definitions in the same order. The code
-    /// behind them may differ.
-    #[must_use]
-    pub fn same_listing(&self, other: &Self) -> bool {
-        self.same_listing_in(other, Revision::V2026_07_28)
-    }
-
-    /// True if clients of one revision see the same list of tools. They do not see every field of
-    /// a definition.
+    /// True if clients of one revision see the same list of tools: equal definitions in the same
+    /// order, as far as they see their fields. The code behind them may differ.
     #[must_use]
     pub fn same_listing_in(&self, other: &Self, revision: Revision) -> bool {
         self.same_in(other, ListedEntries::Tools, revision)

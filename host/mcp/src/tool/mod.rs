@@ -135,12 +135,6 @@ impl McpTool {
         &self.definition
     }
 
-    /// Memory that its schemas take here now, in bytes, roughly.
-    #[must_use]
-    pub fn schemas_bytes(&self) -> usize {
-        self.schemas().map_or(0, Schemas::bytes)
-    }
-
     /// True if another process applies its schemas.
     #[must_use]
     pub fn is_checked_elsewhere(&self) -> bool {

@@ -3,7 +3,7 @@
 //! Promise: unread answers take bounded memory.
 
 use serde_json::{Value, json};
-use toolcell_mcp::{McpTool, ServerOptions, ToolDefinition, ToolList};
+use toolcell_mcp::{McpTool, Revision, ServerOptions, ToolDefinition, ToolList};
 
 use crate::host::{Client, IDENTITY, error, list, plain};
 
@@ -191,15 +191,16 @@ fn whoever_sees_no_difference_is_not_told_of_one() {
 
 #[test]
 fn two_lists_are_the_same_where_clients_see_no_difference() {
+    let newest = Revision::V2026_07_28;
     let one = list(1, numbered(3));
-    assert!(one.same_listing(&list(2, numbered(3))));
-    assert!(!one.same_listing(&list(2, numbered(4))));
+    assert!(one.same_listing_in(&list(2, numbered(3)), newest));
+    assert!(!one.same_listing_in(&list(2, numbered(4)), newest));
     let mut described = numbered(3);
     described[1].description = "Another.".into();
-    assert!(!one.same_listing(&list(2, described)));
+    assert!(!one.same_listing_in(&list(2, described), newest));
     let mut reordered = numbered(3);
     reordered.reverse();
-    assert!(!one.same_listing(&list(2, reordered)));
+    assert!(!one.same_listing_in(&list(2, reordered), newest));
     assert_eq!(one.generation(), 1);
 }
 

@@ -327,7 +327,7 @@ fn shutdown_ends_subscriptions_and_calls() {
             r#"{{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{MODERN}}}}}"#
         );
         assert!(ends.ask(&listen).contains("acknowledged"));
-        process.server.catalog_changed();
+        process.server.catalog_changed(None);
         assert!(ends.next().contains("list_changed"));
         ends.send(&call(2, "hold", "{}"));
         process.expect_begun();

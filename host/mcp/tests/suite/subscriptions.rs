@@ -1,8 +1,8 @@
 //! The listeners for a changed list of tools, and the time they hear of it.
 
-use toolcell_mcp::ServerOptions;
+use toolcell_mcp::{Host as _, ServerOptions};
 
-use crate::host::{Client, IDENTITY, error, list, plain, text_result};
+use crate::host::{Client, IDENTITY, error, plain, text_result};
 
 const BARE: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
@@ -21,13 +21,13 @@ fn changed(id: &str) -> String {
 #[test]
 fn a_legacy_client_hears_once_it_is_ready() {
     let client = Client::new();
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     client.expect_silence();
     client.initialize("2025-06-18");
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     client.expect_silence();
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     assert_eq!(client.next(), BARE);
     client.expect_silence();
 }
@@ -35,7 +35,7 @@ fn a_legacy_client_hears_once_it_is_ready() {
 #[test]
 fn a_modern_client_hears_what_it_listens_for_tagged_with_its_subscription() {
     let client = Client::new();
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     client.expect_silence();
     let ack = client.ask_modern(
         1,
@@ -49,11 +49,11 @@ fn a_modern_client_hears_what_it_listens_for_tagged_with_its_subscription() {
         r#""notifications":{"toolsListChanged":false,"resourceSubscriptions":["file:///x"]},"#,
     );
     assert_eq!(ack, acknowledged("2", "{}"));
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     assert_eq!(client.next(), changed("1"));
     client.expect_silence();
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     client.expect_silence();
 }
 
@@ -63,22 +63,24 @@ fn only_clients_of_revisions_that_see_a_difference_hear_of_it() {
         let mut tools = vec![plain("one"), plain("two")];
         tools[0].title = title.map(str::to_owned);
         tools[0].description = description.into();
-        list(1, tools)
+        tools
     };
-    let plain = tools(None, "A");
-    let titled = tools(Some("T"), "A");
-    let described = tools(None, "B");
     // 2025-03-26 has no titles of its own, and carries them among the annotations.
     for (revision, sees_titles) in [("2024-11-05", false), ("2025-03-26", true), ("2025-06-18", true)] {
         let client = Client::legacy(revision);
-        assert!(!client.server.list_replaced(&plain, &tools(None, "A")));
+        let catalog = |title: Option<&str>, description: &str| {
+            client.host.swap(1, tools(title, description));
+            client.host.snapshot()
+        };
+        let plain = catalog(None, "A");
+        assert!(!client.server.catalog_replaced(&plain, &catalog(None, "A")));
         client.expect_silence();
-        assert!(client.server.list_replaced(&plain, &titled));
+        assert!(client.server.catalog_replaced(&plain, &catalog(Some("T"), "A")));
         if sees_titles {
             assert_eq!(client.next(), BARE);
         }
         client.expect_silence();
-        assert!(client.server.list_replaced(&plain, &described));
+        assert!(client.server.catalog_replaced(&plain, &catalog(None, "B")));
         assert_eq!(client.next(), BARE);
         client.expect_silence();
     }
@@ -91,7 +93,7 @@ fn several_subscriptions_are_told_apart() {
         let ack = client.ask_modern(id, "subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#);
         assert_eq!(ack, acknowledged(&id.to_string(), r#"{"toolsListChanged":true}"#));
     }
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     let mut told = [client.next(), client.next(), client.next()];
     told.sort();
     assert_eq!(told, ["1", "2", "3"].map(changed));
@@ -108,7 +110,7 @@ fn subscriptions_end_with_a_result_when_the_server_does() {
     let cancelled =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"The server ends"}}"#;
     assert_eq!(client.next(), cancelled, "all messages of the connection share one channel");
-    client.server.catalog_changed();
+    client.server.catalog_changed(None);
     client.connection.end_subscriptions();
     client.expect_silence();
 }
@@ -151,5 +153,5 @@ fn a_connection_that_is_gone_is_forgotten() {
     let client = Client::legacy("2025-06-18");
     let Client { server, connection, .. } = client;
     drop(connection);
-    server.catalog_changed();
+    server.catalog_changed(None);
 }

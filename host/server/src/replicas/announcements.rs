@@ -181,7 +181,7 @@ impl<H: Host<Catalog: Listed>> Announcer<H> {
         let old = self.known.tell(&new);
         if new.lists() == old.lists() {
             // The list of another replica has changed. It is not known here in what.
-            self.server.catalog_changed_to(lists);
+            self.server.catalog_changed(lists);
         } else {
             self.server.catalog_replaced_by(&old, &new, lists);
         }

@@ -240,7 +240,7 @@ fn ask(
         stream.write_all(question)?;
         stream.read_exact(&mut answer)?;
         took.push_us(began.elapsed());
-        ensure!(answer == expected, "{:?} is no answer", String::from_utf8_lossy(&answer));
+        ensure!(answer == expected, "{:?} is not an answer", String::from_utf8_lossy(&answer));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl ServerHandler for Echo {
 /// loopback, which it passes to `tell`.
 ///
 /// # Errors
-/// There is no port, or these are no definitions.
+/// There is no port, or these are not definitions.
 pub fn serve(definitions: &str, tell: impl FnOnce(u16) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let tools: Vec<Tool> = serde_json::from_str(definitions).context("no definitions of tools")?;
     let echo = Echo(Arc::new(tools));

@@ -106,7 +106,7 @@ pub const ROWS: &[Row] = &[
     row("announce an empty frame", |_| raw(&head(MESSAGE, 0, 0, 0)), Answers(is_misuse)),
     row("send a frame of no known kind", |_| raw(&framed(b"xxx", &[7])), Answers(is_misuse)),
     row("begin with data", |_| raw(&framed(DATA, &[7])), Answers(is_misuse)),
-    row("begin with what is no message", |_| raw(&framed(MESSAGE, &[0xff, 0xff])), Answers(is_misuse)),
+    row("begin with what is not a message", |_| raw(&framed(MESSAGE, &[0xff, 0xff])), Answers(is_misuse)),
     row("announce a descriptor through a door", |_| raw(&head(MESSAGE, 1, 1, 0)), Answers(is_misuse)),
     row("say that a message lies in shared memory", |_| raw(&head(MESSAGE, 0, 1, 1)), Answers(is_misuse)),
     row("wake the host through a door", |_| raw(&head(b"tw!", 0, 0, 0)), Answers(is_misuse)),

@@ -44,13 +44,13 @@ pub const ROWS: &[Row] = &[
     row("speak another version", |_| forge("another version", 1), Ended("it sent a message of another version")),
     row("say what is of no kind", |_| forge("no known kind", 1), Ended("it sent not a message")),
     row("say half of something", |_| forge("a part of one", 1), Ended("it sent not a message")),
-    row("say more than something", |_| forge("more behind its end", 1), Ended("with 4 bytes behind its end")),
-    row("say a text that is none", |_| forge("a text that is none", 1), Ended("it sent not a message")),
+    row("say more than something", |_| forge("more after its end", 1), Ended("with 4 bytes after its end")),
+    row("say a text that is not UTF-8", |_| forge("a text that is not UTF-8", 1), Ended("it sent not a message")),
     row("claim a list without end", |_| forge("a list longer than its bytes", 1), Ended("it sent not a message")),
     row("be sealed again", |_| forge("a second seal", 1), Ended("it starts again")),
     row("be late with a component", |_| forge("a component that is late", 1), Ended("it starts again")),
-    row("end a call that there is not", |_| forge("the end of no call", 1), Ended("it names no call")),
-    row("end the call that comes next", |_| forge("the end of the next call", 1), Ended("it names no call")),
+    row("end a call that there is not", |_| forge("the end of no call", 1), Ended("it names an unknown call")),
+    row("end the call that comes next", |_| forge("the end of the next call", 1), Ended("it names an unknown call")),
     row("end its call and then again", |_| forge("the end", 1), Answers(is_forged)),
     row("end its call many times", |_| forge("the end", 900), Answers(is_forged)),
     row(
@@ -58,7 +58,7 @@ pub const ROWS: &[Row] = &[
         |_| forge("the end", 50_000),
         Answers(|_, answer| {
             // The first is its own answer. The others end the process, which no caller sees.
-            answer.everything().contains(FORGED) || answer.everything().contains("it names no call")
+            answer.everything().contains(FORGED) || answer.everything().contains("it names an unknown call")
         }),
     ),
     row("end its call and go on", |_| json!([{"forge": {"message": "the end"}}, "spin"]), Answers(is_forged)),
@@ -86,10 +86,10 @@ pub const ROWS: &[Row] = &[
         Answers(|site, answer| is_forged(site, answer) && site.host.said().matches("pppppppp").count() < 200_000 / 8),
     ),
     row("claim to use everything while it runs", |_| forge("usage without end", 500), Answers(is_its_own)),
-    row("use fuel of a call that there is not", |_| forge("usage of no call", 1), Ended("it names no call")),
+    row("use fuel of a call that there is not", |_| forge("usage of no call", 1), Ended("it names an unknown call")),
     row("begin again and again", |_| forge("it runs", 500), Answers(is_its_own)),
-    row("begin a call that there is not", |_| forge("no call runs", 1), Ended("it names no call")),
-    row("report what is no number", |_| forge("progress that is no number", 3), Answers(is_its_own)),
+    row("begin a call that there is not", |_| forge("no call runs", 1), Ended("it names an unknown call")),
+    row("report what is not a number", |_| forge("progress that is not a number", 3), Answers(is_its_own)),
     row("report what is without end", |_| forge("progress without end", 500), Answers(is_its_own)),
     row("report at length", |_| forge("progress that is long", 1), Ended("it sent more than any call may answer")),
     row(
@@ -105,7 +105,7 @@ pub const ROWS: &[Row] = &[
             is_its_own(site, answer) && !site.host.said().contains('\u{1b}') && !site.host.audit().iter().any(forged)
         }),
     ),
-    row("deny what there is not", |_| forge("a denial of no kind", 1), Ended("it names no capability")),
+    row("deny what there is not", |_| forge("a denial of no kind", 1), Ended("it names an unknown capability")),
     row("report a denial", |_| forge("a denial", 1), Answers(is_its_own)),
     row("ask a person whom nobody offers", |_| forge("a question", 1), Answers(is_its_own)),
     row("ask a thousand questions", |_| forge("many questions", 1), Ended("it asks more than a call may")),
@@ -113,12 +113,12 @@ pub const ROWS: &[Row] = &[
     row(
         "speak of a component that there is not",
         |_| forge("start code of no component", 1),
-        Ended("it names no component"),
+        Ended("it names an unknown component"),
     ),
     row(
         "speak of its start code again",
         |_| forge("start code", 5),
-        Ended("it says more of its components than there is"),
+        Ended("it reports more about its components than there is"),
     ),
     row("name a function at length", |_| forge("start code with a long name", 1), Ended(BROKE)),
     row(
@@ -133,7 +133,7 @@ pub const ROWS: &[Row] = &[
         // The link holds few doors: where its reader is slow the process is ended.
         Answers(|site, answer| is_its_own(site, answer) || answer.is_error() && answer.error_text().contains(BROKE)),
     ),
-    row("send what is no frame", |_| raw(b"0123456789abcdef0123456789abcdef"), Ended("")),
+    row("send what is not a frame", |_| raw(b"0123456789abcdef0123456789abcdef"), Ended("")),
     row("announce four gigabytes", |_| raw(&head(b"tw\x01", 0, u32::MAX, 0)), Ended("")),
     row("announce descriptors that do not come", |_| raw(&head(b"tw\x01", 3, 1, 0)), Ended("")),
     row(

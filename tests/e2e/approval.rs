@@ -65,7 +65,7 @@ fn a_call_that_the_person_does_not_allow_does_not_run() {
     let mut host = legacy("approval = \"always\"");
     for (action, said) in [
         ("decline", "the person declined: \"echo\" was not run"),
-        ("cancel", "the person decided nothing: \"echo\" was not run"),
+        ("cancel", "the person did not decide: \"echo\" was not run"),
     ] {
         let id = host.start_call("echo", json!({"text": "hello"}));
         decide(&mut host, action);
@@ -124,7 +124,7 @@ fn in_the_modern_era_the_call_comes_again_with_the_approval_of_that_very_call() 
 fn a_person_decides_once_whatever_the_decision_was() {
     for (action, said, answer) in [
         ("decline", "the person declined: \"echo\" was not run", "declined"),
-        ("cancel", "the person decided nothing: \"echo\" was not run", "dismissed"),
+        ("cancel", "the person did not decide: \"echo\" was not run", "dismissed"),
     ] {
         let mut host = TestHost::recording(&confirmed("approval = \"always\""));
         let hello = json!({"text": "hello"});

@@ -22,7 +22,7 @@ const AT_ONCE: Duration = Duration::from_secs(30);
 /// Bytes by which a host's memory may grow after all of them. Each alone took more.
 const MORE_BYTES_MAX: u64 = 96 << 20;
 
-const TOO_MUCH: &str = "made of too much: at least ";
+const TOO_MUCH: &str = " are allowed (at byte ";
 const TOO_MANY: &str =
     "too many parts: the tool is made of more instances, memories or tables than one call may have: at least ";
 
@@ -76,7 +76,7 @@ fn loops(locals: usize, count: usize) -> Vec<u8> {
 
 fn bombs() -> Vec<Bomb> {
     let core = [inner_module(&[]), list(2, &[[0x00, 0x00, 0x00]])];
-    let inside = [TOO_MUCH, "components and types inside each other, and 32 may be"];
+    let inside = [TOO_MUCH, "too many components and types inside each other: at least 33, at most 32"];
     let hosted = [TOO_MUCH, "bytes of the host's memory for one instance"];
     vec![
         Bomb("types of components inside each other", nested(&[0x41, 1, 1], 5_000), inside),
@@ -87,12 +87,12 @@ fn bombs() -> Vec<Bomb> {
         Bomb(
             "component instances that double",
             levels(20, 2, &[]),
-            [TOO_MUCH, "501 component instances, and 500 may be"],
+            [TOO_MUCH, "too many component instances: at least 501, at most 500"],
         ),
         Bomb(
             "component instances inside each other",
             levels(900, 1, &[]),
-            [TOO_MUCH, "types inside each other, and 100 may be"],
+            [TOO_MUCH, "too many types inside each other: at least 101, at most 100"],
         ),
         Bomb(
             "a million globals in each of sixty instances",
@@ -102,7 +102,11 @@ fn bombs() -> Vec<Bomb> {
         Bomb("4,000 globals in each of sixty instances", made(module(&[globals(4_000)]), 60), hosted),
         Bomb("instances that hold each other", bundles(40), [TOO_MUCH, "parts of types and instances"]),
         Bomb("types that hold each other", chain(0x6f, 2, 40), [TOO_MUCH, "parts of types and instances"]),
-        Bomb("lists of lists", chain(0x70, 1, 50_000), [TOO_MUCH, "types inside each other, and 100 may be"]),
+        Bomb(
+            "lists of lists",
+            chain(0x70, 1, 50_000),
+            [TOO_MUCH, "too many types inside each other: at least 101, at most 100"],
+        ),
         Bomb("ifs inside each other", blocks(&[0x41, 0x00, 0x04, 0x40], 50_000), [TOO_MUCH, "in one function"]),
         Bomb("loops inside each other", blocks(&[0x03, 0x40], 50_000), [TOO_MUCH, "in one function"]),
         Bomb("locals that live through loops", loops(40_000, 40_000), [TOO_MUCH, "units of work for the compiler"]),
@@ -152,27 +156,27 @@ fn under_a_lock_what_is_not_pinned_is_not_looked_into() {
     let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
     let mut host = TestHost::with_options(folder, &["--locked"]);
     assert_eq!(host.call("version", json!({})).text(), "a");
-    // The first would overwhelm a parser, and the second is no WebAssembly at all. Neither is
+    // The first would overwhelm a parser, and the second is not WebAssembly at all. Neither is
     // parsed.
     for bytes in [nested(&[0x41, 1, 1], 5_000), b"anything else".to_vec()] {
         let size = format!("and {} bytes)", bytes.len());
         host.folder().save(Saving::RenamedOver, TOOL, bytes);
         let held = host.status_when("quarantined", |status| status["quarantined"].to_string().contains(&size));
         let said = held["quarantined"].to_string();
-        assert!(said.contains("other bytes: ") && said.contains("nothing of it was read"), "{said}");
+        assert!(said.contains("other bytes: ") && said.contains("none of it was read"), "{said}");
         assert!(held["failed"].is_null(), "{held:#}");
         assert_eq!(host.call("version", json!({})).text(), "a");
         // Approving it has it read.
         let approved = Command::in_folder(host.folder(), &["approve", "tool"]).run();
         let refused = approved.failed_with(1);
-        assert!(refused.contains("made of too much") || refused.contains("not a WebAssembly component"), "{refused}");
+        assert!(refused.contains(TOO_MUCH) || refused.contains("not a WebAssembly component"), "{refused}");
         assert_eq!(host.call("version", json!({})).text(), "a");
     }
     let folder = host.ends_leaving_its_folder();
     folder.save(Saving::RenamedOver, TOOL, nested(&[0x42, 1, 1], 5_000));
     let started = Command::in_folder(&folder, &["serve", "--locked", "--control", "off"]).run();
     let said = started.failed_with(1);
-    assert!(said.contains("other bytes: ") && !said.contains("made of too much"), "{said}");
+    assert!(said.contains("other bytes: ") && !said.contains(TOO_MUCH), "{said}");
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn a_program_of_another_kind_is_refused_and_one_of_linux_is_bundled() {
     std::fs::write(folder.path().join("program"), "#!/bin/sh\n").unwrap();
     let refused = bundle(&folder, &["--program", "program"]);
     assert_eq!(refused.code(), 1, "{refused:?}");
-    assert!(refused.stderr.contains("program is no program of Linux"), "{refused:?}");
+    assert!(refused.stderr.contains("program is not a Linux program"), "{refused:?}");
     let _ = bundle(&folder, &["--program", toolcell().to_str().unwrap()]).succeeded();
     for version in ["1.2", "1.2.x", ""] {
         assert_eq!(bundle(&folder, &["--bundle-version", version]).code(), 2, "{version}");

@@ -136,10 +136,10 @@ fn a_tool_called_again_and_again_is_warned_of_once() {
         Command::in_folder(&folder, &call).with_variable("XDG_STATE_HOME", &state).run()
     };
     let first = call();
-    assert!(first.succeeded().contains('3') && first.stderr.contains("rule is there twice"), "{first:?}");
+    assert!(first.succeeded().contains('3') && first.stderr.contains("rule appears twice"), "{first:?}");
     let again = call();
     assert!(again.succeeded().contains('3') && again.stderr.is_empty(), "{again:?}");
-    assert!(run(&folder, &["check"]).stderr.contains("rule is there twice"));
+    assert!(run(&folder, &["check"]).stderr.contains("rule appears twice"));
     let manifest = folder.read("toolcell.toml").replace("a.example", "b.example");
     folder.write("toolcell.toml", manifest);
     assert!(call().stderr.contains("b.example"), "another warning is shown");

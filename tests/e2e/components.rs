@@ -90,7 +90,7 @@ fn a_component_is_added_and_removed_and_every_other_byte_stays() {
     folder.write("elsewhere/reach_http.wasm", fixture_bytes("reach_http"));
     let arguments = ["add", "elsewhere/reach_http.wasm", "--name", "web", "--prefix", "web_", "--yes"];
     let added = run(&folder, &arguments);
-    let asks = "\n  can ask for HTTP requests; nothing of it is granted\n  \
+    let asks = "\n  can ask for HTTP requests; none of it is granted\n  \
                 can use, if you grant it: files, environment variables; its language brings that along\n\n";
     assert!(added.succeeded().contains(asks), "{added:?}");
     let hint = "toolcell.toml: web is added, and pinned in toolcell.lock\n\n\
@@ -127,10 +127,10 @@ fn a_component_that_cannot_be_added_leaves_everything_as_it_is() {
         (&["new/good.wasm", "--name", "other", "--yes"], 1, "both have a tool"),
         (&["new/good.wasm", "--name", "Other", "--yes"], 2, "must not contain 'O'"),
         (&["new/good.wasm", "--prefix", "a b", "--yes"], 2, "the prefix \"a b\""),
-        (&["new/versioned_b.wasm", "--name", "taken", "--yes"], 1, "is there already, and is something else"),
+        (&["new/versioned_b.wasm", "--name", "taken", "--yes"], 1, "exists already, and is something else"),
         (&["empty", "--yes"], 1, "neither a toolcell.toml nor a built component"),
         (&["https://example.com/a.wasm", "--yes"], 2, "does not say which bytes"),
-        (&["https://example.com/a.wasm@sha256:12", "--yes"], 2, "is no SHA-256 digest"),
+        (&["https://example.com/a.wasm@sha256:12", "--yes"], 2, "is not a SHA-256 digest"),
     ] {
         let all: Vec<&str> = ["add"].into_iter().chain(arguments.iter().copied()).collect();
         let finished = run(&folder, &all);

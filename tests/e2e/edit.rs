@@ -137,7 +137,7 @@ fn a_right_that_cannot_be_edited_leaves_the_manifest_as_it_is() {
     for (arguments, code, words) in [
         (vec!["grant", "reach_http", "GET https://x.example"], 2, "nobody can be asked"),
         (vec!["grant", "nobody", "keyvalue", "--yes"], 1, "it has: reach_http, reach_state"),
-        (vec!["grant", "reach_http", "launch rockets", "--yes"], 2, "is no right"),
+        (vec!["grant", "reach_http", "launch rockets", "--yes"], 2, "unknown right"),
         (vec!["grant", "reach_http", "fetch https://x.example", "--yes"], 1, "stays as it is"),
         (vec!["grant", "reach_http", "tcp db.example.com", "--yes"], 1, "stays as it is"),
         (vec!["revoke", "reach_http", "GET https://x.example", "--yes"], 1, "has no such right"),

@@ -1,4 +1,4 @@
-//! The memory that a call sees. By default it is no other call's, made ahead or not. If the
+//! The memory that a call sees. By default it is not another call's, made ahead or not. If the
 //! manifest says so, it is its caller's, and then never that of a broken instance.
 //!
 //! Promise: calls see nothing of each other.

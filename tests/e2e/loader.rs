@@ -66,7 +66,7 @@ fn has_thread(id: u32, wanted: &str) -> bool {
     threads.map(name).any(|name| name.starts_with(wanted))
 }
 
-/// The names of a host's threads, and its mappings that can be run and are no program's or
+/// The names of a host's threads, and its mappings that can be run and are not program's or
 /// library's.
 fn engine_of(host: &TestHost) -> (Vec<String>, Vec<String>) {
     let at = PathBuf::from(format!("/proc/{}", host.process_id()));

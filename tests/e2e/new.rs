@@ -286,7 +286,7 @@ fn a_name_that_no_component_can_have_is_refused_and_nothing_is_written() {
         ("../words", "must not contain '.'"),
         ("a/b", "must not contain '/'"),
         ("_words", "must start with a letter or a digit"),
-        (&"a".repeat(65), "has 65 characters, 64 are allowed"),
+        (&"a".repeat(65), "has 65 characters, at most 64 are allowed"),
     ] {
         let folder = empty();
         let refused = new(&folder, &[name, "--lang", "c"]);

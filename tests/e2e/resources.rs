@@ -358,7 +358,7 @@ fn resources_that_no_tool_reads_are_load_errors() {
         ("\"x\" = { tool = \"read_resource\" }", "must begin with a scheme"),
         ("\"test://{x\" = { tool = \"read_resource\" }", "has a { without a }"),
         ("\"test://{x*}\" = { tool = \"read_resource\" }", "has a variable other than {name} and {+name}"),
-        ("\"test://x\" = { tool = \"read_resource\", mime_type = \"text\" }", "is no MIME type"),
+        ("\"test://x\" = { tool = \"read_resource\", mime_type = \"text\" }", "is not a MIME type"),
     ] {
         let manifest = format!("{base}\n[components.conformance.resources]\n{lines}\n");
         let checked = Command::in_folder(&Folder::with_manifest(&manifest), &["check"]).run();

@@ -67,16 +67,16 @@ fn a_wrong_option_is_named_and_no_line_of_a_file_that_nobody_has() {
     folder.write("notes.txt", "");
     for (arguments, code, words) in [
         (&["good.wasm", "--allow", "GET htps://x.example"][..], 1, "--allow 'GET htps://x.example': "),
-        (&["good.wasm", "--allow", "launch rockets"], 2, "\"launch rockets\" is no right"),
+        (&["good.wasm", "--allow", "launch rockets"], 2, "unknown right \"launch rockets\""),
         (&["good.wasm", "--allow", "GET https://x.example"], 1, "--allow 'GET https://x.example': component \"good\""),
         (&["good.wasm", "other/good.wasm"], 2, "would have one name, good"),
         (&["good.wasm", "reach_http.wasm", "--allow", "keyvalue"], 1, "--allow 'keyvalue': "),
-        (&["good.wasm", "--mount", "/data"], 2, "--mount /data is no mount"),
+        (&["good.wasm", "--mount", "/data"], 2, "--mount /data is not a mount"),
         (&["good.wasm", "--mount", "/data=./none"], 1, "there is no ./none"),
         (&["good.wasm", "--mount", "/data/../x=."], 1, "--mount /data/../x=.: "),
         (&["good.wasm", "--env", "=x"], 2, "names no variable"),
         (&["none.wasm"], 1, "there is no none.wasm"),
-        (&["notes.txt"], 2, "is no .wasm file"),
+        (&["notes.txt"], 2, "is not a .wasm file"),
         (&["--allow", "keyvalue"], 2, "without a manifest"),
         (&["good.wasm", "--locked"], 2, "cannot be used with"),
     ] {
@@ -119,7 +119,7 @@ source = \"good.wasm\"
     assert_eq!(folder.read("toolcell.toml"), text);
     let _ = run(&folder, &["check"]).succeeded();
     let again = run(&folder, &arguments);
-    assert!(again.failed_with(2).contains("toolcell.toml is there already"), "{again:?}");
+    assert!(again.failed_with(2).contains("toolcell.toml exists already"), "{again:?}");
     folder.make("elsewhere");
     let _ = run(&folder, &["serve", "good.wasm", "--save=elsewhere/tools.toml"]).succeeded();
     assert!(folder.read("elsewhere/tools.toml").contains("source = \"../good.wasm\""));

@@ -317,7 +317,7 @@ fn a_folder_that_cannot_be_served_whole_is_refused_with_the_reason() {
         ),
         ("no head", &|to| to.write("skills/big/SKILL.md", "# Big\n"), "must begin with a line ---"),
         ("a head without end", &|to| to.write("skills/big/SKILL.md", "---\nname: big\n"), "must begin with a line ---"),
-        ("bytes that are no text", &|to| to.write("skills/big/SKILL.md", b"---\n\xff\n---\n"), "is not UTF-8 text"),
+        ("bytes that are not text", &|to| to.write("skills/big/SKILL.md", b"---\n\xff\n---\n"), "is not UTF-8 text"),
         ("no description", &|to| to.write("skills/big/SKILL.md", "---\nname: big\n---\n"), "no description"),
         (
             "a link out of the folder",

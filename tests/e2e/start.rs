@@ -135,7 +135,7 @@ fn under_a_lock_only_what_differs_is_left_out() {
         status["quarantined"].as_array().unwrap().iter().map(|held| held["component"].as_str().unwrap()).collect();
     assert_eq!(held, ["loops", "unpinned"]);
     let reloaded = Command::in_folder(host.folder(), &["reload"]).run();
-    assert_eq!(reloaded.stdout, "unchanged: the files say what is served\n");
+    assert_eq!(reloaded.stdout, "unchanged: the files match what is served\n");
     let says = "quarantined, as the lock has them otherwise: loops, unpinned";
     assert!(reloaded.failed_with(1).contains(says), "{reloaded:?}");
     let approved = Command::in_folder(host.folder(), &["approve", "unpinned"]).run();

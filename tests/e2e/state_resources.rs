@@ -136,7 +136,7 @@ fn rules_for_entries_that_can_never_apply_are_refused() {
         ("\"t:{a}{b}\" = { keyvalue = \"a\" }", "does not say which key"),
         ("\"t:x\" = { keyvalue = \"a\" }", "does not say which key"),
         ("\"t:{key}\" = { keyvalue = \"a\", key = \"k\" }", "does not say which key"),
-        ("\"t:{key}\" = { keyvalue = \"a b\" }", "is no name of a bucket"),
+        ("\"t:{key}\" = { keyvalue = \"a b\" }", "is not a bucket name"),
         ("\"t:{key}\" = { keyvalue = \"a\", argument = \"uri\" }", "argument with keyvalue can never apply"),
         ("\"t:{key}\" = { tool = \"keyvalue\", key = \"k\" }", "key without keyvalue can never apply"),
     ] {

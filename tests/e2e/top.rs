@@ -87,7 +87,7 @@ fn a_call_is_ended_over_the_socket_and_its_client_is_told() {
     let id = host.start_call("slow", json!({"steps": 1_000, "step_ms": 20}));
     let activity = activity_when(&host, |activity| activity["calls"][0]["state"] == "running");
     let other = decide(&host, &json!("1.1"), &json!({"stop": 1}));
-    assert_eq!(other["error"], "this process is another than the one that was shown");
+    assert_eq!(other["error"], "this is not the process that was shown");
     let done = decide(&host, &activity["run"], &json!({"stop": 1}));
     assert_eq!((&done["done"], &done["text"]), (&json!(true), &json!("Call 1 of \"slow\" is being ended.")));
     assert_eq!(host.answer_to(&id).error_text(), "the operator ended the call");

@@ -106,7 +106,7 @@ fn what_does_not_fit_the_types_is_refused_by_its_place() {
             "$.drawing.serial: expected an integer from 0 to 18446744073709551615",
         ),
         ("/color", json!("deep_blue"), "$.drawing.color: expected one of \"red\", \"green\", \"deep-blue\""),
-        ("/style", json!(["filled", "filled"]), "$.drawing.style[1]: \"filled\" is there already"),
+        ("/style", json!(["filled", "filled"]), "$.drawing.style[1]: \"filled\" appears twice"),
     ] {
         let mut drawing = drawing();
         *drawing.pointer_mut(pointer).unwrap() = value;

@@ -110,8 +110,8 @@ pub(crate) fn abort(id: u32) {
     signal(id, Signal::ABORT);
 }
 
-/// Sends a signal. A process that is gone already is no error: the host ends some that rest, or are
-/// late.
+/// Sends a signal. A process that is gone already is not an error: the host ends some that rest, or
+/// are late.
 pub(crate) fn signal(id: u32, signal: Signal) {
     let sent = kill_process(Pid::from_raw(id.cast_signed()).unwrap(), signal);
     assert!(matches!(sent, Ok(()) | Err(Errno::SRCH)), "{sent:?}");

@@ -64,7 +64,7 @@ pub(crate) fn replicas_in(folder: &Folder) -> Option<usize> {
 pub(crate) fn replicas_for(manifest: &str) -> Option<usize> {
     let count = std::env::var(REPLICAS).ok()?;
     let count = count.parse().unwrap_or_else(|error| panic!("{REPLICAS}={count}: {error}"));
-    assert!(count > 1, "{REPLICAS}={count}: one process is no replica");
+    assert!(count > 1, "{REPLICAS}={count}: one process is not a replica");
     if let Some(why) = ALONE.get() {
         note("alone", why);
         return None;

@@ -100,7 +100,7 @@ impl Command {
         let mut child = self.process.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = self.input;
-        // A command that ends without reading its input is no failure of the test.
+        // A command that ends without reading its input is not a failure of the test.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let stdout = read_all(child.stdout.take().unwrap());
         let stderr = read_all(child.stderr.take().unwrap());

@@ -45,7 +45,7 @@ pub struct Ledger {
     open: HashMap<u64, Open>,
     /// Endless calls that were cancelled. One whose sandbox was killed before may still say so.
     crossing: HashSet<u64>,
-    /// Lines sent that were no JSON and whose error has not come yet.
+    /// Lines sent that were not JSON and whose error has not come yet.
     unreadable: u64,
     /// Requests that were sent, by kind.
     pub sent: BTreeMap<Kind, u64>,
@@ -94,7 +94,7 @@ impl Ledger {
         self.open.insert(id, open);
     }
 
-    /// Records a line that is no JSON and is about to be sent.
+    /// Records a line that is not JSON and is about to be sent.
     pub fn enter_unreadable(&mut self) {
         *self.sent.entry(Kind::Refused).or_default() += 1;
         self.unreadable += 1;
@@ -131,7 +131,7 @@ impl Ledger {
         let lost: Vec<String> = self.open.drain().map(|(id, open)| format!("no answer to {id}: {open:?}")).collect();
         lost.into_iter().for_each(|finding| self.find(finding));
         if std::mem::take(&mut self.unreadable) > 0 {
-            self.find("no answer to a line that is no JSON".to_owned());
+            self.find("no answer to a line that is not JSON".to_owned());
         }
     }
 
@@ -147,7 +147,7 @@ impl Ledger {
     pub fn take(&mut self, line: &[u8]) {
         let taken = match serde_json::from_slice::<Frame<'_>>(line) {
             Ok(frame) => self.take_frame(frame),
-            Err(error) => Err(format!("a line that is no frame ({error})")),
+            Err(error) => Err(format!("a line that is not a frame ({error})")),
         };
         if let Err(wrong) = taken {
             let text = String::from_utf8_lossy(line);

@@ -48,7 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The id of the opening, which no request reaches.
 const OPENING: u64 = 1 << 40;
 
-/// A line that is no JSON.
+/// A line that is not JSON.
 const UNREADABLE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\n";
 
 /// Bytes of the host's stderr that are shown if it fails.

@@ -32,7 +32,7 @@ pub fn folder(walls: bool) -> Folder {
 /// that, and has never ended a sandbox.
 pub fn begin_anew(folder: &Folder, time: u64) {
     folder.write("toolcell.toml.new", manifest(true, time));
-    // A file that is half written is no manifest.
+    // A file that is half written is not a manifest.
     let _ = std::fs::rename(folder.path().join("toolcell.toml.new"), folder.manifest());
 }
 

@@ -71,7 +71,7 @@ fn is_after(time: &str, until: &str) -> bool {
 /// # Errors
 /// One sentence.
 pub fn time(text: &str, now: SystemTime, millis: impl Fn(&str) -> Option<u64>) -> Result<String, String> {
-    let wrong = || format!("{text:?} is no time: write 30m, 12h, 7d, 2026-01-12 or 2026-01-12T15:00:00+02:00");
+    let wrong = || format!("{text:?} is not a time: write 30m, 12h, 7d, 2026-01-12 or 2026-01-12T15:00:00+02:00");
     if let Some(days) = text.strip_suffix('d') {
         let days = days.parse().map_err(|_| wrong())?;
         return ago(DAY.checked_mul(days), now).ok_or_else(wrong);

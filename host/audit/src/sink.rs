@@ -70,14 +70,14 @@ pub enum OpenError {
     #[error("cannot open the audit file: {0}")]
     Io(#[from] io::Error),
     /// Other processes write to all of its chains.
-    #[error("{CHAINS_MAX} other processes write to the audit, which are all that may")]
+    #[error("{CHAINS_MAX} other processes write to the audit already, the most allowed")]
     Locked,
     /// It holds something, and not an audit: nothing is written to it.
     #[error("the file does not end as an audit file does; it is left as it is")]
     NotAnAudit,
     /// A file has the name of a closed file of this audit, but is not one: rotation would move it,
     /// and finally remove it.
-    #[error("the file of this name with .{number} behind it is no audit file, and rotation would move it")]
+    #[error("the file of this name with .{number} after it is not an audit file, and rotation would move it")]
     Foreign {
         /// The number behind its name.
         number: u32,
@@ -99,7 +99,7 @@ pub enum SinkError {
     #[error("the audit has a torn record and cannot be continued")]
     Broken,
     /// The record would exceed [`RECORD_BYTES_MAX`].
-    #[error("the audit record has {bytes} bytes, {RECORD_BYTES_MAX} are allowed")]
+    #[error("the audit record has {bytes} bytes, at most {RECORD_BYTES_MAX} are allowed")]
     TooLarge {
         /// The bytes it has.
         bytes: usize,

@@ -22,7 +22,7 @@ impl NotFollowed {
     /// The redirect to this address is one more than are followed.
     #[must_use]
     pub fn too_many(to: &Url) -> Self {
-        Self { to: without_query(to), problem: "but that is the end of more redirects than are followed" }
+        Self { to: without_query(to), problem: "which comes after more redirects than are followed" }
     }
 }
 

@@ -69,7 +69,7 @@ accessors! {
 /// Every problem of the file at once, in its order.
 pub fn parse_expectations(source: &Source<'_>) -> Result<Vec<Expectation>, Vec<Diagnostic>> {
     if source.text.len() > MANIFEST_BYTES_MAX {
-        let message = format!("the file has {} bytes, {MANIFEST_BYTES_MAX} are allowed", source.text.len());
+        let message = format!("the file has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed", source.text.len());
         return Err(vec![Diagnostic::error("manifest::too_large", message)]);
     }
     let table = parse_toml(source.text)?;

@@ -29,7 +29,7 @@ pub enum NameError {
     #[error("must not be empty")]
     Empty,
     /// More characters than the form allows.
-    #[error("has {chars} characters, {max} are allowed")]
+    #[error("has {chars} characters, at most {max} are allowed")]
     TooLong {
         /// The number there is.
         chars: usize,

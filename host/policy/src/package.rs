@@ -29,12 +29,10 @@ pub enum PackageError {
     #[error("a package has a namespace and a name, as in \"acme:weather@1.2.0\"")]
     Form,
     /// A namespace or name of another form.
-    #[error(
-        "{0:?} is no name of a namespace or a package: words of a-z and 0-9 with \"-\" between them, a letter first"
-    )]
+    #[error("{0:?} is not a namespace or package name: words of a-z and 0-9 with \"-\" between them, a letter first")]
     Label(String),
     /// A version of another form.
-    #[error("{0:?} is no version: write three numbers, as in \"1.2.0\", and \"-\" with more if need be")]
+    #[error("{0:?} is not a version: write three numbers, as in \"1.2.0\", and \"-\" with more if need be")]
     Version(String),
     /// A version with build metadata, which a tag cannot have.
     #[error("the version {0:?} has a \"+\", which no tag of a registry may have")]

@@ -142,7 +142,7 @@ pub struct Parsed {
 /// is not TOML, or of another version of the format, is not looked at further.
 pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
     if source.text.len() > MANIFEST_BYTES_MAX {
-        let message = format!("the manifest has {} bytes, {MANIFEST_BYTES_MAX} are allowed", source.text.len());
+        let message = format!("the manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed", source.text.len());
         return Err(vec![Diagnostic::error("manifest::too_large", message)]);
     }
     let table = parse_toml(source.text)?;
@@ -229,7 +229,7 @@ fn is_of_this_version(root: &Section<'_>, problems: &mut Problems) -> bool {
         Some(VERSION) | None => true,
         Some(_) => {
             problems.add(
-                Diagnostic::error("manifest::version", "this version of the manifest's format is not known")
+                Diagnostic::error("manifest::version", "unknown version of the manifest's format")
                     .at(entry.span)
                     .label(format!("this program reads version {VERSION}")),
             );

@@ -143,7 +143,7 @@ impl Proposal {
     pub fn manifest_lines(&self, component: &str, tool: &str, from: &str) -> String {
         let lines: Vec<(String, &str)> = self.0.iter().map(|line| (line.written(), line.reason.as_str())).collect();
         let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
-        let mut text = format!("# From {from}; beside each limit: what they used at most, and the head-room.\n");
+        let mut text = format!("# From {from}; next to each limit: what they used at most, and the head-room.\n");
         // Writing to a string does not fail.
         let _ = writeln!(text, "[components.{component}.tools.{tool}.limits]");
         for (line, reason) in lines {

@@ -88,10 +88,10 @@ pub enum ReferenceError {
     #[error("a reference names a registry and a repository, as in \"oci://ghcr.io/example/weather\"")]
     Repository,
     /// The first part is not a registry, as in short names of Docker Hub.
-    #[error("{0:?} is no registry: write its host, as in \"oci://docker.io/…\" for Docker Hub")]
+    #[error("{0:?} is not a registry: write its host, as in \"oci://docker.io/…\" for Docker Hub")]
     NoRegistry(String),
     /// A registry whose host or port has another form.
-    #[error("the registry {0:?} is no host name or address in lower case, with a port if need be")]
+    #[error("the registry {0:?} is not a host name or address in lower case, with a port if need be")]
     Registry(String),
     /// A repository with another character, or one at a place where it may not be.
     #[error(
@@ -107,10 +107,10 @@ pub enum ReferenceError {
         name: String,
     },
     /// Registry and repository are too long together.
-    #[error("the name has {0} characters, {REFERENCE_NAME_CHARS_MAX} are allowed")]
+    #[error("the name has {0} characters, at most {REFERENCE_NAME_CHARS_MAX} are allowed")]
     TooLong(usize),
     /// A tag of another form.
-    #[error("the tag {0:?} does not have 1 to {TAG_CHARS_MAX} of A-Z a-z 0-9 _ . -, with none of . - first")]
+    #[error("the tag {0:?} must have 1 to {TAG_CHARS_MAX} of A-Z a-z 0-9 _ . -, and not begin with . or -")]
     Tag(String),
     /// A digest of another form.
     #[error("the digest {0:?} is not \"sha256:\" and 64 of 0-9 a-f")]

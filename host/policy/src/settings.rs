@@ -8,7 +8,7 @@
 //!     AuditPolicy AUDIT "Audit" {
 //!         /// One sentence on the key: for people who write manifests, and for people who read code.
 //!         keep: u64 => u64 = "keep" (Count { min: 0, default: 8, max: 1_000 }, "Why these numbers."), {"examples": [30]};
-//!         /// A key that is no number names the function that reads it, and its default.
+//!         /// A key that is not a number names the function that reads it, and its default.
 //!         file: Option<String> => Option<&str> = "file" (Text, paths::host_path, else None), {"minLength": 1};
 //!     }
 //!     and HttpLimit HttpLimits;              // limits of the section that are declared elsewhere

@@ -73,7 +73,7 @@ impl Wishes {
     /// Every problem at once, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
         if text.len() > WISHES_BYTES_MAX {
-            let message = format!("the wishes have {} bytes, {WISHES_BYTES_MAX} are allowed", text.len());
+            let message = format!("the wishes have {} bytes, at most {WISHES_BYTES_MAX} are allowed", text.len());
             return Err(vec![Diagnostic::error("wishes::too_large", message)]);
         }
         let table = parse_toml(text)?;

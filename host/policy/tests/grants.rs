@@ -450,22 +450,22 @@ fn a_suggestion_for_a_mount_that_only_reads_keeps_its_folder() {
 #[test]
 fn questions_are_read_or_refused_with_a_hint() {
     for (text, message, hint) in [
-        ("", "nothing is asked", "write \"GET https://…\""),
+        ("", "the question is empty", "write \"GET https://…\""),
         ("https://a.example", "the request has no method", "write \"GET https://a.example\""),
-        ("get https://a.example", "\"get\" is no method", "did you mean \"GET https://a.example\"?"),
+        ("get https://a.example", "unknown method \"get\"", "did you mean \"GET https://a.example\"?"),
         ("GET ftp://a.example", "the request is not well formed: its scheme is neither http nor https", "schemes are"),
         (
             "GET https://u@a.example",
             "the request is not well formed: its address must not name a user",
             "leave the user",
         ),
-        ("/data/x", "the path stands alone", "write \"read /data/x\""),
-        ("raed /data/x", "\"raed\" is nothing to ask", "did you mean \"read\"?"),
+        ("/data/x", "a path needs read or write before it", "write \"read /data/x\""),
+        ("raed /data/x", "unknown permission \"raed\"", "did you mean \"read\"?"),
         ("read data/x", "the path is not absolute", "write \"read /data/x\""),
         ("read", "\"read\" of what?", "write \"GET https://…\""),
-        ("tcp a.example", "the port is missing, or none", "write \"tcp db.example.com:5432\""),
+        ("tcp a.example", "the port is missing or invalid", "write \"tcp db.example.com:5432\""),
         ("tcp a b:1", "the host is neither a name nor an address", "write \"tcp db"),
-        ("bind 0.0.0.0:1", "\"bind\" is nothing to ask", "write"),
+        ("bind 0.0.0.0:1", "unknown permission \"bind\"", "write"),
     ] {
         let error = Ask::parse(text).unwrap_err();
         assert_eq!(error.to_string(), message, "{text}");

@@ -256,7 +256,7 @@ impl RegistryClient {
         let address = |scheme: &str| {
             Url::parse(&format!("{scheme}://{host}/")).map_err(|error| PullError::Settings {
                 host: registry.to_owned(),
-                problem: format!("{host:?} is no host: {error}"),
+                problem: format!("{host:?} is not a host: {error}"),
             })
         };
         let base = address("https")?;

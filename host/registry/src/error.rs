@@ -121,7 +121,7 @@ pub enum PullError {
         max: u64,
     },
     /// The component is longer than the caller allows.
-    #[error("the component {digest} has {bytes} bytes, {max} are allowed")]
+    #[error("the component {digest} has {bytes} bytes, at most {max} are allowed")]
     ComponentTooLarge {
         /// Digest of its layer.
         digest: Digest,
@@ -392,7 +392,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// The folder is something else than a store.
-    #[error("{path} is no store of components: {problem}")]
+    #[error("{path} is not a component store: {problem}")]
     NotAStore {
         /// The folder.
         path: PathBuf,
@@ -425,7 +425,7 @@ pub enum StoreError {
         said: u64,
     },
     /// The component is larger than the caller allows. It was not read.
-    #[error("the component {digest} has {bytes} bytes, {max} are allowed")]
+    #[error("the component {digest} has {bytes} bytes, at most {max} are allowed")]
     ComponentTooLarge {
         /// Digest of its layer.
         digest: Digest,
@@ -446,10 +446,10 @@ pub enum StoreError {
     #[error("another process {0}")]
     Busy(&'static str),
     /// The store holds as much as it may.
-    #[error("the store has {0} entries, which is the most")]
+    #[error("the store has {0} entries, the most allowed")]
     Full(usize),
     /// The list of what the store holds is as long as it may be.
-    #[error("the store's index.json would have more than {0} bytes, which is the most")]
+    #[error("the store's index.json would have more than {0} bytes, the most allowed")]
     FullIndex(u64),
     /// The archive is not one of this store's form.
     #[error("the archive is not taken: {0}")]

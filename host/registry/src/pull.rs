@@ -251,12 +251,12 @@ impl RegistryClient {
         let mut sum = 0_u64;
         for other in others {
             if other.size > ATTACHED_LAYER_BYTES_MAX {
-                return too_large("a layer beside the component", ATTACHED_LAYER_BYTES_MAX);
+                return too_large("a layer next to the component", ATTACHED_LAYER_BYTES_MAX);
             }
             sum = sum.saturating_add(other.size);
         }
         if sum > BESIDE_BYTES_MAX {
-            return too_large("everything beside the component", BESIDE_BYTES_MAX);
+            return too_large("everything next to the component", BESIDE_BYTES_MAX);
         }
         Ok(manifest.parts().collect())
     }

@@ -207,7 +207,7 @@ fn dialect(field: &str, schema: &Value) -> Result<jsonschema::Draft, DefinitionP
         | jsonschema::Draft::Draft202012) => Ok(draft),
         _ => {
             let shown: String = sanitize::line(uri).chars().take(128).collect();
-            let problem = DefinitionProblem::new(place, format!("{shown:?} is no dialect this host knows"));
+            let problem = DefinitionProblem::new(place, format!("unknown dialect {shown:?}"));
             Err(problem.hint("draft-04, draft-06, draft-07, 2019-09 or 2020-12; leave $schema out for 2020-12"))
         }
     }

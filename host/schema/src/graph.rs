@@ -149,7 +149,7 @@ impl<'b> Builder<'b> {
         let keywords = schema.as_object().map_or(0, Map::len);
         self.graph.places_bytes += pointer.len() * (keywords + 1);
         if self.graph.places_bytes > PLACES_BYTES_MAX {
-            self.too_many("the names that its subschemas stand under are too long for so many".to_owned());
+            self.too_many("the names of its subschemas are too long in all".to_owned());
             return None;
         }
         let node = self.graph.nodes.len();

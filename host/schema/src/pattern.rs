@@ -82,7 +82,9 @@ pub(super) enum PatternRefusal {
 impl PatternRefusal {
     pub(super) fn text(self) -> String {
         match self {
-            Self::NotRun => "is no regular expression this host runs (no look-around, no back-references)".to_owned(),
+            Self::NotRun => {
+                "is not a regular expression that this host can run (no look-around, no back-references)".to_owned()
+            }
             Self::Classes => {
                 format!("has more than {LETTERS_MAX} classes such as \\s, or {BRACKETS_MAX} such as [a-z]")
             }
@@ -269,7 +271,7 @@ pub(super) fn keyword(
         let pattern = text.as_str().and_then(|text| patterns.get(text));
         match pattern {
             Some(pattern) => Ok(Box::new(Arc::clone(pattern))),
-            None => Err(ValidationError::custom("is no pattern that was looked at")),
+            None => Err(ValidationError::custom("is a pattern that was not checked")),
         }
     }
 }

@@ -155,7 +155,7 @@ pub(super) fn of_schema(field: &str, error: &ValidationError<'_>) -> DefinitionP
     let place = super::graph::place(field, error.instance_path().as_str());
     let text = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
-            "is no regular expression this host runs (no look-around, no back-references)".to_owned()
+            "is not a regular expression that this host can run (no look-around, no back-references)".to_owned()
         }
         ValidationErrorKind::Referencing(reason) => cut(&reason.to_string()),
         _ => cut(&error.masked_with("it").to_string()),

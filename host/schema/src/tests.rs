@@ -244,7 +244,7 @@ fn schemas_that_would_take_much_memory_or_time_are_refused_where_they_are_writte
             "inputSchema/pattern: has more than 64 classes such as \\s, or 256 such as [a-z]",
         ),
         (copied, "inputSchema: compiling it takes more memory than the 16384 KiB left for it"),
-        (under, "inputSchema: the names that its subschemas stand under are too long for so many"),
+        (under, "inputSchema: the names of its subschemas are too long in all"),
         (anchors, "inputSchema/$defs/b/$anchor: another subschema has the same"),
     ] {
         let began = Instant::now();

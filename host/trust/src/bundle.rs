@@ -13,9 +13,9 @@ use crate::untrusted::Reason;
 /// Reads a bundle, v0.1 to v0.3, whose every list and text is within the limits.
 pub(crate) fn parse(text: &[u8]) -> Result<Bundle, Reason> {
     json::check(text, JSON_VALUES_MAX).map_err(Reason::malformed)?;
-    let text = std::str::from_utf8(text).map_err(|_| Reason::malformed("it is no UTF-8"))?;
+    let text = std::str::from_utf8(text).map_err(|_| Reason::malformed("it is not UTF-8"))?;
     let bundle =
-        Bundle::from_json(text).map_err(|error| Reason::malformed(format!("it is no Sigstore bundle: {error}")))?;
+        Bundle::from_json(text).map_err(|error| Reason::malformed(format!("it is not a Sigstore bundle: {error}")))?;
     bounded(&bundle)?;
     Ok(bundle)
 }
@@ -61,5 +61,9 @@ fn bounded_entry(entry: &TransparencyLogEntry) -> Result<(), Reason> {
 }
 
 fn at_most(count: usize, limit: usize, noun: &str) -> Result<(), Reason> {
-    if count <= limit { Ok(()) } else { Err(Reason::malformed(format!("it has {count} {noun}; {limit} are allowed"))) }
+    if count <= limit {
+        Ok(())
+    } else {
+        Err(Reason::malformed(format!("it has {count} {noun}; at most {limit} are allowed")))
+    }
 }

@@ -124,5 +124,9 @@ fn is_promise_alone(entry: &TransparencyLogEntry) -> bool {
 
 fn at_most(evidence: &Evidence, limit: usize) -> Result<(), Reason> {
     let bytes = evidence.bytes();
-    if bytes <= limit { Ok(()) } else { Err(Reason::malformed(format!("it takes {bytes} bytes; {limit} are allowed"))) }
+    if bytes <= limit {
+        Ok(())
+    } else {
+        Err(Reason::malformed(format!("it takes {bytes} bytes; at most {limit} are allowed")))
+    }
 }

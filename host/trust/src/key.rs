@@ -29,7 +29,7 @@ pub enum KeyError {
     #[error("a public key is one PEM block `PUBLIC KEY`, as `cosign generate-key-pair` writes to cosign.pub")]
     Pem,
     /// Another algorithm, or a point that is not on its curve.
-    #[error("the key is none of ECDSA P-256, ECDSA P-384 and Ed25519")]
+    #[error("the key is not ECDSA P-256, ECDSA P-384 or Ed25519")]
     Algorithm,
 }
 

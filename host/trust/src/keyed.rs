@@ -60,7 +60,7 @@ fn signing_key<'a>(candidate: &Candidate, rule: &'a TrustRule) -> Result<&'a Pub
     });
     let keys: Vec<_> = keys.collect();
     if keys.is_empty() {
-        return Err(Reason::new(Weight::OtherSigner, "it is signed with a key, and signed_by names none"));
+        return Err(Reason::new(Weight::OtherSigner, "it is signed with a key, but signed_by has no keys"));
     }
     let mut reason = None;
     for key in &keys {
@@ -70,7 +70,7 @@ fn signing_key<'a>(candidate: &Candidate, rule: &'a TrustRule) -> Result<&'a Pub
             Err(other) => reason = Some(other),
         }
     }
-    let text = format!("its signature is by none of the keys that signed_by names ({})", keys.len());
+    let text = format!("it is not signed by any of the keys in signed_by ({})", keys.len());
     Err(reason.unwrap_or_else(|| Reason::new(Weight::OtherSigner, text)))
 }
 

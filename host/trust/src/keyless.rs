@@ -29,7 +29,7 @@ pub(crate) fn verify(
         .map_err(|error| Reason::malformed(format!("its certificate cannot be read: {error}")))?;
     let identity = identity_of(&claimed)?;
     if !rule.signed_by.iter().any(|signer| signer.allows(&identity)) {
-        let text = format!("its certificate names {identity}, which no signed_by names");
+        let text = format!("its certificate names {identity}, which signed_by does not allow");
         return Err(Reason::new(Weight::OtherSigner, text));
     }
     let (policy, log_entry) = policy(candidate, root)?;

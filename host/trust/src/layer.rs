@@ -26,10 +26,10 @@ pub(crate) fn read(layer: &CosignLayer, subject: &Subject) -> Result<Candidate, 
     bounds::check(&layer.payload, JSON_VALUES_MAX)
         .map_err(|error| Reason::malformed(format!("of the payload, {error}")))?;
     let probe: Probe = serde_json::from_slice(&layer.payload)
-        .map_err(|error| Reason::malformed(format!("its payload is no JSON object: {error}")))?;
+        .map_err(|error| Reason::malformed(format!("its payload is not a JSON object: {error}")))?;
     if probe.payload_type.is_some() {
         let envelope: Value = serde_json::from_slice(&layer.payload)
-            .map_err(|error| Reason::malformed(format!("its payload is no DSSE envelope: {error}")))?;
+            .map_err(|error| Reason::malformed(format!("its payload is not a DSSE envelope: {error}")))?;
         return from_bundle(assemble(layer, "dsseEnvelope", envelope)?, subject);
     }
     statement::simple_signing(&layer.payload, subject).map_err(|reason| reason.of(Statement::Signature))?;

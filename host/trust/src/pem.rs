@@ -24,7 +24,7 @@ pub(crate) fn blocks(text: &str, blocks_max: usize) -> Result<Vec<Block>, String
             if line != format!("-----END {label}-----") {
                 return Err("its PEM ends a block by another name".to_owned());
             }
-            let bytes = STANDARD.decode(base64).map_err(|_| "its PEM holds no base64")?;
+            let bytes = STANDARD.decode(base64).map_err(|_| "its PEM is not base64")?;
             found.push(Block { label, bytes });
         } else if let Some((_, base64)) = &mut open {
             base64.push_str(line);

@@ -44,7 +44,7 @@ pub enum RootError {
     #[error("a trusted root takes at most {ROOT_BYTES_MAX} bytes")]
     Size,
     /// No JSON of a trusted root, or more of something than the limits allow.
-    #[error("this is no Sigstore trusted root, version 0.1 or 0.2 (`trusted_root.json`): {0}")]
+    #[error("this is not a Sigstore trusted root, version 0.1 or 0.2 (`trusted_root.json`): {0}")]
     Form(String),
     /// A key or certificate in it cannot be used.
     #[error("the trusted root names a key or certificate that cannot be used: {0}")]

@@ -49,7 +49,7 @@ pub(crate) fn in_toto(payload: &[u8], subject: &Subject) -> Result<Statement, Re
     json::check(payload, STATEMENT_VALUES_MAX)
         .map_err(|error| Reason::malformed(format!("of the statement, {error}")))?;
     let read: InToto = serde_json::from_slice(payload)
-        .map_err(|error| Reason::malformed(format!("its payload is no in-toto statement: {error}")))?;
+        .map_err(|error| Reason::malformed(format!("its payload is not an in-toto statement: {error}")))?;
     if read.statement_type != STATEMENT_V1 && read.statement_type != STATEMENT_V0_1 {
         return Err(Reason::malformed(format!("its statement is of the unknown type {}", read.statement_type)));
     }
@@ -68,7 +68,7 @@ pub(crate) fn in_toto(payload: &[u8], subject: &Subject) -> Result<Statement, Re
 pub(crate) fn simple_signing(payload: &[u8], subject: &Subject) -> Result<(), Reason> {
     json::check(payload, JSON_VALUES_MAX).map_err(|error| Reason::malformed(format!("of the payload, {error}")))?;
     let read: SimpleSigning = serde_json::from_slice(payload)
-        .map_err(|error| Reason::malformed(format!("its payload is no simple signing: {error}")))?;
+        .map_err(|error| Reason::malformed(format!("its payload is not in the simple signing format: {error}")))?;
     if read.critical.kind != SIMPLE_SIGNING {
         return Err(Reason::malformed(format!("its payload is of the unknown type {}", read.critical.kind)));
     }

@@ -58,7 +58,7 @@ impl TrustRule {
         }
         reasons.sort_by_key(|(at, _)| *at);
         if let Some(more) = evidence.len().checked_sub(EVIDENCE_MAX).filter(|more| *more > 0) {
-            let text = format!("{more} more pieces of evidence were not looked at; {EVIDENCE_MAX} are");
+            let text = format!("{more} more pieces of evidence were not looked at; at most {EVIDENCE_MAX} are");
             reasons.push((EVIDENCE_MAX, Reason::new(Weight::Ignored, text)));
         }
         match self.required().into_iter().find(|statement| signers(&verified, *statement).is_empty()) {
@@ -112,7 +112,7 @@ impl TrustRule {
         // Of those that say the same much, the first.
         let telling = about.iter().rev().max_by_key(|reason| reason.weight);
         let mut because = match telling {
-            _ if self.signed_by.is_empty() => "signed_by names nobody".to_owned(),
+            _ if self.signed_by.is_empty() => "signed_by is empty".to_owned(),
             Some(reason) => reason.text.clone(),
             None => instead(verified),
         };
@@ -166,7 +166,7 @@ fn instead(verified: &Verified) -> String {
         .filter_map(|(noun, list)| list.first().map(|signer| format!("{noun} by {}", signer.identity)))
         .collect();
     if found.is_empty() {
-        "nothing was found beside it".to_owned()
+        "nothing was found next to it".to_owned()
     } else {
         format!("only {} was found", found.join(" and "))
     }

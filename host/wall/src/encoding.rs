@@ -32,7 +32,7 @@ pub enum EncodingError {
     #[error("not a message: {0}")]
     Format(#[from] postcard::Error),
     /// Bytes follow its end.
-    #[error("a message with {0} bytes behind its end")]
+    #[error("a message with {0} bytes after its end")]
     Rest(usize),
 }
 

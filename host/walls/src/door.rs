@@ -58,7 +58,7 @@ pub enum DoorError {
     #[error("the other side closed it")]
     Closed,
     /// Longer than a frame may be here.
-    #[error("a frame of {bytes} bytes came, and {max} are the most")]
+    #[error("a frame of {bytes} bytes came, at most {max} are allowed")]
     TooLong {
         /// Its length, in bytes.
         bytes: usize,
@@ -66,7 +66,7 @@ pub enum DoorError {
         max: usize,
     },
     /// Neither a message nor data.
-    #[error("a frame of no known kind came")]
+    #[error("a frame of an unknown kind came")]
     Kind,
     /// A message that cannot be decoded.
     #[error("a message cannot be read: {0}")]
@@ -261,7 +261,7 @@ impl FrameReader {
     pub async fn message<M: DeserializeOwned>(&mut self, bytes_max: usize) -> Result<M, DoorError> {
         match self.frame(bytes_max).await? {
             Some(DoorFrame::Message(encoded)) => Ok(decode(&encoded)?),
-            Some(DoorFrame::Data(_)) => Err(DoorError::Wrong("data came where a message was to come")),
+            Some(DoorFrame::Data(_)) => Err(DoorError::Wrong("data came in place of a message")),
             None => Err(DoorError::Closed),
         }
     }

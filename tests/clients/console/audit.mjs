@@ -60,7 +60,7 @@ async function checkSearch(page) {
     await search(page, { Text: 'console.decided' });
     check((await textOf(page.locator('#audit-list tbody tr'))).includes('console.decided'), 'records with a text are found');
     await search(page, { Since: 'soon' });
-    await says(page, 'is no time');
+    await says(page, 'is not a time');
 }
 
 async function checkExports(page) {

@@ -50,7 +50,7 @@ async function checkSwapped({ page }) {
     for (const window of WINDOWS) await checkPage(window, '/changes', { shows: digest });
     await checkPage(DARK_NARROW, '/tools', { shows: 'quarantined' });
 
-    check(!(await textOf(card)).includes(POISONED[0]), 'nothing of it was read');
+    check(!(await textOf(card)).includes(POISONED[0]), 'none of it was read');
     await card.getByRole('button', { name: 'Read it fetch' }).click();
     await isTold(page, 'fetch is read: it differs as shown, and stays in quarantine.');
     const [words, old] = await Promise.all(['ins', 'del'].map(element => card.locator(element).allTextContents()));

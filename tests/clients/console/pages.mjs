@@ -14,7 +14,7 @@
 // | `hostile-served` | that of a server whose component says markup wherever it can |
 // | `pictures` | that of a server: checks nothing, and draws the pictures of the documentation |
 //
-// The first token is that of the operator `ann`, the other one that of a caller who is no operator. The paths of Node and
+// The first token is that of the operator `ann`, the other one that of a caller who is not an operator. The paths of Node and
 // both folders are those that `setup.sh console` prints.
 
 import { finish, options } from './look.mjs';

@@ -56,7 +56,7 @@ async function checkTokens() {
     const { context: other, page: stranger } = await open(LIGHT, true);
     await signIn(stranger, options['other-token']);
     await sees(stranger.getByRole('alert').filter({ hasText: 'This token does not open the console' }), "a caller's token");
-    equal(await other.cookies(), [], 'cookies of who is no operator');
+    equal(await other.cookies(), [], 'cookies of who is not an operator');
     await other.close();
 
     const entered = [];

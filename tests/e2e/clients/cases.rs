@@ -103,7 +103,7 @@ impl<'a> Case<'a> {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("cases.json: {value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("cases.json: {value} is not text"))
 }
 
 /// The places where `value` differs from `pattern`. Objects may hold more than the pattern names;

@@ -56,7 +56,7 @@ fn rules_tokens_and_refused_requests_of_a_server_are_shown() {
     assert_eq!((0..2).map(|_| asks(&tom, "says_error").error().0).collect::<Vec<_>>(), [200, 200]);
     let page = operator.page("/callers");
     assert!(last_uses(&page).iter().all(|used| used != "not seen"), "{page}");
-    let refused = rows(&page, "Refused in the last hour, those alike together");
+    let refused = rows(&page, "Refused in the last hour, grouped");
     let of = |who: &str| {
         refused.iter().find(|row| row[0] == who).unwrap_or_else(|| panic!("{who}: {refused:?}"))[1..4].to_vec()
     };
@@ -73,7 +73,7 @@ fn a_token_ends_after_the_time_of_its_form() {
     let wrong = makes("name=ann&expires=soon");
     assert_eq!(wrong.field("location"), Some("/callers"), "{wrong:?}");
     let page = operator.page("/callers");
-    assert!(page.contains("is no time after which a token ends") && page.contains("or never."), "{page}");
+    assert!(page.contains("is not a token lifetime") && page.contains("or never."), "{page}");
     assert_eq!(operator.host.folder().read("tokens.jsonl"), "");
     for (name, expires) in [("ann", "30d"), ("bob", ""), ("cleo", "never"), ("dan", "1s")] {
         assert_eq!(makes(&format!("name={name}&expires={expires}")).status(), 200, "{name}");

@@ -47,7 +47,7 @@ fn what_is_quarantined_is_approved_by_its_digest() {
     operator.host.folder().save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_b");
     operator.host.will_say("quarantined: tool");
     let page = operator.page_with("/changes", "action=\"/changes/approve\"");
-    assert!(page.contains("nothing of it was read") && page.contains("The old version serves on."), "{page}");
+    assert!(page.contains("none of it was read") && page.contains("The old version serves on."), "{page}");
     for absent in ["<ins>", "<del>", "not signed as the lock pins it", "The bytes are the same."] {
         assert!(!page.contains(absent), "{absent}: {page}");
     }
@@ -145,8 +145,8 @@ fn a_swapped_component_is_read_when_an_operator_says_so_and_its_words_are_shown_
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    assert!(!page.contains("action=\"/changes/read\"") && !page.contains("nothing of it was read"), "{page}");
-    assert_eq!(operator.host.call("version", json!({})).text(), "a", "nothing of it serves");
+    assert!(!page.contains("action=\"/changes/read\"") && !page.contains("none of it was read"), "{page}");
+    assert_eq!(operator.host.call("version", json!({})).text(), "a", "none of it serves");
     let done = |record: &Value| record["decision"] == "read" && record["done"] == true;
     assert_eq!(operator.host.recorded("it", done)["subject"], format!("tool {seen}"));
     // Other grants may stand in the manifest now.

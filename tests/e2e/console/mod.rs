@@ -134,7 +134,7 @@ impl Operator {
     }
 }
 
-/// A page without the places where a line may end: they are no part of a name.
+/// A page without the places where a line may end: they are not part of a name.
 fn markup_of(reply: &Reply) -> String {
     let page = String::from_utf8(reply.body().to_vec()).unwrap();
     page.replace("<wbr>", "").replace("<bdi class=\"long\">", "<bdi>")
@@ -370,7 +370,7 @@ fn records_are_searched_shown_checked_and_exported() {
     let _ = operator.host.call("says_error", json!({}));
     let page = operator.page("/audit?tool=says_error&caller=local&outcome=tool_error&since=1h");
     assert!(page.contains("tool_error") && !page.contains(">echo<"), "{page}");
-    assert!(operator.page("/audit?since=never").contains("is no time"));
+    assert!(operator.page("/audit?since=never").contains("is not a time"));
     let page = operator.page("/audit/calls/now.4");
     assert!(page.contains("call.started") && page.contains("call.finished"), "{page}");
     assert_eq!(operator.ask(&operator.get("/audit/calls/now.99")).status(), 404);

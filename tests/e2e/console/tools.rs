@@ -111,7 +111,7 @@ fn limits_are_shown_with_what_calls_used_and_what_calibrate_would_say() {
     let fixed = |lines: &str| proposed(lines).into_iter().filter(|(key, _)| key != "deadline").collect::<Vec<_>>();
     assert_eq!(fixed(&lines), fixed(printed.succeeded()));
     assert_eq!(proposed(&lines).len(), 7, "{lines}");
-    assert!(lines.starts_with("# From 10 calls; beside each limit: "), "{lines}");
+    assert!(lines.starts_with("# From 10 calls; next to each limit: "), "{lines}");
     assert!(lines.contains("\n[components.hungry.tools.grow_and_settle.limits]\n"), "{lines}");
 }
 
@@ -155,7 +155,7 @@ fn use_is_kept_across_reloads_and_a_limit_says_the_line_that_sets_it() {
     assert_eq!(place(&page, "queue"), line);
     assert!(page.contains("of the newest 1 calls that ran"), "{page}");
     assert!(page.contains("The manifest has a table for this tool already"), "{page}");
-    operator.host.folder().write("toolcell.toml", "what is no manifest");
+    operator.host.folder().write("toolcell.toml", "what is not a manifest");
     let page = operator.page("/tools/long_text");
     assert_eq!(limit(&page, "queue")[7], "not known", "the file is not what is served");
 }

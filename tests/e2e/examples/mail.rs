@@ -213,7 +213,11 @@ fn what_would_be_more_than_an_address_or_a_line_is_refused() {
         "ä@example.com",
     ] {
         let answer = send(&mut host, &[to], "x", "x");
-        assert!(error_of(&answer).contains("is no address that this tool takes"), "{to:?}: {}", answer.everything());
+        assert!(
+            error_of(&answer).contains("is not an address that this tool accepts"),
+            "{to:?}: {}",
+            answer.everything()
+        );
     }
     for subject in ["x\r\nBcc: y@example.org", "x\ny", "x\ry", "x\u{2028}y", "\u{0}"] {
         let answer = send(&mut host, &["a@example.com"], subject, "x");

@@ -173,7 +173,7 @@ fn datagrams_go_where_a_rule_says_and_nowhere_else() {
     assert_eq!((server.datagrams(), beside.datagrams()), (4, 0));
     assert!(
         is_refused(&came_to(&host.call("tcp", json!({"name": "echo.example", "port": p})))),
-        "a udp rule is no tcp rule"
+        "a udp rule is not a tcp rule"
     );
 }
 

@@ -375,10 +375,10 @@ fn start_code_of_instances_made_ahead_reaches_no_state() {
         assert_eq!(host.call("run", json!({})).text(), "survived");
     }
     host.will_all_say(
-        "no instances are made ahead: its start code calls wasi:keyvalue/store@0.2.0-draft#open, which reaches nothing before a \
+        "no instances are prewarmed: its start code calls wasi:keyvalue/store@0.2.0-draft#open, which reaches nothing before a \
          call is recorded and approved",
     );
-    let said = host.said().matches("no instances are made ahead").count();
+    let said = host.said().matches("no instances are prewarmed").count();
     assert_eq!(said, host.replica_count(), "each process says it once");
     let folder = host.ends_leaving_its_folder();
     folder.write("toolcell.toml", manifest.replace("start_keeps", FIXTURE).replace("prewarm = 16\n", ""));

@@ -254,7 +254,7 @@ fn an_approval_that_other_replicas_cannot_be_told_of_says_so_and_can_be_given_ag
     }
     let approve = || Command::in_folder(one.process().folder(), &["approve", "tool"]).run();
     let said = approve();
-    let problem = "tool is approved here, and other replicas were not told: the state that replicas share cannot be \
+    let problem = "tool is approved here, and other replicas were not notified: the state that replicas share cannot be \
                    reached; try again";
     assert!(said.failed_with(1).contains(problem), "{said:?}");
     in_time("it is served here", || {

@@ -162,20 +162,24 @@ fn each_token_that_does_not_hold_has_its_exact_answer() {
         (
             "a key of another kind",
             SigningKey::new("first", Algorithm::RS256).token(&claims),
-            "The token names no key that its issuer has",
+            "The token names a key that its issuer does not have",
         ),
         ("expired", scene.saying("exp", json!(seconds_from_now(-2))), "The token has expired"),
         ("no expiry", scene.silent_on("exp"), claim),
-        ("an expiry that is no number", scene.saying("exp", json!("4102444800")), claim),
+        ("an expiry that is not a number", scene.saying("exp", json!("4102444800")), claim),
         ("the future", scene.saying("nbf", json!(seconds_from_now(3_600))), "The token is not valid yet"),
         ("no subject", scene.silent_on("sub"), claim),
         ("a subject that is none", scene.saying("sub", json!("a b")), claim),
-        ("an unknown key", scene.key.named("second").token(&claims), "The token names no key that its issuer has"),
+        (
+            "an unknown key",
+            scene.key.named("second").token(&claims),
+            "The token names a key that its issuer does not have",
+        ),
         ("a stranger's key", stranger.token(&claims), "The signature of the token does not hold"),
         ("tampered with", tampered, "The signature of the token does not hold"),
         ("cut", good[..good.len() - 6].to_owned(), "The signature of the token does not hold"),
-        ("no token", "a.b.c".to_owned(), "The token is no JSON Web Token"),
-        ("no token at all", "0123456789".to_owned(), "The token is no JSON Web Token"),
+        ("no token", "a.b.c".to_owned(), "The token is not a JSON Web Token"),
+        ("no token at all", "0123456789".to_owned(), "The token is not a JSON Web Token"),
         ("of the file, and unknown", "toolcell_00".to_owned(), "The token is not known, or was revoked"),
     ] {
         let reply = scene.ask(&token);
@@ -286,7 +290,10 @@ fn a_token_that_names_no_key_holds_where_only_one_could_be_meant() {
     scene.issuer.publishes(&[&scene.key, &second]);
     scene.will_be(&token, 401);
     let said = scene.ask(&token);
-    assert_eq!(said.field("www-authenticate"), Some(invalid("The token names no key that its issuer has").as_str()));
+    assert_eq!(
+        said.field("www-authenticate"),
+        Some(invalid("The token names a key that its issuer does not have").as_str())
+    );
     assert_eq!(scene.ask(&scene.good()).status(), 200);
 }
 
@@ -422,7 +429,7 @@ fn an_issuer_that_answers_with_something_else_is_as_one_that_is_gone() {
         ("without end", "/endless", "answers with more than 262144 bytes"),
         ("another place", "/redirect", "answers with status 302"),
         ("an error", "/status/500", "answers with status 500"),
-        ("no keys", "/echo", "this is no set of keys in JSON"),
+        ("no keys", "/echo", "this is not a JSON key set"),
         ("half of it", "/cut", "the keys of"),
         ("nothing", "/silent", "the keys of"),
         ("byte by byte", "/dribble", "the keys of"),

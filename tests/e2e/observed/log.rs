@@ -162,7 +162,7 @@ fn the_level_of_the_manifest_holds_from_the_first_line_on() {
     for serve in [&|level: &str| over_stdio(level, &[]), &over_http as &dyn Fn(&str) -> String] {
         assert_eq!((serve("off"), serve("error")), (String::new(), String::new()));
         let warned = serve("warn");
-        assert!(warned.contains("rule is there twice") && !warned.contains("walls: "), "{warned}");
+        assert!(warned.contains("rule appears twice") && !warned.contains("walls: "), "{warned}");
         assert!(serve("info").contains("walls: "), "the walls are announced");
     }
     assert!(over_stdio("off", &["--log", "info"]).contains("walls: "), "the command line wins");

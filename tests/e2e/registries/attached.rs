@@ -166,7 +166,7 @@ fn a_signature_behind_ten_thousand_referrers_is_missing_and_the_refusal_says_why
     let others: Vec<String> = (0..3_usize).map(|n| sha256(&n.to_le_bytes())).collect();
     let host = registry.host();
     let mut expected =
-        format!("[trust.\"{host}/acme/\"]: {manifest} has no signature that counts: nothing was found beside it");
+        format!("[trust.\"{host}/acme/\"]: {manifest} has no signature that counts: nothing was found next to it");
     for digest in &others {
         expected
             .push_str(&format!("; left out of what is attached: {digest}: {host} does not have {REPOSITORY}@{digest}"));
@@ -191,7 +191,7 @@ fn a_component_that_a_rule_refuses_is_not_downloaded() {
     assert!(refused["problem"].as_str().unwrap().contains("has no signature that counts"), "{refused}");
     assert!(registry.asked().len() > before && asked(before) == 0, "{:?}", &registry.asked()[before..]);
     let listed = json_of(&run(&folder, &["store", "ls", "--json"]));
-    assert_eq!(listed["components"], json!([]), "nothing of it is in the store");
+    assert_eq!(listed["components"], json!([]), "none of it is in the store");
     push(&folder, &registry, "1", "good.wasm", &["--sign-key", "own.key"]);
     let before = registry.asked().len();
     let _ = add(&folder, &registry, "1").succeeded();

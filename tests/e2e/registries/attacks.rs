@@ -177,7 +177,7 @@ fn a_lock_that_was_edited_is_no_lock_of_what_is_there() {
                     &zeros[..12],
                     &layer[..19]
                 ),
-                "nothing of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned(),
+                "none of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned(),
             ],
         ),
     ];
@@ -203,7 +203,7 @@ fn a_store_without_its_signatures_serves_nothing() {
     pinned.strip("dev.sigstore.bundle");
     assert_eq!(
         pinned.refused_to_start(),
-        pinned.untrusted(&format!("{} has no signature that counts: nothing was found beside it", pinned.manifest))
+        pinned.untrusted(&format!("{} has no signature that counts: nothing was found next to it", pinned.manifest))
     );
     let verified = run(&pinned.folder, &["store", "verify"]);
     assert_eq!(verified.code(), 0, "what is left is whole: {verified:?}");
@@ -273,7 +273,7 @@ fn a_forged_signature_in_the_store_is_noticed() {
     assert_eq!(
         pinned.refused_to_start(),
         pinned.untrusted(&format!(
-            "{} has no signature that counts: its signature is by none of the keys that signed_by names (1)",
+            "{} has no signature that counts: it is not signed by any of the keys in signed_by (1)",
             pinned.manifest
         ))
     );
@@ -313,7 +313,7 @@ fn refused(folder: &Folder, registry: &Registry) -> String {
     assert_eq!((refused.code(), refused.stdout.as_str()), (1, ""), "{refused:?}");
     assert_eq!(folder.read("toolcell.toml"), before);
     let listed = json_of(&run(folder, &["store", "ls", "--json"]));
-    assert_eq!(listed["components"], json!([]), "nothing of it is in the store");
+    assert_eq!(listed["components"], json!([]), "none of it is in the store");
     refused.stderr
 }
 
@@ -385,11 +385,11 @@ fn what_a_hostile_registry_offers_is_refused_in_its_own_words() {
     assert_eq!(
         refused(&folder, &at),
         error(
-            &format!("the component {digest} has 134217729 bytes, 134217728 are allowed"),
+            &format!("the component {digest} has 134217729 bytes, at most 134217728 are allowed"),
             "no larger component is loaded: build a smaller one"
         )
     );
-    assert!(at.asked()[asked..].iter().all(|asked| !asked.contains("/blobs/")), "nothing of it is downloaded");
+    assert!(at.asked()[asked..].iter().all(|asked| !asked.contains("/blobs/")), "none of it is downloaded");
 
     // A redirect to where clouds keep credentials.
     for (to, problem, hint) in [

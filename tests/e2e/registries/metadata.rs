@@ -80,7 +80,7 @@ fn metadata_travels_through_a_registry_and_is_taken_up_to_this_manifests_default
 
     let elsewhere = folder_for(&registry, "");
     let added = add(&elsewhere, &reference, &["--yes"]);
-    let expected = "  its author suggests this for the manifest; nothing of it grants anything:\n\
+    let expected = "  its author suggests this for the manifest; none of it grants anything:\n\
                     \x20   ? limits.deadline = \"20s\"\n\
                     \x20   ? tools.echo.title = \"Echo\"\n\
                     \x20   ? tools.echo.read_only = true\n\

@@ -154,7 +154,7 @@ fn only_components_of_named_signers_are_added_and_served() {
     let refused = add(&folder, &registry, "unsigned");
     assert_eq!(refused.code(), 1);
     let problem = json_of(&refused)["problem"].as_str().unwrap().to_owned();
-    assert!(problem.contains("has no signature that counts: nothing was found beside it"), "{problem}");
+    assert!(problem.contains("has no signature that counts: nothing was found next to it"), "{problem}");
     assert!(!folder.read("toolcell.toml").contains("[components"), "nothing was added");
 
     push(&folder, &registry, "other", "good.wasm", &["--sign-key", "other.key", "--annotation", "n=other"]);
@@ -250,7 +250,7 @@ fn what_a_rule_requires_must_be_signed_as_well() {
         &folder,
         &["push", &registry.reference(REPOSITORY, "4"), "good.wasm", "--sign-key", "own.key", "--sbom", "build.json"],
     );
-    assert!(wrong.stderr.contains("build.json is no list of parts"), "{wrong:?}");
+    assert!(wrong.stderr.contains("build.json is not an SBOM"), "{wrong:?}");
 }
 
 #[test]
@@ -374,8 +374,8 @@ fn a_package_is_added_by_its_name_and_only_its_place_is_kept() {
     names.say_of_packages(&json!({"oci": {"registry": registry.host(), "namespacePrefix": "../all/"}}));
     for (package, code, words) in [
         ("other:good@1.2.0", 1, "no registry of the namespace other is named"),
-        ("acme:good@1.2", 2, "is no version"),
-        ("acme:Good@1.2.0", 2, "is no name of a namespace or a package"),
+        ("acme:good@1.2", 2, "is not a version"),
+        ("acme:Good@1.2.0", 2, "is not a namespace or package name"),
         ("acme:good@1.2.0", 1, "the package metadata of"),
     ] {
         let refused = run(&folder, &["add", package, "--name", "x", "--yes"]);

@@ -83,7 +83,7 @@ fn a_mirror_has_the_beginning_of_a_path() {
     folder.write("toolcell.toml", text + "mirror = \"mirror.example/Cache/\"\n");
     let refused = run(&folder, &["check"]);
     assert_eq!(refused.code(), 1);
-    let problem = "error[registries::mirror]: \"mirror.example/Cache/\" is no host of a registry, with a path or not";
+    let problem = "error[registries::mirror]: \"mirror.example/Cache/\" is not a registry host with an optional path";
     assert!(refused.stderr.contains(problem), "{refused:?}");
 }
 

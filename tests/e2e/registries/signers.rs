@@ -90,7 +90,7 @@ fn other_bytes_of_another_signer_are_quarantined_unread_and_need_both_approvals(
     assert_eq!(held["other_signers"], true);
     let said = held["differences"].to_string();
     for words in
-        ["other bytes: ", "has no longer a signature by key", "has now a signature by key", "nothing of it was read"]
+        ["other bytes: ", "has no longer a signature by key", "has now a signature by key", "none of it was read"]
     {
         assert!(said.contains(words), "{words}: {said}");
     }

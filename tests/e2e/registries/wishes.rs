@@ -41,7 +41,7 @@ fn wishes_travel_in_the_component_and_grant_nothing() {
     let elsewhere = folder_for(&registry, "");
     let added = run(&elsewhere, &add(&reference, &["--yes"]));
     let shown = added.succeeded();
-    let question = "  it would like, in its own words; nothing is granted unless you say so:\n";
+    let question = "  it requests, in its own words; nothing is granted unless you say so:\n";
     assert!(shown.contains(&format!("{question}    ? {RULE}\n    ? env UNITS\n")), "{shown}");
     for command in
         [format!("  toolcell grant good '{RULE}'\n"), "  toolcell grant good 'env UNITS = VALUE'\n".to_owned()]
@@ -168,6 +168,6 @@ fn a_file_of_wishes_is_checked_before_it_goes_into_a_component() {
     assert_eq!(run(&folder, &["annotate", "good.wasm"]).code(), 2, "one of the two is needed");
     folder.write("wants.toml", "");
     let none = run(&folder, &["annotate", "good.wasm", "--wants", "wants.toml", "-o", "none.wasm"]);
-    assert_eq!(none.succeeded(), "none.wasm: it would like to reach nothing\n");
+    assert_eq!(none.succeeded(), "none.wasm: it requests no permissions\n");
     assert_eq!(json_of(&run(&folder, &["inspect", "none.wasm", "--json"]))["wishes"], json!([]));
 }

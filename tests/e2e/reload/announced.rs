@@ -114,7 +114,7 @@ fn a_burst_of_saves_is_one_swap_and_one_notification() {
     host.resume();
     host.next_of(LIST_CHANGED);
     serves_the_other_list(&mut host);
-    assert_eq!(host.reload(), json!({"outcome": "unchanged"}), "nothing of the burst is left to do");
+    assert_eq!(host.reload(), json!({"outcome": "unchanged"}), "none of the burst is left to do");
     let status = host.status();
     assert_eq!((&status["generation"], &status["reloads"]["replaced"]), (&json!(2), &json!(1)), "{status:#}");
     assert_eq!(host.list_changes(), 0);

@@ -85,7 +85,7 @@ const BREAKS: [Break; 10] = [
         at: (5, 13, 4),
     },
     Break {
-        what: "a manifest that is no TOML",
+        what: "a manifest that is not TOML",
         broken: |host| save_manifest(host, &manifest("prefix = \"my_\n")),
         says: &["toolcell.toml"],
         at: (5, 14, 1),
@@ -251,6 +251,6 @@ fn who_asks_for_a_reload_is_told_why_there_is_none_and_is_not_kept_waiting() {
     save_manifest(&host, &manifest(""));
     assert_eq!(
         Command::in_folder(host.folder(), &["reload"]).run().succeeded(),
-        "unchanged: the files say what is served\n"
+        "unchanged: the files match what is served\n"
     );
 }

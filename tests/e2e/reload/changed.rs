@@ -27,7 +27,9 @@ fn a_component_that_is_added_is_served_and_one_that_is_removed_is_not() {
     host.next_of(LIST_CHANGED);
     assert_eq!(names(&mut host), ["version", "linger", "more_version", "more_extra"]);
     assert_eq!(host.call("more_extra", json!({})).text(), "c");
-    host.will_say("generation 2: more: added; tools added: more_version, more_extra; clients are told of the new list");
+    host.will_say(
+        "generation 2: more: added; tools added: more_version, more_extra; clients are notified of the new list",
+    );
     assert_eq!(loaded(&host, 2), ["more"], "the other one is taken over as it is");
     // An added component is watched like any other.
     host.folder().save_fixture(Saving::RenamedOver, "components/more.wasm", "versioned_b");

@@ -144,7 +144,7 @@ fn a_locked_host_does_not_start_with_anything_but_what_is_pinned() {
     assert!(approved.succeeded().ends_with("tool: pinned in toolcell.lock\n"), "by the name of a tool: {approved:?}");
     assert_eq!(serve(&folder).code(), 0);
     folder.write(LOCK, "what is this?");
-    assert!(serve(&folder).failed_with(1).contains("is no lock file, or was damaged"));
+    assert!(serve(&folder).failed_with(1).contains("is not a lock file, or was damaged"));
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn a_lock_that_is_written_elsewhere_is_taken_up_and_one_that_is_damaged_or_gone_
     host.serves_generation(2);
     assert_eq!(version(&mut host), "b");
     for (lock, words) in [
-        (Some("what is this?"), "is no lock file, or was damaged"),
+        (Some("what is this?"), "is not a lock file, or was damaged"),
         (None, "is gone, and nothing else is to be served"),
     ] {
         match lock {
@@ -410,7 +410,7 @@ fn where_several_processes_serve_one_approval_is_enough() {
     let quarantined: Vec<&Value> = statuses.as_array().unwrap().iter().map(|status| &status["quarantined"]).collect();
     assert_eq!(quarantined, [&json!([]), &json!([]), &json!([])], "each process answers for itself");
     let again = Command::in_folder(&folder, &["approve", "tool"]).run();
-    assert_eq!(again.succeeded(), "unchanged: the files say what is served\n".repeat(3));
+    assert_eq!(again.succeeded(), "unchanged: the files match what is served\n".repeat(3));
 }
 
 #[test]

@@ -45,13 +45,13 @@ fn cut(mut data: &[u8]) -> Heard {
             return (frames, error.map(str::to_owned));
         };
         let [mark @ .., 0, a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0] = *head else {
-            return (frames, Some("a frame of no known kind came".to_owned()));
+            return (frames, Some("a frame of an unknown kind came".to_owned()));
         };
         let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
         let frame = match &mark {
             b"tw\x01" => DoorFrame::Message,
             b"tw=" => DoorFrame::Data,
-            _ => return (frames, Some("a frame of no known kind came".to_owned())),
+            _ => return (frames, Some("a frame of an unknown kind came".to_owned())),
         };
         if bytes > FRAME_BYTES_MAX {
             return (frames, Some(format!("a frame of {bytes} bytes came, and {FRAME_BYTES_MAX} are the most")));

@@ -132,7 +132,7 @@ fn is_told(types: &Types, fields: &[TypedField], validator: &jsonschema::Validat
             let mut places = HashSet::new();
             note(&json, Path::ROOT, &mut places);
             let known = places.contains(&error.path) || is_missing(&error, &places);
-            assert!(twice || known, "{:?} is no place of {text}", error.path);
+            assert!(twice || known, "{:?} is not a place of {text}", error.path);
         }
     }
 }

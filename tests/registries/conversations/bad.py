@@ -31,7 +31,7 @@ def answers(stage: Stage, manner: str) -> None:
     front.manner = manner
     toolcell.refuses_to_add(source(front.host, image), f"{manner} is refused", front.host, ANSWERS[manner])
     # A partial download under another name takes room, too: the largest component is some megabytes.
-    check(sum(path.stat().st_size for path in toolcell.stored()) < 1 << 20, "nothing of it stays", toolcell.stored())
+    check(sum(path.stat().st_size for path in toolcell.stored()) < 1 << 20, "none of it stays", toolcell.stored())
     front.manner = "good"
     toolcell.add(source(front.host, image)).works("the same registry is good again")
     toolcell.answers("a", "the tool answers")
@@ -92,7 +92,7 @@ MANIFESTS = {
     "no-layers": ({"layers": []}, "holds no component: its layers are none"),
     "size-is-wrong": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": layer["size"] - 1}]}, "sends more than the "),
     "size-is-huge": ({"layers": lambda layer, config: [{"mediaType": WASM, **layer, "size": 1 << 50}]},
-                     "has 1125899906842624 bytes, 134217728 are allowed"),
+                     "has 1125899906842624 bytes, at most 134217728 are allowed"),
     "empty-layer": ({"layers": lambda layer, config: [{"mediaType": EMPTY, **config}]},
                     'holds no component: its layers are \\"application/vnd.oci.empty.v1+json\\"'),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from stage import Stage, conversation, source, trust
 
 WORKFLOWS = IDENTITY.split("release.yml")[0]
 OTHER = "https://example.com/other"
-UNNAMED = f"its certificate names {IDENTITY} (issuer {ISSUER}), which no signed_by names"
+UNNAMED = f"its certificate names {IDENTITY} (issuer {ISSUER}), which signed_by does not allow"
 ANOTHER = "has no signature that counts: it is about sha256:"
 NO_ENTRY = "it has no entry of a transparency log, which a certificate needs"
 PROMISE = "invalid inclusion promise: SET verification failed: Verification error: ECDSA_P256_SHA256 signature invalid"
@@ -147,7 +147,7 @@ CHANGES = {
     "time-of-entry": (one_second_later, PROMISE),
     "year-of-entry": (a_year_later, PROMISE),
     "entry-of-another": (entry_of_another, SIGNED_OTHERWISE),
-    "certificate-of-another": (certificate_of_another, f"its certificate names {OTHER} (issuer {ISSUER}), which no signed_by names"),
+    "certificate-of-another": (certificate_of_another, f"its certificate names {OTHER} (issuer {ISSUER}), which signed_by does not allow"),
     "statement-of-another": (statement_of_another, ANOTHER),
     "no-entry": (no_entry, NO_ENTRY),
     "two-of-one-entry": (two_of_one_entry, SIGNED_OTHERWISE),

@@ -13,8 +13,8 @@ from stage import Stage, conversation, source, trust
 from toolcell import check
 
 SIGNATURE, SBOM, PROVENANCE = "signature", "sbom", "provenance"
-OTHER_KEYS = "its signature is by none of the keys that signed_by names (1)"
-NOTHING = "has no signature that counts: nothing was found beside it"
+OTHER_KEYS = "it is not signed by any of the keys in signed_by (1)"
+NOTHING = "has no signature that counts: nothing was found next to it"
 ANOTHER = "has no signature that counts: it is about sha256:"
 KEY, OTHER_KEY = '{ key = "cosign.pub" }', '{ key = "other.pub" }'
 
@@ -100,9 +100,9 @@ CASES = {
     "unsigned": Case(lambda stage, image: None, refusal=NOTHING),
     "of-another-digest": Case(attach_of_another, refusal=ANOTHER),
     "of-another-digest-old-tag": Case(tag_of_another, refusal=ANOTHER),
-    "no-bundle-at-all": Case(attach_changed(lambda bundle: b"{}"), refusal="it is no Sigstore bundle: JSON error: missing field `verificationMaterial`"),
+    "no-bundle-at-all": Case(attach_changed(lambda bundle: b"{}"), refusal="it is not a Sigstore bundle: JSON error: missing field `verificationMaterial`"),
     "no-json-at-all": Case(attach_changed(lambda bundle: b"[" * 100_000), refusal="its JSON is nested deeper than 64"),
-    "half-a-bundle": Case(attach_changed(lambda bundle: bundle[: len(bundle) // 2]), refusal="it is no Sigstore bundle: JSON error: EOF while parsing a string"),
+    "half-a-bundle": Case(attach_changed(lambda bundle: bundle[: len(bundle) // 2]), refusal="it is not a Sigstore bundle: JSON error: EOF while parsing a string"),
     "sbom-there": Case(with_sbom, require=(SIGNATURE, SBOM)),
     "sbom-missing": Case(sign, require=(SIGNATURE, SBOM), refusal="has no SBOM that counts: only a signature by key"),
     "sbom-of-another-key": Case(lambda stage, image: with_sbom(stage, image, other=True), require=(SIGNATURE, SBOM), refusal=f"has no SBOM that counts: {OTHER_KEYS}"),
@@ -121,7 +121,7 @@ def add(stage: Stage, name: str) -> None:
     toolcell = stage.toolcell_for(stage.plain, trust(host, *case.signers, require=case.require))
     if case.refusal:
         toolcell.refuses_to_add(source(host, image), f"{name} is refused", case.refusal)
-        check(not toolcell.stored() or "tool" not in toolcell.text(), "nothing of it is served")
+        check(not toolcell.stored() or "tool" not in toolcell.text(), "none of it is served")
         return
     toolcell.add(source(host, image)).works(f"{name} is taken")
     toolcell.pins(source(host, image), image.digest, "the manifest has its digest")

@@ -115,7 +115,7 @@ def bad_import(stage: Stage, how: str) -> None:
     away.manifest.write_text(toolcell.text())
     away.do("store import", str(file)).refuses("import refuses it")
     with stage.plain.down():
-        away.call().refuses("nothing of it is called")
+        away.call().refuses("none of it is called")
 
 
 @conversation()
@@ -129,7 +129,7 @@ def import_without_signature(stage: Stage) -> None:
     away.manifest.write_text(f"{away.text()}\n{components}")
     with stage.plain.down():
         away.do("store import", str(file)).works("import takes it: nobody trusts what is in a store")
-        away.call().refuses("the call refuses it", "has no signature that counts: nothing was found beside it")
+        away.call().refuses("the call refuses it", "has no signature that counts: nothing was found next to it")
 
 
 @conversation()

@@ -58,7 +58,7 @@ fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Problem> {
         let count;
         (component, count) = wishing(&component, args, wants)?;
         lines.push(match count {
-            0 => "it would like to reach nothing".to_owned(),
+            0 => "it requests no permissions".to_owned(),
             count => format!("{count} wishes"),
         });
     }
@@ -121,7 +121,7 @@ fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<
     };
     let source = file.source();
     parse(&source).map_err(|problems| wrong(&problems, &source))?;
-    let edit = ManifestEdit::of(file.text()).map_err(|problem| (format!("{name} is no TOML: {problem}"), None))?;
+    let edit = ManifestEdit::of(file.text()).map_err(|problem| (format!("{name} is not TOML: {problem}"), None))?;
     let entry = metadata::entry_of(&edit, manifest, &args.component).ok_or_else(|| {
         let problem = format!("{name} has no component with the file {}", args.component.display());
         (problem, Some("name the file as the manifest's source does"))
@@ -131,7 +131,7 @@ fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<
         Metadata::parse(&text).map_err(|problems| wrong(&problems, &Source { name: "metadata", text: &text }))?;
     match read.suggestions().len() {
         0 => Err((
-            format!("{name} says nothing of this component that could be suggested"),
+            format!("{name} has nothing to suggest for this component"),
             Some("suggestions are limits, load, and title, description, hints and limits of tools"),
         )),
         count => Ok((with_metadata(component, &read.text()), count)),

@@ -18,7 +18,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let DevArgs { serve: args, project, command } = args;
     let log = logging::start(&args.log);
     if !project.is_dir() {
-        terminal::error(&format!("{} is no folder", project.display()), Some("name the project with --project"));
+        terminal::error(&format!("{} is not a folder", project.display()), Some("name the project with --project"));
         return Ok(Exit::Usage);
     }
     // Problems of the manifest are reported when it is opened.

@@ -41,7 +41,7 @@ pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
 }
 
 /// Warns of rights that the component does not wish for. Its code is not looked at besides; one
-/// that cannot be read, and a text that is no manifest, are others' to report.
+/// that cannot be read, and a text that is not a manifest, are others' to report.
 fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
     let source = Source { name: file.name(), text };
     let Ok(manifest) = parse(&source).map(|parsed| parsed.manifest) else { return };

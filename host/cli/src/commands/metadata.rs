@@ -129,7 +129,7 @@ impl Offer {
     pub fn text(&self) -> String {
         let mut text = String::new();
         if !self.taken.is_empty() {
-            text.push_str("  its author suggests this for the manifest; nothing of it grants anything:\n");
+            text.push_str("  its author suggests this for the manifest; none of it grants anything:\n");
             text.push_str(&shown(&lines(&self.taken)));
         }
         if !self.beyond.is_empty() {

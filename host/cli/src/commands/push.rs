@@ -50,8 +50,8 @@ fn push(args: &PushArgs) -> Result<Value, Failure> {
     let hint = "write oci://HOST/REPOSITORY:TAG";
     let reference = Reference::parse(&args.reference).map_err(|error| Failure::usage(error.to_string(), hint))?;
     if reference.digest().is_some() || reference.tag().is_none() {
-        let problem = format!("{reference} names no tag alone");
-        return Err(Failure::usage(problem, "name a tag and no digest: the digest follows from the component"));
+        let problem = format!("push needs a tag and no digest, got {reference}");
+        return Err(Failure::usage(problem, "write oci://HOST/REPOSITORY:TAG"));
     }
     let component = read(&args.file, COMPONENT_BYTES_MAX)?;
     if !component.starts_with(WASM) {
@@ -89,10 +89,10 @@ fn annotations(args: &PushArgs) -> Result<BTreeMap<String, String>, Failure> {
     for written in &args.annotations {
         let hint = "write KEY=VALUE, each key once, such as org.opencontainers.image.version=1.2.0";
         let Some((key, value)) = written.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            return Err(Failure::usage(format!("{written:?} is no annotation"), hint));
+            return Err(Failure::usage(format!("{written:?} is not an annotation"), hint));
         };
         if annotations.insert(key.to_owned(), value.to_owned()).is_some() {
-            return Err(Failure::usage(format!("the annotation {key:?} stands there twice"), hint));
+            return Err(Failure::usage(format!("the annotation {key:?} appears twice"), hint));
         }
     }
     Ok(annotations)
@@ -106,14 +106,14 @@ fn attached(args: &PushArgs, reference: &Reference, digest: &str) -> Result<Vec<
     let wrong = |error: SignError| Failure::at_fault(format!("{}: {error}", path.display()), advice(&error));
     let key = SigningKey::from_pem(&key, password.as_deref().map(str::as_bytes)).map_err(wrong)?;
     let subject: Subject =
-        digest.parse().map_err(|error| Failure::at_fault(format!("{digest} is no digest: {error}"), ""))?;
+        digest.parse().map_err(|error| Failure::at_fault(format!("{digest} is not a digest: {error}"), ""))?;
     let name = reference.name();
     let mut bundles = vec![(COSIGN_SIGN, key.sign(&subject, Some(&name)).map_err(wrong)?)];
     if let Some(file) = &args.sbom {
         let predicate = json_of(file)?;
         let document = file.display();
         let kind = SBOMS.iter().find(|(member, _)| predicate.get(member).is_some()).ok_or_else(|| {
-            Failure::at_fault(format!("{document} is no list of parts"), "name one in JSON: SPDX 2, or CycloneDX")
+            Failure::at_fault(format!("{document} is not an SBOM"), "use SPDX 2 or CycloneDX in JSON")
         })?;
         bundles.push((kind.1, key.attest(&subject, Some(&name), kind.1, &predicate).map_err(wrong)?));
     }
@@ -127,7 +127,7 @@ fn attached(args: &PushArgs, reference: &Reference, digest: &str) -> Result<Vec<
 fn json_of(path: &Path) -> Result<Value, Failure> {
     let text = read(path, SBOM_BYTES_MAX as u64)?;
     serde_json::from_slice(&text)
-        .map_err(|error| Failure::at_fault(format!("{} is no JSON: {error}", path.display()), "name a file in JSON"))
+        .map_err(|error| Failure::at_fault(format!("{} is not JSON: {error}", path.display()), "name a file in JSON"))
 }
 
 /// A bundle as cosign attaches it: a referrer whose annotations say what is signed.

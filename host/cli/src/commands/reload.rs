@@ -51,9 +51,9 @@ fn held_back(answer: &Value) -> impl Iterator<Item = &str> {
 fn say(answer: &Value) -> std::io::Result<()> {
     let text = |key: &str| sanitize::text(answer[key].as_str().unwrap_or_default()).into_owned();
     match answer["outcome"].as_str() {
-        Some("unchanged") => terminal::print("unchanged: the files say what is served\n"),
+        Some("unchanged") => terminal::print("unchanged: the files match what is served\n"),
         Some("replaced") => {
-            let told = if answer["announced"] == true { "; clients are told of the new list" } else { "" };
+            let told = if answer["announced"] == true { "; clients are notified of the new list" } else { "" };
             terminal::print(&format!("generation {}: {}{told}\n", answer["generation"], text("summary")))
         }
         Some(_) => {

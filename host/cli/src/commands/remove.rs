@@ -72,7 +72,7 @@ fn deletable(name: &str, edit: &ManifestEdit) -> Result<String, Failure> {
     let source = edit.source(name).unwrap_or_default();
     let is_plain = source.strip_prefix(COMPONENTS).is_some_and(|file| !file.is_empty() && !file.contains('/'));
     if !is_plain {
-        return Err(Failure::at_fault(format!("{source:?} is not in {COMPONENTS} beside the manifest"), hint));
+        return Err(Failure::at_fault(format!("{source:?} is not in {COMPONENTS} next to the manifest"), hint));
     }
     let others = edit.components();
     if let Some(other) = others.iter().find(|other| *other != name && edit.source(other) == Some(source)) {

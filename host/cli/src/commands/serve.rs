@@ -56,7 +56,7 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> 
     let saved = args.save.as_deref();
     if let Some(path) = saved.filter(|path| path.symlink_metadata().is_ok()) {
         let hint = "name another file with --save=FILE, or `toolcell add` the components to this one";
-        return Ok(Err(Failure::usage(format!("{} is there already", path.display()), hint)));
+        return Ok(Err(Failure::usage(format!("{} exists already", path.display()), hint)));
     }
     let folder = saved.map_or_else(|| PathBuf::from("."), folder_of);
     let sketch = match Sketch::of(&args.files, &args.rights, &folder, &args.serve.code) {

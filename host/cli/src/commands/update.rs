@@ -101,7 +101,7 @@ fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Looked, Failure> {
     for (name, from) in wanted {
         let Some(tag) = args.tag.as_deref().or(from.tag()) else {
             if args.name.is_some() {
-                let problem = format!("{name}: {from} follows no tag");
+                let problem = format!("{name}: {from} does not follow a tag");
                 return Err(Failure::usage(problem, "name one with --tag"));
             }
             continue;

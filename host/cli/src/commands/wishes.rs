@@ -34,9 +34,9 @@ pub fn text(wishes: &ReadWishes) -> String {
         Ok(Some(wishes)) => wishes.rights(),
     };
     if rights.is_empty() {
-        return "  it would like to reach nothing\n".to_owned();
+        return "  it requests no permissions\n".to_owned();
     }
-    let mut text = "  it would like, in its own words; nothing is granted unless you say so:\n".to_owned();
+    let mut text = "  it requests, in its own words; nothing is granted unless you say so:\n".to_owned();
     for right in rights.iter().take(SHOWN_MAX) {
         text.push_str(&format!("    ? {}\n", clipped(right)));
     }
@@ -102,7 +102,7 @@ mod tests {
     fn each_wish_is_a_line_and_a_command_that_a_shell_takes_as_one_word() {
         let read =
             wishes("env = [\"A'$(id)`id`\"]\nkeyvalue = true\nfilesystem = { \"/data\" = {} }\nsecrets = [\"K\"]");
-        let said = "  it would like, in its own words; nothing is granted unless you say so:\n";
+        let said = "  it requests, in its own words; nothing is granted unless you say so:\n";
         assert_eq!(
             text(&read),
             format!("{said}    ? read /data\n    ? env A'$(id)`id`\n    ? keyvalue\n    ? secret K\n")
@@ -115,7 +115,7 @@ mod tests {
         let elsewhere = commands("a", Path::new("b c.toml"), &wishes("keyvalue = true"));
         assert_eq!(elsewhere, "  toolcell grant a --manifest 'b c.toml' 'keyvalue'\n");
         assert_eq!((text(&Ok(None)), commands("a", Path::new("x"), &Ok(None))), (String::new(), String::new()));
-        assert_eq!(text(&wishes("")), "  it would like to reach nothing\n");
+        assert_eq!(text(&wishes("")), "  it requests no permissions\n");
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<(ManifestFile, ManifestEdit), Failure> {
     let hint = "name the manifest with --manifest, or run this in its folder";
     let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
     let edit = ManifestEdit::of(file.text()).map_err(|problem| {
-        Failure::at_fault(format!("{} is no TOML: {problem}", file.name()), "`toolcell check` shows where")
+        Failure::at_fault(format!("{} is not TOML: {problem}", file.name()), "`toolcell check` shows where")
     })?;
     Ok((file, edit))
 }
@@ -55,8 +55,8 @@ pub fn check_known(file: &ManifestFile, edit: &ManifestEdit, component: &str) ->
     Err(Failure::at_fault(format!("{} has no component {component:?}", file.name()), hint))
 }
 
-/// Shows how the manifest changes, and writes it once that is wanted. A text that is no manifest is
-/// refused.
+/// Shows how the manifest changes, and writes it once that is wanted. A text that is not a manifest
+/// is refused.
 pub fn apply_or_say(file: &ManifestFile, text: &str, consent: Consent) -> anyhow::Result<Exit> {
     if text == file.text() {
         terminal::print(&format!("{}: nothing to change\n", file.name()))?;

@@ -7,5 +7,5 @@ use crate::exit::Failure;
 /// The entry of a manifest that a right is. A right of one tool or to be revoked is named without a
 /// value.
 pub fn read(right: &str) -> Result<ManifestEntry, Failure> {
-    ManifestEntry::of_right(right).ok_or_else(|| Failure::usage(format!("{right:?} is no right"), forms()))
+    ManifestEntry::of_right(right).ok_or_else(|| Failure::usage(format!("unknown right {right:?}"), forms()))
 }

@@ -106,7 +106,7 @@ fn components(files: &[PathBuf], folder: &Path) -> Result<Vec<SketchedComponent>
         let shown = path.display();
         if !is_component(path) {
             let hint = "name built .wasm components, or a manifest with --manifest";
-            return Err(Failure::usage(format!("{shown} is no .wasm file"), hint));
+            return Err(Failure::usage(format!("{shown} is not a .wasm file"), hint));
         }
         if !path.exists() {
             return Err(Failure::at_fault(format!("there is no {shown}"), "name a built .wasm component"));
@@ -153,7 +153,7 @@ fn read_mount(mount: &str, folder: &Path) -> Result<ManifestEntry, Failure> {
     let form = "write --mount /data=./data to read, --mount /data=./data:rw to write as well";
     let Some((guest, host)) = mount.split_once('=').filter(|(guest, host)| guest.starts_with('/') && !host.is_empty())
     else {
-        return Err(Failure::usage(format!("--mount {mount} is no mount"), form));
+        return Err(Failure::usage(format!("--mount {mount} is not a mount"), form));
     };
     let (host, access) = match (host.strip_suffix(":rw"), host.strip_suffix(":ro")) {
         (Some(host), _) => (host, "write"),

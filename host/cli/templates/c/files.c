@@ -32,7 +32,7 @@ int run(const char *folder, int argc, char **argv, FILE *in, FILE *out) {
         return 1;
     }
     if (!path_of(path, sizeof path, folder, argv[2])) {
-        fprintf(stderr, "\"%s\" is no name: 1 to 64 letters, digits, - and _\n", argv[2]);
+        fprintf(stderr, "\"%s\" is not a name: 1 to 64 letters, digits, - and _\n", argv[2]);
         return 1;
     }
     FILE *file = fopen(path, reads ? "rb" : "wb");

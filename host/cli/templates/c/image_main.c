@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
         char *end;
         long value = strtol(argv[i], &end, 10);
         if (*end || end == argv[i] || value < 0 || value > HEIGHT) {
-            fprintf(stderr, "\"%s\" is no number from 0 to %d\n", argv[i], HEIGHT);
+            fprintf(stderr, "\"%s\" is not a number from 0 to %d\n", argv[i], HEIGHT);
             return 1;
         }
         values[i - first] = (int)value;

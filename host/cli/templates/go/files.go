@@ -53,7 +53,7 @@ func run(folder string, arguments []string, in io.Reader, out io.Writer) error {
 // path is the note's file: never one of another folder.
 func path(folder, name string) (string, error) {
 	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(name) {
-		return "", fmt.Errorf("%q is no name: 1 to 64 letters, digits, - and _", name)
+		return "", fmt.Errorf("%q is not a name: 1 to 64 letters, digits, - and _", name)
 	}
 	return filepath.Join(folder, name+".txt"), nil
 }

@@ -31,7 +31,7 @@ func run(arguments []string) error {
 	for i, argument := range arguments {
 		value, err := strconv.Atoi(argument)
 		if err != nil || value < 0 || value > height {
-			return fmt.Errorf("%q is no number from 0 to %d", argument, height)
+			return fmt.Errorf("%q is not a number from 0 to %d", argument, height)
 		}
 		values[i] = value
 	}

@@ -2,6 +2,6 @@
 
 /** The name, if it is one: nothing that leads to another folder. */
 export function checked(name) {
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) throw `${JSON.stringify(name)} is no name: 1 to 64 letters, digits, - and _`;
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) throw `${JSON.stringify(name)} is not a name: 1 to 64 letters, digits, - and _`;
   return name;
 }

@@ -21,7 +21,7 @@ class Counters:
 
 def checked(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
-        raise Err(f"{name!r} is no name: 1 to 64 letters, digits, - and _")
+        raise Err(f"{name!r} is not a name: 1 to 64 letters, digits, - and _")
 
 
 def reason(error: store.Error) -> str:

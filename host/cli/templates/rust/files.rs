@@ -41,7 +41,7 @@ pub fn write(folder: &Path, name: &str, text: &str) -> Result<u32, String> {
 fn path(folder: &Path, name: &str) -> Result<PathBuf, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
-        return Err(format!("{name:?} is no name: 1 to 64 letters, digits, - and _"));
+        return Err(format!("{name:?} is not a name: 1 to 64 letters, digits, - and _"));
     }
     Ok(folder.join(format!("{name}.txt")))
 }
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(write(&folder, "tea", "größe"), Ok(7));
         assert_eq!(read(&folder, "tea"), Ok("größe".to_owned()));
         assert!(read(&folder, "milk").unwrap_err().starts_with("the note milk cannot be read"));
-        assert!(write(&folder, "../tea", "").unwrap_err().contains("is no name"));
+        assert!(write(&folder, "../tea", "").unwrap_err().contains("is not a name"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -32,7 +32,7 @@ mod component {
 pub fn key(name: &str) -> Result<&str, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
-        return Err(format!("{name:?} is no name: 1 to 64 letters, digits, - and _"));
+        return Err(format!("{name:?} is not a name: 1 to 64 letters, digits, - and _"));
     }
     Ok(name)
 }

@@ -25,7 +25,7 @@ fn run() -> Result<serde_json::Value, String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let min_length = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => 1,
-        ["--min-length", number] => number.parse().map_err(|_| format!("{number:?} is no length\n{USAGE}"))?,
+        ["--min-length", number] => number.parse().map_err(|_| format!("{number:?} is not a length\n{USAGE}"))?,
         _ => return Err(USAGE.to_owned()),
     };
     let mut text = String::new();

@@ -1,4 +1,4 @@
-// uPlot writes numbers in the browser's language, and does not begin where that is no language: "en-US@posix".
+// uPlot writes numbers in the browser's language, and does not begin where that is not a language: "en-US@posix".
 try {
   new Intl.NumberFormat(navigator.language);
 } catch {

@@ -159,7 +159,7 @@ fn one(kind: &FieldKind, name: &str, text: &str) -> Result<String, String> {
         },
         FieldKind::Choice(values) => {
             let chosen = trimmed.parse().ok().and_then(|index: usize| values.get(index));
-            chosen.map(Value::to_string).ok_or_else(|| format!("\"{name}\" is none of its choices."))
+            chosen.map(Value::to_string).ok_or_else(|| format!("\"{name}\" is not one of its choices."))
         }
         FieldKind::Json | FieldKind::Lines(_) | FieldKind::Group(_) => {
             let raw: Result<Box<RawValue>, _> = serde_json::from_str(trimmed);
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(arguments(TYPED, &sent(&form)).as_deref(), Ok(json));
         for (form, problem) in [
             (vec![], "\"quantity.value\" is required."),
-            (vec![("argument-0-0", "1"), ("argument-0-1", "7")], "\"quantity.unit\" is none of its choices."),
+            (vec![("argument-0-0", "1"), ("argument-0-1", "7")], "\"quantity.unit\" is not one of its choices."),
             (vec![("argument-0-0", "1"), ("argument-0-1", "0"), ("argument-4", "1\nx")], "\"sizes\" is not a number."),
             (vec![("argument-0-0", "1"), ("argument-0-1", "0"), ("argument-6-0", "1")], "\"other.unit\" is required."),
         ] {

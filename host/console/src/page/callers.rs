@@ -69,7 +69,7 @@ fn place(rule: &CallerRule) -> Markup {
     html! {
         @match &rule.place {
             Some(at) => (picture::place(Some(at))),
-            None => span.dim { "not so in the file now" },
+            None => span.dim { "differs in the file now" },
         }
     }
 }
@@ -144,7 +144,7 @@ fn refused(callers: &Callers) -> Markup {
     let columns = [column("Who"), column("Reason"), figures("Status"), figures("Times"), column("Last (UTC)")];
     let rows: Vec<Row> = callers.refused.iter().map(refused_row).collect();
     html! {
-        (table("Refused in the last hour, those alike together", &columns, &rows, "Nobody was refused in the last hour."))
+        (table("Refused in the last hour, grouped", &columns, &rows, "Nobody was refused in the last hour."))
         @if callers.refused_beyond > 0 { p.more { (count(callers.refused_beyond)) " further refusals are not in this table." } }
     }
 }

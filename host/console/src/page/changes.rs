@@ -92,7 +92,7 @@ fn card(frame: &Frame, waiting: &Quarantined, room: &mut Room) -> Markup {
             h2 { span.chip.ask { "quarantined" } " " (name(&waiting.component)) }
             p.dim {
                 "Since " (moment(waiting.since)) " UTC. "
-                @if waiting.old.is_some() { "The old version serves on." } @else { "Nothing of it serves." }
+                @if waiting.old.is_some() { "The old version serves on." } @else { "None of it serves." }
             }
             (bytes(waiting))
             (differences(waiting, room))
@@ -153,7 +153,7 @@ fn bytes(waiting: &Quarantined) -> Markup {
 
 fn signed(lines: &[String]) -> Markup {
     html! {
-        @if lines.is_empty() { span.dim { "nobody that is verified" } }
+        @if lines.is_empty() { span.dim { "no verified signer" } }
         @else { ul.plain { @for text in lines.iter().take(CELL_ITEMS) { li { (line(text)) } } } }
         @if lines.len() > CELL_ITEMS { span.more { (lines.len() - CELL_ITEMS) " more" } }
     }
@@ -201,7 +201,7 @@ fn read(frame: &Frame, waiting: &Quarantined) -> Markup {
     html! {
         @if let Some(hidden) = hidden {
             (form(frame, routes::READ, &hidden, &button))
-            p.dim { "Reading compiles the waiting version, to show its tools and grants beside the pinned ones. None of it serves." }
+            p.dim { "Reading compiles the waiting version, to show its tools and grants next to the pinned ones. None of it serves." }
         }
     }
 }

@@ -80,12 +80,12 @@ fn reason(reason: SignInReason) -> Markup {
             ("notice failed", "This link is spent: it works once, and for a short time. A new one is needed.")
         }
         SignInReason::WrongToken => {
-            ("notice failed", "This token does not open the console: it is wrong, has ended, or is no operator's.")
+            ("notice failed", "This token does not open the console: it is wrong, has ended, or is not an operator's.")
         }
         SignInReason::SessionEnded => ("notice", "The session has ended. Sign in again."),
         SignInReason::SignedOut => ("notice", "You are signed out."),
         SignInReason::NotNow => {
-            ("notice failed", "Nobody can say now whose token this is. Wait a minute, then try again.")
+            ("notice failed", "The token cannot be checked just now. Wait a minute, then try again.")
         }
         SignInReason::TooMany => ("notice failed", "Too many wrong tokens came. Wait a minute, then try again."),
     };

@@ -36,8 +36,8 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
             whole.pop();
             return Some(whole);
         }
-        "more behind its end" => return Some([encode(&log(call, "text")).ok()?.as_slice(), b"more"].concat()),
-        "a text that is none" => {
+        "more after its end" => return Some([encode(&log(call, "text")).ok()?.as_slice(), b"more"].concat()),
+        "a text that is not UTF-8" => {
             let mut whole = encode(&log(call, "text")).ok()?;
             *whole.last_mut()? = 0xff;
             return Some(whole);
@@ -80,7 +80,7 @@ pub(super) fn message(name: &str, call: CallId) -> Option<Vec<u8>> {
         }
         "it runs" => FromSandbox::Instantiated(call),
         "no call runs" => FromSandbox::Instantiated(u64::MAX),
-        "progress that is no number" => progress(call, f64::NAN, String::new()),
+        "progress that is not a number" => progress(call, f64::NAN, String::new()),
         "progress without end" => progress(call, f64::INFINITY, "again".to_owned()),
         "progress that is long" => progress(call, 1.0, long()),
         "a log line" => log(call, "a line"),

@@ -30,13 +30,13 @@ pub enum LoadError {
     #[error("{0}, not a WebAssembly component")]
     OtherFile(FileKind),
     /// A core module that is not a program for WASI preview 1.
-    #[error("a core WebAssembly module, not a component, and no WASI program: {0}")]
+    #[error("a core WebAssembly module, neither a component nor a WASI program: {0}")]
     CoreModule(NotAProgram),
     /// It has more parts than one call may have.
     #[error("too many parts: the tool is made of more instances, memories or tables than one call may have: {0}")]
     Parts(Excess),
     /// It has more parts than this host reads or compiles. The engine never got it.
-    #[error("made of too much: {0}")]
+    #[error("{0}")]
     TooMuch(Excess),
     /// WebAssembly that does not validate or compile.
     #[error("not a valid component: {reason}")]
@@ -111,10 +111,10 @@ impl LoadError {
             Self::CoreModule(why) => why.hint(),
             // The parser's own message; a fixture triggers each.
             Self::Invalid { reason } if reason.contains("component model map feature") => {
-                "maps are no part of WIT's released versions: write list<tuple<KEY, VALUE>>"
+                "maps are not part of WIT's released versions: write list<tuple<KEY, VALUE>>"
             }
             Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
-                "lists of fixed length are no part of WIT's released versions: write a list, or a tuple"
+                "lists of fixed length are not part of WIT's released versions: write a list, or a tuple"
             }
             Self::Invalid { .. } => "the file is damaged, or made by a tool that does not fit: build it again",
             Self::Features(features) => features.first().map_or("", |feature| feature.without),

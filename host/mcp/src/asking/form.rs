@@ -110,7 +110,7 @@ fn check(schema: &Value, rich: bool) -> FormChecked<Vec<String>> {
     };
     let required = required.ok_or("must have required as a list of names")?;
     if let Some(name) = required.iter().find(|name| !fields.contains_key(**name)) {
-        return Err(format!("requires {name:?}, which is none of its properties"));
+        return Err(format!("requires {name:?}, which is not one of its properties"));
     }
     Ok(fields.keys().cloned().collect())
 }
@@ -207,7 +207,7 @@ fn known(rich: bool) -> FormChecked {
 
 fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> FormChecked {
     match object.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(format!("has {place}{key:?}, which forms do not have")),
+        Some(key) => Err(format!("has {place}{key:?}, which is not allowed in forms")),
         None => Ok(()),
     }
 }

@@ -21,7 +21,7 @@ const ID_PREFIX: &str = "toolcell/ask/";
 #[derive(Default)]
 pub(crate) struct PendingAsks {
     /// Distinguishes its requests from those of others that ask the same client; `None` if there
-    /// are no others.
+    /// are not others.
     address: OnceLock<Box<str>>,
     state: Mutex<PendingQuestions>,
 }

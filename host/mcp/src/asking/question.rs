@@ -172,7 +172,7 @@ fn check_url(url: &str) -> Result<(), ClientAskError> {
         return invalid(&format!("is longer than {URL_BYTES_MAX} bytes"));
     }
     if !url.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`')) {
-        return invalid("holds characters that no address has");
+        return invalid("has characters that are not allowed in an address");
     }
     let local = |authority: &str| {
         let host = authority.strip_prefix("[::1]").or_else(|| authority.strip_prefix("127.0.0.1"));

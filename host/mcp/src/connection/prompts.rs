@@ -65,7 +65,7 @@ impl<H: Host> ConnectionParts<H> {
         let (name, known) = self.subject(&exchange, &reference, &completing.argument)?;
         if !known {
             let name = echo(&completing.argument);
-            return Err(RpcError::params(format!("params.argument.name is none of its arguments: {name}")));
+            return Err(RpcError::params(format!("params.argument.name is not one of its arguments: {name}")));
         }
         let arguments = raw(completing.to_json())?;
         let becomes = Becomes::Completions(completing);

@@ -67,7 +67,7 @@ impl<H: Host> ConnectionParts<H> {
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let children = catalog.folder(&uri, tools);
         let children =
-            children.ok_or_else(|| RpcError::params(format!("{} is no folder that is served", echo(&uri))))?;
+            children.ok_or_else(|| RpcError::params(format!("{} is not a folder that is served", echo(&uri))))?;
         let entries: Vec<String> = children.iter().map(FolderChild::json).collect();
         let uris = children.iter().map(|child| child.uri.as_str());
         let entries: Vec<SkillEntry<'_>> = uris.zip(entries.iter().map(String::as_str)).collect();

@@ -134,7 +134,7 @@ pub enum RefusalReason {
     UnknownCredential,
     /// Its credential lacks a right: 403.
     MissingRight,
-    /// It asks for a host that the server does not go by: 403.
+    /// It asks for a host that the server does not answer to: 403.
     Host,
     /// It is of a web page whose origin is not allowed: 403.
     Origin,

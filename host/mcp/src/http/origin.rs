@@ -52,10 +52,10 @@ struct AllowedHost {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
     /// The text is not `name`, `name:port` or an address like that.
-    #[error("{0:?} is no host: write \"tools.example.com\" or \"tools.example.com:8443\"")]
+    #[error("{0:?} is not a host: write \"tools.example.com\" or \"tools.example.com:8443\"")]
     Host(String),
     /// The text is not `scheme://host` or `scheme://host:port`.
-    #[error("{0:?} is no origin: write \"https://app.example.com\", without a path")]
+    #[error("{0:?} is not an origin: write \"https://app.example.com\", without a path")]
     Origin(String),
 }
 

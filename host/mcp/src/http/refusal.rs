@@ -200,12 +200,12 @@ impl HttpRefusal {
             }
             Self::Stopping => return internal("The server is shutting down"),
             Self::AuthFailure(AuthFailure::NotNow) => {
-                return internal("Who calls cannot be found out just now: try again in a second");
+                return internal("The caller cannot be identified just now: try again in a second");
             }
-            Self::Path => "Nothing is at this path".into(),
+            Self::Path => "There is nothing at this path".into(),
             Self::Method(allowed) => format!("The methods here are {allowed}").into(),
             Self::NoHost => "The header Host must name one host".into(),
-            Self::Host => "This server does not go by the host that was asked for".into(),
+            Self::Host => "This server does not answer to the requested host".into(),
             Self::Origin => "Web pages of this origin may not ask this server".into(),
             Self::Framing => "The header Transfer-Encoding must be chunked and nothing else".into(),
             Self::MediaType => "The header Content-Type must be application/json".into(),
@@ -227,7 +227,7 @@ impl HttpRefusal {
                     .into()
             }
             Self::Version => "The header MCP-Protocol-Version names no revision that this session may have".into(),
-            Self::AuthFailure(AuthFailure::Unknown { .. }) => "Who calls is not known".into(),
+            Self::AuthFailure(AuthFailure::Unknown { .. }) => "The caller is not known".into(),
             Self::AuthFailure(AuthFailure::NotAllowed { .. }) => "The caller may not do this".into(),
         };
         RpcError::request(text)

@@ -148,7 +148,7 @@ fn check_name(name: &str, bounds: &DefinitionBounds, problems: &mut Vec<Definiti
     if !fits || !plain {
         let shown: String = sanitize::line(name).chars().take(bounds.name_bytes_max).collect();
         let hint = format!("1 to {} of A-Z a-z 0-9 _ -", bounds.name_bytes_max);
-        problems.push(DefinitionProblem::new("name", format!("{shown:?} is no usable tool name")).hint(hint));
+        problems.push(DefinitionProblem::new("name", format!("{shown:?} is not a valid tool name")).hint(hint));
     }
 }
 

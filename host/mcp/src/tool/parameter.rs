@@ -133,12 +133,12 @@ impl ParameterSearch<'_> {
         let header = HeaderName::from_bytes(shown.as_bytes()).ok();
         let header = header.filter(|_| !name.is_empty() && name.len() <= NAME_BYTES_MAX);
         let wrong = match header {
-            None => "is no name for a header",
+            None => "is not a header name",
             Some(_) if !reached || path.is_empty() => {
-                "may only stand on properties that are reached by properties alone"
+                "is only allowed on properties that are reached through properties alone"
             }
             Some(_) if !matches!(kind, "string" | "integer" | "boolean") => {
-                "may only stand on a property of type string, integer or boolean"
+                "is only allowed on a property of type string, integer or boolean"
             }
             Some(_) if !self.names.insert(name.to_ascii_lowercase()) => "is the name of another property's header",
             Some(header) => {

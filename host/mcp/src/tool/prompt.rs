@@ -165,7 +165,7 @@ impl PromptArgument {
         let Self { name, title, description, required, values } = self;
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         if !plain || !(1..=bounds.name_bytes_max).contains(&name.len()) {
-            problems.push(DefinitionProblem::new(format!("{field}/name"), "is no usable name"));
+            problems.push(DefinitionProblem::new(format!("{field}/name"), "is not a valid name"));
         }
         let title = title.map(|title| sanitize::line(&title).into_owned());
         let description = description.map(|text| sanitize::text(&text).into_owned());

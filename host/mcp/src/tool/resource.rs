@@ -38,11 +38,11 @@ impl DeclaredResource {
         }
         let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
         if !self.mime_type.as_deref().is_none_or(|text| text.contains('/') && is_plain(text)) {
-            problems.push(DefinitionProblem::new("mime-type", "is no MIME type"));
+            problems.push(DefinitionProblem::new("mime-type", "is not a MIME type"));
         }
         let last_modified = self.more.annotations.as_ref().and_then(|annotations| annotations.last_modified.as_deref());
         if !last_modified.is_none_or(|text| text.len() <= MIME_TYPE_BYTES_MAX && is_plain(text)) {
-            problems.push(DefinitionProblem::new("annotations/last-modified", "is no time of ISO 8601"));
+            problems.push(DefinitionProblem::new("annotations/last-modified", "is not an ISO 8601 time"));
         }
         check_icons(&self.more.icons, bounds, &mut problems);
         let meta_bytes = serde_json::to_string(&self.more.meta).map_or(usize::MAX, |text| text.len());

@@ -428,10 +428,10 @@ fn what_no_form_has_is_refused() {
         (json!([]), "must be an object"),
         (json!({"type": "array"}), "must have \"type\": \"object\""),
         (json!({"type": "object"}), "must have properties, as an object"),
-        (json!({"type": "object", "properties": {}, "$ref": "#"}), "has \"$ref\", which forms do not have"),
+        (json!({"type": "object", "properties": {}, "$ref": "#"}), "has \"$ref\", which is not allowed in forms"),
         (
             json!({"type": "object", "properties": {}, "required": ["f"]}),
-            "requires \"f\", which is none of its properties",
+            "requires \"f\", which is not one of its properties",
         ),
         (
             form(json!({"type": "object"})),
@@ -439,7 +439,7 @@ fn what_no_form_has_is_refused() {
         ),
         (
             form(json!({"type": "string", "pattern": "a"})),
-            "is wrong at properties/f: has \"pattern\", which forms do not have",
+            "is wrong at properties/f: has \"pattern\", which is not allowed in forms",
         ),
         (
             form(json!({"type": "string", "format": "ipv4"})),
@@ -517,8 +517,8 @@ fn addresses_of_pages_are_held_to_what_people_can_judge() {
         ("javascript:alert(1)", "must begin with https://"),
         ("https:///x", "must name a host, and no user"),
         ("https://bank.example@evil.example/", "must name a host, and no user"),
-        ("https://example.com/a b", "holds characters that no address has"),
-        ("https://exämple.com/", "holds characters that no address has"),
+        ("https://example.com/a b", "has characters that are not allowed in an address"),
+        ("https://exämple.com/", "has characters that are not allowed in an address"),
     ] {
         legacy_ask(&client, 7, &json!([{"it": {"page": url}}]));
         let text = parse(&client.next())["result"]["content"][0]["text"].clone();

@@ -36,13 +36,13 @@ fn every_problem_is_reported_with_its_field() {
     assert_eq!(
         compile(definition).unwrap_err(),
         [
-            r#"name: "no good" is no usable tool name (hint: 1 to 64 of A-Z a-z 0-9 _ -)"#,
+            r#"name: "no good" is not a valid tool name (hint: 1 to 64 of A-Z a-z 0-9 _ -)"#,
             "title: longer than 256 bytes",
             "description: longer than 16384 bytes",
             "icons/0/src: neither an https: nor a data: URI",
             r#"inputSchema/type: must be "object" (hint: for a tool without arguments: {"type":"object","additionalProperties":false})"#,
-            "inputSchema/pattern: is no regular expression this host runs (no look-around, no back-references)",
-            r#"outputSchema/$schema: "https://example.com/mine" is no dialect this host knows (hint: draft-04, draft-06, draft-07, 2019-09 or 2020-12; leave $schema out for 2020-12)"#,
+            "inputSchema/pattern: is not a regular expression that this host can run (no look-around, no back-references)",
+            r#"outputSchema/$schema: unknown dialect "https://example.com/mine" (hint: draft-04, draft-06, draft-07, 2019-09 or 2020-12; leave $schema out for 2020-12)"#,
         ]
     );
 }
@@ -282,7 +282,7 @@ fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
     };
     let mut definition = ToolDefinition::new("no good", "d", json!({"type": "array", "pattern": "("}));
     definition.output_schema = Some(json!([]));
-    assert!(matches!(problems(&definition), Err(3)), "its name, its type, and what is no object");
+    assert!(matches!(problems(&definition), Err(3)), "its name, its type, and what is not an object");
     let large = json!({"type": "object", "description": "x".repeat(70_000)});
     assert!(matches!(problems(&ToolDefinition::new("t", "d", large)), Err(1)));
     let mut definition = ToolDefinition::new("t", "d", json!({"type": "object", "required": ["a"]}));

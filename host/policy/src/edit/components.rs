@@ -148,9 +148,9 @@ impl ManifestEdit {
             root.insert("components", Item::Table(components));
         }
         let components = root.get_mut("components").and_then(Item::as_table_like_mut);
-        let components = components.ok_or("components is no table")?;
+        let components = components.ok_or("components is not a table")?;
         if components.contains_key(name) {
-            return Err(format!("there is a component {name:?} already"));
+            return Err(format!("component {name:?} exists already"));
         }
         components.insert(name, placed(&Item::Table(entry.table.clone())));
         Ok(())

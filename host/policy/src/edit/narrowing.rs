@@ -85,7 +85,7 @@ impl ManifestEdit {
 
     /// The tool's table, which is made where it is missing.
     fn own_table(&mut self, component: &str, tool: &str) -> Result<&mut dyn TableLike, String> {
-        let missing = || format!("components.{component}.tools.{tool} is no table");
+        let missing = || format!("components.{component}.tools.{tool} is not a table");
         let components = self.document.get_mut("components").and_then(Item::as_table_like_mut);
         let component_table =
             components.and_then(|all| all.get_mut(component)?.as_table_like_mut()).ok_or_else(missing)?;
@@ -134,7 +134,7 @@ impl ManifestEdit {
                 own.insert(entry.section, Item::Value(Value::InlineTable(table)));
             }
             _ if entry.section == "env" && own.get("env").is_some_and(Item::is_table_like) => {
-                return Err("its table `env` sets variables of a program, and takes none away".to_owned());
+                return Err("its table `env` sets a program's variables, and cannot remove any".to_owned());
             }
             Some(Narrowing::Names) if !own.contains_key(entry.section) => {
                 let names: Array = all.iter().map(|(name, _)| name).collect();

@@ -113,11 +113,14 @@ impl Ask {
 
 fn bare(verb: &str) -> AskTextError {
     if verb.is_empty() {
-        AskTextError::new("nothing is asked")
+        AskTextError::new("the question is empty")
     } else if verb.contains("://") {
         AskTextError::hint_of("the request has no method", format!("write \"GET {verb}\""))
     } else if verb.starts_with('/') {
-        AskTextError::hint_of("the path stands alone", format!("write \"read {verb}\" or \"write {verb}\""))
+        AskTextError::hint_of(
+            "a path needs read or write before it",
+            format!("write \"read {verb}\" or \"write {verb}\""),
+        )
     } else {
         unknown(verb)
     }
@@ -126,10 +129,10 @@ fn bare(verb: &str) -> AskTextError {
 fn unknown(verb: &str) -> AskTextError {
     match did_you_mean(verb, ALL.iter().flat_map(|right| right.verbs).copied()) {
         Some(meant) if meant != verb => {
-            AskTextError::hint_of(format!("{verb:?} is nothing to ask"), format!("did you mean \"{meant}\"?"))
+            AskTextError::hint_of(format!("unknown permission {verb:?}"), format!("did you mean \"{meant}\"?"))
         }
         Some(_) => AskTextError::new(format!("{verb:?} of what?")),
-        None => AskTextError::new(format!("{verb:?} is nothing to ask")),
+        None => AskTextError::new(format!("unknown permission {verb:?}")),
     }
 }
 

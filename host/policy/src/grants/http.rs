@@ -135,10 +135,10 @@ struct Parts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// No token, or one longer than any method.
-    #[error("its method is none")]
+    #[error("its method is invalid")]
     Method,
     /// CONNECT and TRACE.
-    #[error("its method is sent for no tool")]
+    #[error("tools may not send its method")]
     MethodRefused,
     /// Neither `http` nor `https`.
     #[error("its scheme is neither http nor https")]
@@ -150,10 +150,10 @@ pub enum AskError {
     #[error("its host {0}")]
     Host(#[from] HostError),
     /// The port is malformed, or 0.
-    #[error("its port is none")]
+    #[error("its port is invalid")]
     Port,
     /// Not a path from the root, or with characters that no request line has.
-    #[error("its path is none")]
+    #[error("its path is invalid")]
     Target,
     /// Longer than servers accept.
     #[error("its path is too long")]

@@ -38,7 +38,7 @@ impl fmt::Display for RuleRef {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// Longer than any rule needs to be.
-    #[error("has {bytes} bytes, {max} are allowed")]
+    #[error("has {bytes} bytes, at most {max} are allowed")]
     TooLong {
         /// The number there is.
         bytes: usize,
@@ -52,7 +52,7 @@ pub enum RuleError {
     #[error("has an unknown scheme {0:?}")]
     Scheme(String),
     /// An unknown method, or one that no guest can send.
-    #[error("names {0:?}, which is no method that a tool can send")]
+    #[error("names {0:?}, which is not a method that a tool can send")]
     Method(String),
     /// `user:password@`
     #[error("must not name a user")]

@@ -21,7 +21,7 @@ settings! {
         /// give an invalid result, or the host fails.
         tool_failures: u64 => u64 = "tool_failures" (
             Count { min: 0, default: 20, max: 100_000 },
-            "A model that tries again a few times is no incident."
+            "A model that tries again a few times is not an incident."
         ), {"examples": [5]};
         /// Requests of one tool within `window` that no grant allows.
         tool_denials: u64 => u64 = "tool_denials" (
@@ -52,7 +52,7 @@ settings! {
         /// Time after an alert without another of the same rule for the same tool or caller.
         cooldown: Duration => Duration = "cooldown" (
             Millis { min: SECOND, default: 15 * MINUTE, max: 7 * DAY },
-            "Time to look before it is told again."
+            "Time to look before it is reported again."
         ), {"examples": ["1h"]};
         /// Address that gets a message of each alert, by POST: https, or http of this machine.
         url: Option<String> => Option<&str> = "url" (Text, url, else None),
@@ -82,14 +82,14 @@ impl AlertsPolicy {
         }
         for key in ["secret", "private"] {
             if let (Some(said), None) = (has(key), has("url")) {
-                let problem = Diagnostic::warning("alerts::unused", format!("{key} is of no use without url"));
+                let problem = Diagnostic::warning("alerts::unused", format!("{key} has no effect without url"));
                 problems.add(problem.at(said.key_span).hint("add url, or remove it"));
             }
         }
         if let Some(said) = has("url").filter(|_| policy.url.as_ref().is_some_and(|url| url.starts_with("http:")))
             && !policy.private
         {
-            let problem = said.error("alerts::url", "messages over plain http stay on this machine, which is private");
+            let problem = said.error("alerts::url", "plain http to this machine needs private = true");
             problems.add(problem.hint("write https, or add private = true"));
         }
         Some(policy)
@@ -109,8 +109,8 @@ fn url(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     if url.is_some() {
         return url;
     }
-    let problem = entry.error("alerts::url", format!("{text:?} is no address that messages can go to"));
-    problems.refuse(problem.hint("write an address of https, or one of http of this machine"))
+    let problem = entry.error("alerts::url", format!("{text:?} is not an address that messages can be sent to"));
+    problems.refuse(problem.hint("write an https address, or an http address of this machine"))
 }
 
 fn secret(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {

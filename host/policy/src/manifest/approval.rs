@@ -133,7 +133,7 @@ pub(crate) fn read_places(entry: &Entry<'_>, problems: &mut Problems) -> Option<
             CLIENT => places.client = true,
             CONSOLE => places.console = true,
             other => {
-                let message = format!("{other:?} is no place to approve calls in");
+                let message = format!("calls cannot be approved in {other:?}");
                 let hint = format!("write \"{CLIENT}\" or \"{CONSOLE}\"");
                 problems.add(Diagnostic::error("server::approve_in", message).at(span).hint(hint));
             }
@@ -160,7 +160,7 @@ pub(crate) fn read(section: &Section<'_>, inherited: Approval, problems: &mut Pr
                 known = false;
                 problems.add(
                     entry
-                        .error("tools::approval", format!("{name:?} is no kind of approval"))
+                        .error("tools::approval", format!("unknown kind of approval {name:?}"))
                         .hint("write \"always\", \"destructive\" or \"never\""),
                 );
             }

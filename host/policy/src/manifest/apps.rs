@@ -176,7 +176,7 @@ fn check_uri(text: &str) -> Result<&str, Diagnostic> {
     if path.is_some_and(parts) {
         return Ok(text);
     }
-    let message = format!("{text:?} is no address of a view");
+    let message = format!("{text:?} is not the address of a view");
     Err(Diagnostic::error("apps::uri", message)
         .hint("write ui://NAME/PATH in letters, digits and -._~, such as \"ui://chart/view\""))
 }
@@ -226,7 +226,7 @@ fn read_origins(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
             origins.push(text.to_owned());
             continue;
         }
-        let problem = Diagnostic::error("apps::origin", format!("{text:?} is no origin that a view can reach"));
+        let problem = Diagnostic::error("apps::origin", format!("{text:?} is not an origin that a view can reach"));
         problems.add(problem.at(span).hint("write a scheme and a host, such as \"https://api.example.com\""));
     }
     origins
@@ -276,7 +276,7 @@ pub(crate) fn read_tool(section: &Section<'_>, problems: &mut Problems) -> ToolV
 fn read_visibility(entry: &Entry<'_>, problems: &mut Problems) -> Vec<&'static str> {
     let words = entry.strings(VISIBILITY.len(), problems).unwrap_or_default();
     if words.is_empty() {
-        let problem = entry.error("apps::visibility", "visibility names nobody who calls the tool");
+        let problem = entry.error("apps::visibility", "visibility is empty: nothing could call the tool");
         problems.add(problem.hint("write [\"model\"], [\"app\"], or both"));
     }
     let known = words.into_iter().filter_map(|(word, span)| {

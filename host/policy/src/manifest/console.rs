@@ -97,7 +97,7 @@ fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<SocketAddr> {
         Some(ListenAddress::Tcp(address)) => Some(address),
         _ => problems.refuse(
             entry
-                .error("console::listen", format!("{text:?} is no address to listen on"))
+                .error("console::listen", format!("{text:?} is not an address to listen on"))
                 .hint("write \"127.0.0.1:9465\" or \"[::1]:9465\""),
         ),
     }

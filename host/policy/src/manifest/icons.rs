@@ -80,7 +80,7 @@ fn src(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     } else if !(text.starts_with("https://") || text.starts_with("data:image/")) {
         "must begin with https:// or data:image/".to_owned()
     } else if !text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'\\')) {
-        "holds characters that no address has".to_owned()
+        "has characters that are not allowed in an address".to_owned()
     } else {
         return Some(text.to_owned());
     };
@@ -93,7 +93,7 @@ fn mime_type(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     if is_plain && text.len() <= MIME_TYPE_CHARS_MAX {
         return Some(text.to_owned());
     }
-    problems.refuse(entry.error("icons::mime_type", format!("{text:?} is no media type of a picture: image/…")))
+    problems.refuse(entry.error("icons::mime_type", format!("{text:?} is not the media type of a picture: image/…")))
 }
 
 fn sizes(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
@@ -104,7 +104,7 @@ fn sizes(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
             sizes.push(text.to_owned());
             continue;
         }
-        let problem = Diagnostic::error("icons::sizes", format!("{text:?} is no size of a picture")).at(span);
+        let problem = Diagnostic::error("icons::sizes", format!("{text:?} is not a picture size")).at(span);
         problems.add(problem.hint("write \"48x48\", or \"any\""));
     }
     sizes

@@ -166,7 +166,7 @@ pub(crate) fn check_used(root: &Section<'_>, components: &[ComponentPolicy], pro
         secrets().any(|secret| matches!(secret.source(), SecretSource::Login(login) if login.name() == name))
     };
     for entry in section.entries().into_iter().take(LOGINS_MAX).filter(|entry| !is_used(entry.key)) {
-        let message = format!("no secret is from the login {:?}", entry.key);
+        let message = format!("no secret uses the login {:?}", entry.key);
         let hint = format!(
             "add NAME = {{ from = \"oauth:{}\", header = \"Authorization\", value = \"Bearer {{}}\", for = \"https://…\" }} \
              to a component's secrets",
@@ -249,13 +249,13 @@ fn address(entry: &Entry<'_>, kind: Kind, problems: &mut Problems) -> Option<Str
     let wrong = match Url::parse(text) {
         _ if text.len() > TEXT_BYTES_MAX => Some("is too long"),
         _ if !text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')) => {
-            Some("has characters that an address has not")
+            Some("has characters that are not allowed in an address")
         }
-        Err(_) => Some("is no address"),
+        Err(_) => Some("is not an address"),
         Ok(url) if url.fragment().is_some() => Some("has a fragment"),
         Ok(_) if kind == Kind::Resource => None,
         Ok(url) if url.host().is_none() || !url.username().is_empty() || url.password().is_some() => {
-            Some("is no address of a server")
+            Some("is not a server address")
         }
         Ok(url) if kind == Kind::Plain && url.query().is_some() => Some("has a query"),
         Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && super::oauth::is_loopback(&url)) => None,
@@ -285,7 +285,7 @@ fn scopes(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
             read.push(text.to_owned());
             continue;
         }
-        let problem = Diagnostic::error("oauth::text", format!("{text:?} is no scope")).at(span);
+        let problem = Diagnostic::error("oauth::text", format!("{text:?} is not a scope")).at(span);
         problems.add(problem.hint("write visible ASCII characters without quotes and backslashes, each by itself"));
     }
     read
@@ -310,7 +310,7 @@ fn client_auth(entry: &Entry<'_>, problems: &mut Problems) -> Option<ClientAuth>
         "basic" => Some(ClientAuth::Basic),
         "post" => Some(ClientAuth::Post),
         other => {
-            let problem = entry.error("oauth::client_auth", format!("{other:?} is no way of a client's secret"));
+            let problem = entry.error("oauth::client_auth", format!("unknown client_auth {other:?}"));
             problems.refuse(problem.hint("write \"basic\" or \"post\""))
         }
     }
@@ -319,7 +319,7 @@ fn client_auth(entry: &Entry<'_>, problems: &mut Problems) -> Option<ClientAuth>
 fn redirect(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoopbackRedirect> {
     let text = entry.string(problems)?;
     LoopbackRedirect::parse(text).or_else(|| {
-        let problem = entry.error("oauth::redirect", format!("redirect {text:?} is no address of the loopback"));
+        let problem = entry.error("oauth::redirect", format!("redirect {text:?} is not a loopback address"));
         problems
             .refuse(problem.hint("write \"http://127.0.0.1/callback\", with a port where the server wants that one"))
     })

@@ -91,7 +91,7 @@ limits! {
         "A token of a key that is not known asks for a fetch, and anybody can make such a token.";
     /// The time past `fresh` for which known keys go on while the issuer gives none.
     Outage outage: Duration = "outage" Millis { min: 0, default: HOUR, max: 7 * DAY }, like ["10m"],
-        "After it, callers are told to come again (503).";
+        "After it, callers get 503 and should try again.";
 }
 
 accessors! {
@@ -141,7 +141,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<OauthPo
     let named = section.get("issuers").and_then(|entry| Some((entry.section(problems)?, entry)));
     if let Some((table, at)) = &named {
         if table.len() > ISSUERS_MAX {
-            let message = format!("{} issuers, {ISSUERS_MAX} are allowed", table.len());
+            let message = format!("{} issuers, at most {ISSUERS_MAX} are allowed", table.len());
             return problems.refuse(at.key_error("oauth::too_many", message));
         }
         for entry in table.entries() {
@@ -200,9 +200,9 @@ fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
     let wrong = match Url::parse(text) {
         _ if text.len() > TEXT_BYTES_MAX => Some("is too long"),
-        Err(_) => Some("is no address"),
+        Err(_) => Some("is not an address"),
         Ok(url) if url.host().is_none() || !url.username().is_empty() || url.password().is_some() => {
-            Some("is no address of a server")
+            Some("is not a server address")
         }
         Ok(url) if url.fragment().is_some() || url.query().is_some() => Some("has a query or a fragment"),
         Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url)) => None,
@@ -210,7 +210,7 @@ fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     };
     // The text goes into a header and a document unchanged.
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
-    let Some(wrong) = wrong.or((!plain).then_some("has characters that an address has not")) else {
+    let Some(wrong) = wrong.or((!plain).then_some("has characters that are not allowed in an address")) else {
         return Some(text.to_owned());
     };
     problems.refuse(
@@ -236,7 +236,7 @@ fn texts(entry: &Entry<'_>, scopes: bool, problems: &mut Problems) -> Vec<String
         _ => entry.strings(LISTED_MAX, problems).unwrap_or_default(),
     };
     if listed.is_empty() && entry.is_empty_list() && !scopes {
-        let message = format!("{} is empty: no token is meant for nobody", entry.key);
+        let message = format!("{} is empty, so no token could match", entry.key);
         let hint = "name at least one, or remove it: then it is the resource";
         problems.add(entry.error("oauth::audience", message).hint(hint));
     }
@@ -248,7 +248,7 @@ fn texts(entry: &Entry<'_>, scopes: bool, problems: &mut Problems) -> Vec<String
             read.push(text.to_owned());
             continue;
         }
-        let what = if scopes { "no scope" } else { "no audience" };
+        let what = if scopes { "not a scope" } else { "not an audience" };
         let problem = Diagnostic::error("oauth::text", format!("{text:?} is {what}")).at(span);
         problems.add(problem.hint("write visible ASCII characters without quotes and backslashes, each by itself"));
     }
@@ -259,7 +259,7 @@ fn algorithms(entry: &Entry<'_>, problems: &mut Problems) -> Vec<&'static str> {
     let texts = entry.strings(ALGORITHMS.len(), problems).unwrap_or_default();
     if entry.is_empty_list() {
         let problem = Diagnostic::error("oauth::algorithms", "algorithms is empty: no token could be checked");
-        problems.add(problem.at(entry.span.clone()).hint("name at least one, or remove it: then all are taken"));
+        problems.add(problem.at(entry.span.clone()).hint("name at least one, or remove it: then all are accepted"));
     }
     let mut read = Vec::new();
     for (text, span) in texts {
@@ -267,8 +267,7 @@ fn algorithms(entry: &Entry<'_>, problems: &mut Problems) -> Vec<&'static str> {
             read.push(known);
             continue;
         }
-        let problem =
-            Diagnostic::error("oauth::algorithms", format!("{text:?} is no algorithm that is taken")).at(span);
+        let problem = Diagnostic::error("oauth::algorithms", format!("unsupported algorithm {text:?}")).at(span);
         problems.add(match did_you_mean(text, ALGORITHMS) {
             Some(known) if !text.starts_with("HS") => problem.hint(format!("did you mean {known:?}?")),
             _ => problem.hint(format!("write {}", ALGORITHMS.join(", "))),

@@ -29,12 +29,12 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Vec<PackageRe
 fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<PackageRegistry> {
     let is_namespace = is_label(entry.key);
     if !is_namespace {
-        let problem = entry.key_error("packages::namespace", format!("{:?} is no namespace of packages", entry.key));
+        let problem = entry.key_error("packages::namespace", format!("{:?} is not a package namespace", entry.key));
         problems.add(problem.hint("write the part before the colon: acme of \"acme:weather\""));
     }
     let registry = entry.string(problems)?;
     if !is_registry(registry) {
-        let problem = entry.error("packages::registry", format!("{registry:?} is no host of a registry"));
+        let problem = entry.error("packages::registry", format!("{registry:?} is not a registry host"));
         problems.add(problem.hint("write its host, and its port where it has one: \"registry.example.com\""));
         return None;
     }

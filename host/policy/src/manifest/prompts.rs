@@ -384,7 +384,8 @@ pub(crate) fn read_values(entry: &Entry<'_>, problems: &mut Problems) -> Vec<Str
             values.push(text.to_owned());
             continue;
         }
-        let problem = Diagnostic::error("prompts::values", format!("{text:?} is no value to offer")).at(span);
+        let problem =
+            Diagnostic::error("prompts::values", format!("{text:?} is not a value that can be offered")).at(span);
         problems.add(problem.hint(format!("write 1 to {VALUE_BYTES_MAX} bytes without control characters")));
     }
     values

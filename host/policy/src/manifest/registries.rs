@@ -77,7 +77,7 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
     if !is_known {
         let problem = match check_registry(entry.key) {
             Err(error @ ReferenceError::Spelling { .. }) => error.to_string(),
-            _ => format!("{:?} is no host of a registry", entry.key),
+            _ => format!("{:?} is not a registry host", entry.key),
         };
         let problem = entry.key_error("registries::host", problem);
         problems.add(problem.hint("write its host, and its port where it has one: \"registry.example.com:5000\""));
@@ -92,7 +92,7 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
     let password = section.get("password").and_then(|entry| read_password(&entry, problems));
     for (one, other) in [("user", "password"), ("password", "user")] {
         if let (Some(said), None) = (section.get(one), section.get(other)) {
-            let problem = said.key_error("registries::user", format!("{one} is of no use without {other}"));
+            let problem = said.key_error("registries::user", format!("{one} has no effect without {other}"));
             problems.add(problem.hint(format!("add {other}; a token is the password of some user")));
         }
     }
@@ -129,7 +129,7 @@ fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     if !text.contains('@') && Reference::parse(&format!("oci://{whole}")).is_ok_and(|read| read.name() == whole) {
         return Some(text.to_owned());
     }
-    let problem = entry.error("registries::mirror", format!("{text:?} is no host of a registry, with a path or not"));
+    let problem = entry.error("registries::mirror", format!("{text:?} is not a registry host with an optional path"));
     let hint = "write a host, its port and the beginning of a path: \"mirror.example.com:5000/ghcr\"";
     problems.refuse(problem.hint(hint))
 }

@@ -93,7 +93,7 @@ impl UriTemplate {
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`'))
         {
-            return Err("holds characters that no address has");
+            return Err("has characters that are not allowed in an address");
         }
         let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
         let in_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -485,7 +485,7 @@ fn read_entries(
     let bucket = written.string(problems)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if !(1..=BUCKET_BYTES_MAX).contains(&bucket.len()) || !bucket.bytes().all(plain) {
-        let message = format!("{bucket:?} is no name of a bucket: 1 to {BUCKET_BYTES_MAX} of A-Z a-z 0-9 . _ -");
+        let message = format!("{bucket:?} is not a bucket name: 1 to {BUCKET_BYTES_MAX} of A-Z a-z 0-9 . _ -");
         return problems
             .refuse(written.error("resources::keyvalue", message).hint("a guest that names none uses \"default\""));
     }
@@ -574,7 +574,7 @@ fn read_mime_type(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> 
     }
     problems.refuse(
         entry
-            .error("resources::mime_type", format!("{text:?} is no MIME type"))
+            .error("resources::mime_type", format!("{text:?} is not a MIME type"))
             .hint("write one such as \"text/markdown\""),
     )
 }

@@ -36,7 +36,7 @@ const WALL_MEMORY: Spec = Spec {
     default: 0,
     min: 256 * MIB,
     max: 1_024 * 1_024 * GIB,
-    reason: "The least is what one process has beside its calls. The host and other programs need the quarter that \
+    reason: "The least is what one process has apart from its calls. The host and other programs need the quarter that \
              is left, or the kernel ends some of them.",
 };
 
@@ -148,7 +148,7 @@ settings! {
         /// Memory that all instances kept ready (`prewarm`) have together.
         prewarm_memory_bytes: u64 => u64 = "prewarm_memory" (
             Bytes { min: MIB, default: 64 * MIB, max: 64 * GIB },
-            "An instance that would exceed it is not made ahead of its call. The default is what one call may have. Less \
+            "An instance that would exceed it is not prewarmed. The default is what one call may have. Less \
              than the least holds hardly one instance; `prewarm = 0` keeps none."
         ), {"examples": ["256MiB"]};
         /// The name servers that look names up for tools, with port 53 where none is named; the
@@ -350,7 +350,7 @@ fn dns(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<SocketAddr>> {
         match text.parse::<SocketAddr>().or(address).ok().filter(|address| address.port() != 0) {
             Some(address) => servers.push(address),
             None => problems.add(
-                Diagnostic::error("server::dns", format!("{text:?} is no address of a name server"))
+                Diagnostic::error("server::dns", format!("{text:?} is not the address of a name server"))
                     .at(span)
                     .hint("write \"192.0.2.53\", \"192.0.2.53:5353\" or \"[2001:db8::53]:53\""),
             ),

@@ -182,12 +182,12 @@ impl StatePolicy {
         let section = table.section(problems)?;
         let state = Self::read(Some(&section), problems);
         let Some(entry) = section.get("shared") else {
-            let problem = table.key_error("state::shared", "[state] names no server that keeps it");
+            let problem = table.key_error("state::shared", "[state] does not name a server");
             return problems.refuse(problem.hint("add shared = \"rediss://state.example.com\", or remove the table"));
         };
         for (user, password) in [("user", "password"), ("sentinel_user", "sentinel_password")] {
             if let (Some(entry), None) = (section.get(user), section.get(password)) {
-                let problem = entry.key_error("state::user", format!("{user} is of no use without {password}"));
+                let problem = entry.key_error("state::user", format!("{user} has no effect without {password}"));
                 let sources = "\"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"";
                 problems.add(problem.hint(format!("add {password} = {sources}")));
             }
@@ -228,7 +228,8 @@ impl StatePolicy {
         }
         let Some(server) = &self.shared else { return };
         if server.places.len() > 1 && !self.cluster && section.get("sentinel").is_none() {
-            let problem = shared.error("state::shared", "several servers are named, and nothing says what they are");
+            let problem =
+                shared.error("state::shared", "several servers are named, but not whether they are sentinels or nodes");
             let hint =
                 "add sentinel = \"NAME\" if they are sentinels, or cluster = true if they are nodes of a cluster";
             problems.add(problem.hint(hint));
@@ -250,7 +251,7 @@ fn shared(entry: &Entry<'_>, problems: &mut Problems) -> Option<SharedServer> {
         let problem = entry.key_error("state::shared", "shared must name neither user nor password").concealing();
         return problems.refuse(problem.hint("write user = \"NAME\" and password = \"env:NAME\" or \"file:PATH\""));
     }
-    let problem = entry.error("state::shared", format!("{text:?} is no address of a server for shared state"));
+    let problem = entry.error("state::shared", format!("{text:?} is not the address of a server for shared state"));
     problems.refuse(problem.hint("write \"rediss://state.example.com\", or \"redis://127.0.0.1:6379/0\" without TLS"))
 }
 
@@ -263,11 +264,11 @@ fn password(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> 
 }
 
 fn prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
-    plain(entry, "state::prefix", "is no prefix of keys", PREFIX_BYTES_MAX, problems)
+    plain(entry, "state::prefix", "is not a key prefix", PREFIX_BYTES_MAX, problems)
 }
 
 fn sentinel(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
-    plain(entry, "state::sentinel", "is no name of a main server", MAIN_BYTES_MAX, problems)
+    plain(entry, "state::sentinel", "is not the name of a main server", MAIN_BYTES_MAX, problems)
 }
 
 /// Reads a text of letters, digits, and `-`, `_` and `.`.

@@ -87,7 +87,7 @@ impl TracesPolicy {
         let sample = section.get("sample").and_then(|entry| sample(&entry, problems));
         let service = section.get("service").and_then(|entry| texts::line(&entry, "traces::service", problems));
         let Some(entry) = section.get("endpoint") else {
-            let problem = table.key_error("traces::endpoint", "[traces] says nothing of where traces are sent");
+            let problem = table.key_error("traces::endpoint", "[traces] has no endpoint");
             return problems.refuse(problem.hint("add endpoint = \"http://127.0.0.1:4318\""));
         };
         Some(Self {
@@ -108,7 +108,7 @@ fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<SocketAddr> {
         Some(ListenAddress::Tcp(address)) => Some(address),
         _ => problems.refuse(
             entry
-                .error("metrics::listen", format!("{text:?} is no address to listen on"))
+                .error("metrics::listen", format!("{text:?} is not an address to listen on"))
                 .hint("write \"127.0.0.1:9464\" or \"[::1]:9464\""),
         ),
     }
@@ -126,7 +126,7 @@ fn endpoint(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
         path.bytes().all(plain).then(|| format!("{scheme}{host}{path}"))
     });
     read.or_else(|| {
-        let problem = entry.error("traces::endpoint", format!("{text:?} is no place to send traces to"));
+        let problem = entry.error("traces::endpoint", format!("{text:?} is not an endpoint for traces"));
         problems.refuse(
             problem
                 .hint("write \"http://127.0.0.1:4318\": OTLP over HTTP; a path is needed where it is not /v1/traces"),

@@ -156,7 +156,7 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<TrustPolicy> {
     if !is_known {
         let problem = match spelling(entry.key) {
             Some(spelling) => entry.key_error("trust::prefix", spelling),
-            None => entry.key_error("trust::prefix", format!("{:?} is no beginning of repositories", entry.key)),
+            None => entry.key_error("trust::prefix", format!("{:?} is not a repository prefix", entry.key)),
         };
         let hint = "write \"ghcr.io/acme/\" for all below, or \"ghcr.io/acme/tools\" for one repository";
         problems.add(problem.hint(hint));

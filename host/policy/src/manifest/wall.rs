@@ -107,7 +107,7 @@ pub(crate) fn check_without(server: &Server, section: Option<&Section<'_>>, prob
     let entry = section.and_then(|section| section.get("walls_without"));
     let Some(entry) = entry.filter(|_| server.walls() == Walls::None) else { return };
     let problem = entry.key_error("server::walls_without", "walls_without has no effect: there are no walls");
-    problems.add(problem.hint("write walls = \"required\" beside it, or remove it"));
+    problems.add(problem.hint("write walls = \"required\" next to it, or remove it"));
 }
 
 /// Notes walls that have no effect, and those that would give components the secrets of others.

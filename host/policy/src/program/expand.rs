@@ -53,7 +53,7 @@ pub enum ExpandError {
     #[error("the arguments make more than 64MiB of arguments, input and files of the program")]
     TooLarge,
     /// The arguments are not a JSON object.
-    #[error("the arguments are no JSON object")]
+    #[error("the arguments are not a JSON object")]
     NoObject,
 }
 

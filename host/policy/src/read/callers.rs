@@ -70,7 +70,7 @@ pub(crate) fn read(
     let Some(entry) = root.get("callers") else { return Callers::default() };
     let Some(section) = entry.section(problems) else { return Callers::default() };
     if section.len() > RULES_MAX {
-        let message = format!("{} rules for callers, {RULES_MAX} are allowed", section.len());
+        let message = format!("{} rules for callers, at most {RULES_MAX} are allowed", section.len());
         problems.add(entry.key_error("callers::too_many", message));
         return Callers::default();
     }
@@ -84,7 +84,7 @@ pub(crate) fn read(
 pub(crate) fn without_token(http: Option<&HttpPolicy>, name: &str) -> Option<(String, &'static str)> {
     if name.is_empty() || matches!(name, LOCAL | ANYONE | CONSOLE) {
         let hint = "name a caller that `toolcell token new NAME` makes, or one of an issuer: ISSUER:SUBJECT";
-        return Some((format!("no token is of {name:?}"), hint));
+        return Some((format!("no token belongs to {name:?}"), hint));
     }
     Context { http, components: &[] }.nobody(name)
 }
@@ -111,12 +111,12 @@ impl Context<'_> {
             let oauth = self.http.and_then(HttpPolicy::oauth);
             let known = oauth.is_some_and(|oauth| oauth.issuers().iter().any(|known| known.name() == issuer));
             let hint = "a caller of an issuer is called ISSUER:SUBJECT, by the names in [http.oauth.issuers]";
-            return (!known).then(|| (format!("{issuer:?} is no issuer of [http.oauth]"), hint));
+            return (!known).then(|| (format!("[http.oauth] has no issuer {issuer:?}"), hint));
         }
         match name {
             LOCAL => None,
             ANYONE if file || issuers => {
-                Some(("nobody is \"anyone\" where callers show tokens".to_owned(), "remove it, or call it default"))
+                Some(("nobody can be \"anyone\" where callers show tokens".to_owned(), "remove it, or call it default"))
             }
             ANYONE => None,
             _ if !file => Some((format!("nobody is called {name:?}: there is no file of tokens"), NO_FILE)),
@@ -137,7 +137,7 @@ fn rule(
     let names = names(entry, &section, scopes.as_ref(), problems);
     check_names(entry, &names, context, seen, problems);
     if let (Some(entry), (false, false)) = (&scopes, context.tokens()) {
-        let problem = Diagnostic::error("callers::never", "nobody has scopes where callers show no tokens");
+        let problem = Diagnostic::error("callers::never", "no caller has scopes without tokens");
         let hint = "name a file of tokens ([http] tokens = \"tokens.jsonl\") or an issuer ([http.oauth])";
         problems.add(problem.at(entry.key_span.clone()).hint(hint));
     }
@@ -175,7 +175,7 @@ fn names(
     let names = section.get("names");
     if matches!(entry.key, DEFAULT | LOCAL | ANYONE) {
         for more in [names.as_ref(), scopes].into_iter().flatten() {
-            let message = format!("{:?} has its meaning: it cannot have {}", entry.key, more.key);
+            let message = format!("{:?} has a fixed meaning: it cannot have {}", entry.key, more.key);
             problems.add(more.key_error("callers::reserved", message).hint("give the rule another name"));
         }
     }
@@ -203,7 +203,7 @@ fn check_names(
             Some(rule) => problems.add(
                 Diagnostic::error("callers::twice", format!("the caller {name:?} has a rule already"))
                     .at(span.clone())
-                    .hint(format!("it is [callers.{rule}]; a caller that is named has that rule alone")),
+                    .hint(format!("it is [callers.{rule}]; a named caller has only that rule")),
             ),
             None => drop(seen.insert(name.clone(), entry.key.to_owned())),
         }
@@ -239,7 +239,7 @@ fn listed(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Span)> {
             read.push((text.to_owned(), span));
             continue;
         }
-        let what = if entry.key == "scopes" { "no scope" } else { "no name of a caller" };
+        let what = if entry.key == "scopes" { "not a scope" } else { "not a caller's name" };
         let problem = Diagnostic::error("callers::text", format!("{text:?} is {what}")).at(span);
         problems.add(problem.hint(format!("write 1 to {NAME_BYTES_MAX} visible characters, each scope by itself")));
     }

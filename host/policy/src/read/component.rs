@@ -213,7 +213,7 @@ pub(crate) fn read_all(root: &Section<'_>, defaults: &Defaults, problems: &mut P
         problems.add(none().at(entry.key_span.clone()));
     }
     if section.len() > COMPONENTS_MAX {
-        let message = format!("{} components, {COMPONENTS_MAX} are allowed", section.len());
+        let message = format!("{} components, at most {COMPONENTS_MAX} are allowed", section.len());
         problems.add(entry.key_error("components::too_many", message));
         return Vec::new();
     }
@@ -300,8 +300,8 @@ fn source_of(component: &str, text: &str) -> Result<SourceRef, Diagnostic> {
     if reference.digest().is_some() {
         return Ok(SourceRef::Registry(reference));
     }
-    let problem = wrong("source names no digest, so nobody knows what will run".to_owned());
-    let hint = format!("take the entry out; `toolcell add {text} --name {component}` writes it anew with its digest");
+    let problem = wrong("source has no digest, so what will run is not pinned".to_owned());
+    let hint = format!("remove the entry; `toolcell add {text} --name {component}` adds it again with its digest");
     Err(problem.hint(hint))
 }
 

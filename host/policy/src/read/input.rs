@@ -28,7 +28,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Map<Str
         };
     }
     if section.len() > PROPERTIES_MAX {
-        let message = format!("input has {} arguments, {PROPERTIES_MAX} are allowed", section.len());
+        let message = format!("input has {} arguments, at most {PROPERTIES_MAX} are allowed", section.len());
         return problems.refuse(entry.key_error("program::input", message));
     }
     let before = problems.errors();
@@ -41,7 +41,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Map<Str
             required.push(Value::from(name));
         }
         if properties.insert(name.to_owned(), schema).is_some() {
-            let message = format!("the argument {name:?} is there twice");
+            let message = format!("the argument {name:?} appears twice");
             problems.add(entry.key_error("program::input", message));
         }
     }

@@ -57,7 +57,7 @@ table! {
 /// Reads the whole text.
 pub(crate) fn parse(text: &str) -> Result<Metadata, Vec<Diagnostic>> {
     if text.len() > METADATA_BYTES_MAX {
-        let message = format!("the metadata has {} bytes, {METADATA_BYTES_MAX} are allowed", text.len());
+        let message = format!("the metadata has {} bytes, at most {METADATA_BYTES_MAX} are allowed", text.len());
         return Err(vec![Diagnostic::error("metadata::too_large", message)]);
     }
     let table = parse_toml(text)?;

@@ -119,7 +119,7 @@ impl Slots<'_> {
             let path = scratch::input_path(&entry, granted, problems);
             let Some((path, template)) = path.zip(self.single(&entry, problems)) else { continue };
             if files.iter().any(|(other, _)| *other == path) {
-                let message = format!("the file {path:?} is there twice");
+                let message = format!("the file {path:?} appears twice");
                 problems.add(entry.key_error("program::files", message));
                 continue;
             }
@@ -244,8 +244,7 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
     let section = entry.table(&OUTPUT, problems)?;
     if let Some(stderr) = section.get("stderr") {
         if let Some(other) = section.get("type").or_else(|| section.get("file")) {
-            let problem =
-                Diagnostic::error("program::output", "standard error is text, and this is an answer of bytes");
+            let problem = Diagnostic::error("program::output", "standard error is text, but the answer is bytes");
             return problems.refuse(problem.at(other.key_span).hint("remove it, or `stderr`"));
         }
         return Some(Output::Text { stderr: stderr.boolean(problems)? });
@@ -257,7 +256,7 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
     };
     let written = mime_type.string(problems)?;
     if !is_media_type(written) {
-        let problem = Diagnostic::error("program::output", format!("{written:?} is no media type"));
+        let problem = Diagnostic::error("program::output", format!("{written:?} is not a media type"));
         return problems.refuse(problem.at(mime_type.span).hint("write it like \"image/png\""));
     }
     Some(Output::Media { file, mime_type: written.to_owned() })
@@ -294,13 +293,13 @@ fn exit_codes(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<u8>> {
             Some(Ok(code)) => codes.push(code),
             _ => problems.add(
                 item.error("program::exit_codes", "an exit code is a number from 0 to 255")
-                    .hint("exit_codes are those that are no failure, such as [0, 1]"),
+                    .hint("exit_codes are those that are not failures, such as [0, 1]"),
             ),
         }
     }
     if items.is_empty() {
         let problem = Diagnostic::error("program::exit_codes", "every run would be a failure");
-        problems.add(problem.at(entry.span.clone()).hint("name the exit codes that are no failure, such as [0, 1]"));
+        problems.add(problem.at(entry.span.clone()).hint("name the exit codes that are not failures, such as [0, 1]"));
     }
     codes.sort_unstable();
     codes.dedup();

@@ -171,7 +171,7 @@ impl<'t> Entry<'t> {
     pub(crate) fn items(&self, max: usize, problems: &mut Problems) -> Option<Vec<Entry<'t>>> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list", problems) };
         if items.len() > max {
-            let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
+            let message = format!("{} has {} entries, at most {max} are allowed", self.key, items.len());
             return problems.refuse(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
         }
         let item = |item: &'t Spanned<DeValue<'t>>| Entry { span: item.span(), value: item.get_ref(), ..self.clone() };
@@ -187,7 +187,7 @@ impl<'t> Entry<'t> {
     pub(crate) fn sections(&self, max: usize, problems: &mut Problems) -> Option<Vec<(Section<'t>, Span)>> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list of tables", problems) };
         if items.len() > max {
-            let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
+            let message = format!("{} has {} entries, at most {max} are allowed", self.key, items.len());
             return problems.refuse(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
         }
         let mut sections = Vec::with_capacity(items.len());
@@ -206,7 +206,7 @@ impl<'t> Entry<'t> {
     pub(crate) fn strings(&self, max: usize, problems: &mut Problems) -> Option<Vec<(&'t str, Span)>> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list of strings", problems) };
         if items.len() > max {
-            let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
+            let message = format!("{} has {} entries, at most {max} are allowed", self.key, items.len());
             return problems.refuse(Diagnostic::error("grants::too_many", message).at(self.key_span.clone()));
         }
         let mut texts = Vec::with_capacity(items.len());
@@ -243,7 +243,7 @@ impl<'t> Entry<'t> {
     pub(crate) fn entries(&self, max: usize, code: &'static str, things: &str, problems: &mut Problems) -> Vec<Self> {
         let Some(section) = self.section(problems) else { return Vec::new() };
         if section.len() > max {
-            let message = format!("{} has {} {things}, {max} are allowed", self.key, section.len());
+            let message = format!("{} has {} {things}, at most {max} are allowed", self.key, section.len());
             problems.add(self.key_error(code, message));
             return Vec::new();
         }

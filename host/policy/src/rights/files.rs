@@ -123,7 +123,7 @@ pub(crate) static FILES: Right = Right {
             let Some(mount) = grants.files.iter().find(|mount| mount.guest == guest) else {
                 let hint = match did_you_mean(&guest, grants.files.iter().map(Mount::guest)) {
                     Some(meant) => format!("did you mean {meant:?}?"),
-                    None => "a tool takes its component's mounts as they are called there".to_owned(),
+                    None => "a tool names its component's mounts by the same paths".to_owned(),
                 };
                 problems.add(wider(&format!("the component has no mount {guest:?}"), entry.key_span, &hint));
                 continue;
@@ -150,7 +150,7 @@ pub(crate) static FILES: Right = Right {
             };
             check_requested(&path, entry.key_span.clone(), problems);
             if wishes.files.iter().any(|(other, _)| *other == path) {
-                problems.add(entry.key_error("grants::duplicate", format!("{path:?} is there twice")));
+                problems.add(entry.key_error("grants::duplicate", format!("{path:?} appears twice")));
             }
             let Some(section) = entry.table(&MOUNT_OF_REQUEST, problems) else { continue };
             let access = section.get("access");
@@ -242,7 +242,7 @@ pub(crate) static FILES: Right = Right {
             && let Some(quota) = mount.quota()
         {
             let bytes = show_bytes(quota.bytes);
-            notes.push(format!("all files there may have {bytes} together, and be {} at most", quota.files));
+            notes.push(format!("the files may have {bytes} in all, and at most {} of them are allowed", quota.files));
         }
         let text = format!("{} = {}", toml_string(mount.guest()), mount.access().name());
         Some(Ok(RuleRef::new(&text, mount.span())))

@@ -84,7 +84,7 @@ pub(crate) fn request(method: &str, url: &str) -> Result<Ask, AskTextError> {
         let upper = method.to_ascii_uppercase();
         let meant = did_you_mean(&upper, MethodSet::names().iter().copied()).unwrap_or("GET");
         return Err(AskTextError::hint_of(
-            format!("{method:?} is no method"),
+            format!("unknown method {method:?}"),
             format!("did you mean \"{meant} {url}\"?"),
         ));
     }

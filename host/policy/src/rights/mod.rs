@@ -159,7 +159,7 @@ impl Right {
         ask_forms: &[],
         ask: |right, _, rest| match right.named {
             Some(capability) => Ok(Ask::Named(capability, rest.to_owned())),
-            None => Err(AskTextError::new("nothing is asked")),
+            None => Err(AskTextError::new("the question is empty")),
         },
         explain: |_, _, _, _| None,
         line: |_| String::new(),

@@ -113,7 +113,7 @@ pub(crate) static NETWORK: Right = Right {
         read_rules(&section, network, RULES_MAX, problems);
         let mut refuse = |what: &str, rules: Vec<&RuleRef>, wide: Vec<&RuleRef>| {
             let hint = match wide.as_slice() {
-                [] => "the component has none: a tool adds nothing to its component's grants".to_owned(),
+                [] => "the component has none, and a tool cannot add to its component's grants".to_owned(),
                 wide => {
                     let first: Vec<String> = wide.iter().take(3).map(|rule| format!("{:?}", rule.text())).collect();
                     format!("the component's are {}", first.join(", "))
@@ -249,8 +249,9 @@ fn list<R: Display>(
     for (text, span) in texts {
         match parse(text, span.clone()) {
             Ok(rule) if seen.insert(rule.to_string()) => rules.push(rule),
-            Ok(_) => problems
-                .add(Diagnostic::warning("grants::duplicate", format!("the {key} rule is there twice")).at(span)),
+            Ok(_) => {
+                problems.add(Diagnostic::warning("grants::duplicate", format!("the {key} rule appears twice")).at(span))
+            }
             Err(error) => problems.add(rule_problem(key, text, &error, span)),
         }
     }
@@ -344,7 +345,7 @@ fn not_private(key: &str, class: AddressClass, entry: &str, span: Span) -> Diagn
     );
     match class {
         AddressClass::Unspecified => problem.at(span).hint("name 127.0.0.1 or [::1] for this host"),
-        _ => problem.at(span).hint(format!("add private = [\"{entry}\"] beside it")),
+        _ => problem.at(span).hint(format!("add private = [\"{entry}\"] next to it")),
     }
 }
 

@@ -147,7 +147,7 @@ pub(crate) static SECRETS: Right = Right {
     uses: |_, grants| {
         let used = |secret: &Secret| match secret.delivery() {
             Delivery::Expose => Use {
-                what: "a secret that is given to it",
+                what: "an exposed secret",
                 span: Some(secret.span()),
                 imports: &["wasi:config/", "wasi:cli/environment@"],
             },
@@ -370,7 +370,7 @@ pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> O
     if read.is_none() {
         // What stands there may be the secret: it is neither quoted nor drawn.
         problems.add(
-            from.key_error("grants::source", format!("{} names no source of secrets", from.key))
+            from.key_error("grants::source", format!("{} is not a source of secrets", from.key))
                 .concealing()
                 .hint(forms),
         );
@@ -414,7 +414,7 @@ fn delivery(secret: &Entry<'_>, section: &Section<'_>, network: &Network, proble
             problems.refuse(error("a secret goes to a header or a query, not both".to_owned()).at(query.key_span))
         }
         (None, None) => {
-            let message = format!("the secret {:?} is given to nobody", secret.key);
+            let message = format!("the secret {:?} is not used", secret.key);
             problems.refuse(error(message).at(secret.key_span.clone()).hint(
                 "add header = \"Authorization\", value = \"Bearer {}\", for = \"https://…\"; or expose = true to give it to the guest",
             ))
@@ -426,7 +426,7 @@ fn header_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
     let name = text.to_ascii_lowercase();
     let wrong = if name.is_empty() || name.len() > PART_BYTES_MAX || !name.bytes().all(is_token) {
-        "is no name of a header"
+        "is not a header name"
     } else if REFUSED_HEADERS.contains(&name.as_str()) {
         "is a header that says where a message goes or ends, and no secret may set it"
     } else {
@@ -441,7 +441,7 @@ fn query_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     if !name.is_empty() && name.len() <= PART_BYTES_MAX && name.bytes().all(plain) {
         return Some(name.to_owned());
     }
-    let message = format!("query {name:?} is no name of a query's part");
+    let message = format!("query {name:?} is not the name of a query parameter");
     let problem = entry.error("grants::secret", message);
     problems.refuse(problem.hint("names are letters, digits, -, _, . and ~"))
 }

@@ -68,7 +68,7 @@ const SOCKETS: Right = Right {
         let form = "tcp db.example.com:5432";
         let (host, port) = crate::grants::split_port(rest);
         let port = port.and_then(|port| port.parse().ok()).filter(|port| *port != 0);
-        let port = port.ok_or_else(|| wrong("the port is missing, or none".to_owned(), form))?;
+        let port = port.ok_or_else(|| wrong("the port is missing or invalid".to_owned(), form))?;
         let host = Host::parse(host).map_err(|error| wrong(format!("the host {error}"), form))?;
         Ok(Ask::Socket(kind(right), host, port))
     },

@@ -110,7 +110,7 @@ fn read(path: &Path) -> Result<Option<ConfigFile>, PullError> {
     }
     // The words of the parser could repeat a secret; its place does not.
     serde_json::from_slice(&text).map(Some).map_err(|error| {
-        wrong(format!("it is no file of credentials, at line {}, column {}", error.line(), error.column()))
+        wrong(format!("it is not a credentials file, at line {}, column {}", error.line(), error.column()))
     })
 }
 
@@ -150,7 +150,7 @@ fn credential(path: &Path, entry: &Entry) -> Result<Option<Credential>, PullErro
         return Ok(Some(Credential::RegistryToken(token)));
     }
     if let Some(auth) = filled(&entry.auth) {
-        let wrong = || PullError::CredentialFile { path: path.to_owned(), problem: "an \"auth\" is no base64".into() };
+        let wrong = || PullError::CredentialFile { path: path.to_owned(), problem: "an \"auth\" is not base64".into() };
         let decoded = Zeroizing::new(STANDARD.decode(auth.as_bytes()).map_err(|_| wrong())?);
         let text = std::str::from_utf8(&decoded).map_err(|_| wrong())?;
         let (user, password) = text.split_once(':').ok_or_else(wrong)?;

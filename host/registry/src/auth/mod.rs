@@ -93,7 +93,7 @@ fn check_secret_way(repository: &Repository, to: &Url) -> Result<(), PullError> 
 fn realm_of(realm: &str, challenged: &Url) -> Result<Url, PullError> {
     let wrong = |realm: String, problem: &str| Err(PullError::Token { realm, problem: problem.to_owned() });
     let Ok(url) = Url::parse(realm) else {
-        return wrong(shown(challenged), "the realm that it names is no address");
+        return wrong(shown(challenged), "its realm is not an address");
     };
     if url.host().is_none() || !url.username().is_empty() || url.password().is_some() {
         return wrong(shown(&url), "its address names a user, or no host");
@@ -144,7 +144,7 @@ async fn token(
     }
     let document = Zeroizing::new(answer.document("a token", TOKEN_BYTES_MAX).await?);
     let answer: TokenAnswer =
-        serde_json::from_slice(&document).map_err(|_| failed("its answer is no JSON with a token".to_owned()))?;
+        serde_json::from_slice(&document).map_err(|_| failed("its answer is not JSON with a token".to_owned()))?;
     let token = answer.token.or(answer.access_token).filter(|token| !token.is_empty());
     bearer(&token.ok_or_else(|| failed("its answer has no token".to_owned()))?, realm)
 }
@@ -175,7 +175,7 @@ fn bearer(token: &str, for_url: &Url) -> Result<HeaderValue, PullError> {
 
 fn secret(text: &str, for_url: &Url) -> Result<HeaderValue, PullError> {
     let wrong = |_| {
-        let problem = format!("{} has characters that no header may have", AUTHORIZATION.as_str());
+        let problem = format!("{} has characters that are not allowed in a header", AUTHORIZATION.as_str());
         PullError::Token { realm: shown(for_url), problem }
     };
     let mut value = HeaderValue::from_str(text).map_err(wrong)?;

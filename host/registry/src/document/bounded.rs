@@ -88,7 +88,7 @@ pub(super) fn type_text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D:
     let text = String::deserialize(from)?;
     if text.len() > TYPE_BYTES_MAX {
         let bytes = text.len();
-        return Err(D::Error::custom(format!("a type has {bytes} bytes, {TYPE_BYTES_MAX} are allowed")));
+        return Err(D::Error::custom(format!("a type has {bytes} bytes, at most {TYPE_BYTES_MAX} are allowed")));
     }
     Ok(text)
 }
@@ -102,7 +102,7 @@ pub(super) fn optional_type<'de, D: Deserializer<'de>>(from: D) -> Result<Option
 pub(super) fn layers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Descriptor>, D::Error> {
     let entries = from.deserialize_seq(List { max: LAYERS_MAX })?;
     if entries.listed > LAYERS_MAX {
-        return Err(D::Error::custom(format!("it has {} layers, {LAYERS_MAX} are allowed", entries.listed)));
+        return Err(D::Error::custom(format!("it has {} layers, at most {LAYERS_MAX} are allowed", entries.listed)));
     }
     Ok(entries.kept)
 }
@@ -242,7 +242,7 @@ impl<'de> Visitor<'de> for Texts {
                 return Err(A::Error::custom("it has too many annotations, or too long ones"));
             }
             if texts.insert(key, value).is_some() {
-                return Err(A::Error::custom("an annotation is there twice"));
+                return Err(A::Error::custom("an annotation appears twice"));
             }
         }
         Ok(Annotations(texts))

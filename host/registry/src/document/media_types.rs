@@ -82,7 +82,7 @@ fn bare(media_type: &str) -> &str {
 pub(super) fn check_manifest(media_type: Option<&str>) -> Result<(), String> {
     match media_type {
         None | Some(OCI_MANIFEST | DOCKER_MANIFEST) => Ok(()),
-        Some(other) => Err(format!("its media type {:?} is that of no manifest", shown(other))),
+        Some(other) => Err(format!("its media type {:?} is not that of a manifest", shown(other))),
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) fn check_manifest(media_type: Option<&str>) -> Result<(), String> {
 pub(super) fn check_index(media_type: Option<&str>) -> Result<(), String> {
     match media_type {
         None | Some(OCI_INDEX | DOCKER_INDEX) => Ok(()),
-        Some(other) => Err(format!("its media type {:?} is that of no index", shown(other))),
+        Some(other) => Err(format!("its media type {:?} is not that of an index", shown(other))),
     }
 }
 

@@ -42,7 +42,7 @@ fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
     let file = File::from(rustix::fs::open(path, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, mode)?);
     if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
+        return Err(std::io::Error::other("it is not a regular file"));
     }
     Ok(file)
 }

@@ -135,7 +135,7 @@ fn text(block: &[u8; BLOCK], at: usize, length: usize) -> Result<String, StoreEr
     let field = field(block, at, length);
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     let text = std::str::from_utf8(field.get(..end).unwrap_or_default());
-    text.map(str::to_owned).map_err(|_| refused("it has a name that is no text".to_owned()))
+    text.map(str::to_owned).map_err(|_| refused("it has a name that is not text".to_owned()))
 }
 
 /// A number in octal digits; GNU's binary form is for files beyond 8 GiB, which are too large.
@@ -157,7 +157,7 @@ fn check_sum(block: &[u8; BLOCK]) -> Result<(), StoreError> {
     if number(block, 148, 8)? == block.iter().enumerate().fold(0, sum) {
         return Ok(());
     }
-    Err(refused("it has a header with a wrong sum".to_owned()))
+    Err(refused("it has a header with a wrong checksum".to_owned()))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Store {
                 (Some(digest), Ok((found, _))) if found == *digest => continue,
                 (Some(_), Ok(_)) => StoreError::Changed { path }.to_string(),
                 (Some(_), Err(source)) => StoreError::Files { step: "reading", path, source }.to_string(),
-                (None, _) => format!("{} is no blob", path.display()),
+                (None, _) => format!("{} is not a blob", path.display()),
             };
             if faults.len() < FAULTS_MAX {
                 faults.push(Fault { digest, text });

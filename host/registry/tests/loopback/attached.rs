@@ -53,7 +53,7 @@ async fn artifacts_are_found_by_list_by_tag_and_by_cosigns_tag() {
         assert_eq!(attached[1].layers[0].annotations["dev.cosignproject.cosign/signature"], "MEUC");
         assert!(attached.iter().all(|one| one.subject == *of));
         assert_eq!(place.store().list().unwrap()[0].attached, 2);
-        // Once more, and nothing is there twice.
+        // Once more, and nothing appears twice.
         place.pull(&reference).await.unwrap();
         assert_eq!(place.store().attached(of, &reference.name()).unwrap().len(), 2);
         assert_eq!(place.client().referrers(&reference).await.unwrap().found.len(), 2);
@@ -335,7 +335,7 @@ async fn long_types_and_long_manifests_of_referrers_stay_out_of_the_store() {
     let pulled = place.pull(&reference).await.unwrap();
     let reasons: Vec<_> = pulled.skipped.iter().map(|skipped| skipped.reason.as_str()).collect();
     assert_eq!((pulled.attached, reasons.len()), (1, 2));
-    assert!(reasons[0].contains("a type has 256 bytes, 255 are allowed"), "{}", reasons[0]);
+    assert!(reasons[0].contains("a type has 256 bytes, at most 255 are allowed"), "{}", reasons[0]);
     assert!(reasons[1].contains("a manifest of") && reasons[1].contains("more than 1048576 bytes"), "{}", reasons[1]);
     assert_eq!(place.store().list().unwrap()[0].attached, 1);
 }

@@ -203,7 +203,7 @@ async fn a_component_that_is_too_large_is_not_downloaded() {
     let other = json!({"mediaType": "text/plain", "digest": digest(b"x").as_str(), "size": 9 << 20});
     manifest["layers"].as_array_mut().unwrap().push(other);
     let error = place.error_of(manifest.to_string().as_bytes()).await;
-    assert!(error.to_string().starts_with("a layer beside the component"), "{error}");
+    assert!(error.to_string().starts_with("a layer next to the component"), "{error}");
     // Each of them is small enough, and all together are not.
     let others = |layers: usize| {
         let other = json!({"mediaType": "text/plain", "digest": digest(b"x").as_str(), "size": 8 << 20});
@@ -213,7 +213,7 @@ async fn a_component_that_is_too_large_is_not_downloaded() {
         manifest.to_string().into_bytes()
     };
     let error = place.error_of(&others(9)).await;
-    let expected = format!("everything beside the component of {} has more than 67108864 bytes", place.server.host());
+    let expected = format!("everything next to the component of {} has more than 67108864 bytes", place.server.host());
     assert_eq!(error.to_string(), expected);
     assert_eq!(place.server.count("GET", "/blobs/"), 0);
     let error = place.error_of(&others(8)).await;
@@ -234,7 +234,7 @@ async fn one_digest_under_two_descriptors_is_bounded_twice() {
     let error = place.error_of(&with(COMPONENT.len() as u64, 1 << 60)).await.to_string();
     assert!(error.ends_with(&format!("is not understood: it has two sizes for {layer}")), "{error}");
     let error = place.error_of(&with(9 << 20, 9 << 20)).await.to_string();
-    assert!(error.starts_with("a layer beside the component"), "{error}");
+    assert!(error.starts_with("a layer next to the component"), "{error}");
     assert_eq!(place.server.count("GET", "/blobs/"), 0);
 }
 
@@ -278,9 +278,9 @@ async fn documents_of_another_form_are_refused() {
         (deep("["), "is not understood"),
         (deep("{\"x\":"), "is not understood"),
         (with("schemaVersion", json!(1)), "its version is 1"),
-        (with("mediaType", json!(OCI_INDEX)), "is that of no manifest"),
+        (with("mediaType", json!(OCI_INDEX)), "is not that of a manifest"),
         (with("manifests", json!([])), "members of a manifest and of an index"),
-        (with("layers", json!(layers)), "it has 65 layers, 64 are allowed"),
+        (with("layers", json!(layers)), "it has 65 layers, at most 64 are allowed"),
         (with("annotations", json!(many)), "too many annotations"),
         (with("annotations", json!({"a": "x".repeat(300 << 10)})), "too many annotations, or too long ones"),
         (br#"{"schemaVersion": 2, "annotations": {"a": "1", "a": "2"}}"#.to_vec(), "there twice"),

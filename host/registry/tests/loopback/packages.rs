@@ -76,7 +76,7 @@ async fn hostile_metadata_leads_nowhere() {
         (oci("https://ghcr.io", ""), "the registry"),
         (oci("user:password@ghcr.io", ""), "the registry"),
         (oci("ghcr.io/other", ""), "the registry"),
-        (oci("ghcr", ""), "is no registry"),
+        (oci("ghcr", ""), "is not a registry"),
         (json!({"preferredProtocol": "warg"}), "only \"oci\" is spoken"),
         (json!({"preferredProtocol": "w".repeat(9_000)}), "only \"oci\" is spoken"),
         (json!([]), "is not understood"),

@@ -208,7 +208,7 @@ impl Site<'_> {
         if self.access == Access::Write && manifest.starts_with(real) {
             let message =
                 format!("{:?} holds the manifest: a tool that writes there grants itself anything", self.shown);
-            return Err(problem(self.grant, message, "mount a folder beside or below the manifest".to_owned()));
+            return Err(problem(self.grant, message, "mount a folder next to or below the manifest".to_owned()));
         }
         if hidden(around).iter().any(|own| real.starts_with(own)) {
             let message = format!("{:?} is the host's own: what tools keep lies there", self.shown);

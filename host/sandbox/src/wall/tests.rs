@@ -84,7 +84,7 @@ impl Hostile {
         let frame = self.receiver.receive().await.unwrap();
         match encoding::decode(&frame.bytes).unwrap() {
             ToSandbox::Call(call) => (call.id, running),
-            other => panic!("{other:?} is no call"),
+            other => panic!("{other:?} is not a call"),
         }
     }
 
@@ -373,7 +373,7 @@ async fn messages_about_calls_that_have_ended_are_few() {
         hostile.say(&FromSandbox::Instantiated(first));
     }
     let Err(CallFailure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
-    assert_eq!(reason, "its process broke the rules: it names no call");
+    assert_eq!(reason, "its process broke the rules: it names an unknown call");
     hostile.ends().await;
 }
 
@@ -407,7 +407,7 @@ async fn a_call_that_says_too_much_ends_its_process_and_bytes_count() {
         sent = reads => sent,
     };
     let Err(CallFailure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
-    assert_eq!(reason, "its process broke the rules: it says too much about one call");
+    assert_eq!(reason, "its process broke the rules: it reports too much about one call");
     assert!(sent >= 90, "only {sent} messages");
     hostile.ends().await;
 }

@@ -127,7 +127,7 @@ impl StartedCall<'_> {
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
             }
             _ => {
-                let text = format!("the person decided nothing: {:?} was not run", self.name());
+                let text = format!("the person did not decide: {:?} was not run", self.name());
                 Err(self.not_approved("dismissed", &text))
             }
         }

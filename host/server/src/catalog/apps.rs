@@ -142,7 +142,7 @@ impl Apps {
             let Some(uri) = tool.definition().view() else { continue };
             if self.all.iter().all(|app| app.rule.uri() != uri) && !is_read(uri) {
                 let name = &tool.definition().name;
-                let message = format!("the tool {name} names the view {uri:?}, which is not there");
+                let message = format!("the tool {name} names the view {uri:?}, which does not exist");
                 let hint = "add it to [apps] with a file; until then clients show the tool's text";
                 problems.push(Diagnostic::warning("apps::missing", message).hint(hint));
             }

@@ -78,7 +78,7 @@ fn one(resource: contract::ListedResource, limits: &LoadLimits) -> Result<GuestR
     let variables = address.variables();
     let variables = variables.map(|name| (name.to_owned(), values.remove(name).unwrap_or_default())).collect();
     if let Some(other) = values.keys().next() {
-        return Err(problem("variables", format!("{other:?} is no variable of the address")));
+        return Err(problem("variables", format!("{other:?} is not a variable of the address")));
     }
     let declared = DeclaredResource {
         is_template: address.has_variables(),

@@ -13,7 +13,7 @@ pub(super) const CALLERS_MAX: usize = 64;
 
 /// Logs once for a component that its instances cannot be prewarmed.
 pub(super) fn tell(component: &str, call: &StartCall) {
-    tracing::info!(component, "no instances are made ahead: {call}");
+    tracing::info!(component, "no instances are prewarmed: {call}");
 }
 
 /// The kept instances of one component, by caller. Tools that reach the same share them.

@@ -40,8 +40,10 @@ pub fn check(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<Diagnos
     if !component.is_program() {
         let programs = policy.tools().iter().filter_map(|tool| Some((tool, tool.program()?)));
         let problem = |(tool, program): (&toolcell_policy::ToolPolicy, &Arc<Program>)| {
-            let message =
-                format!("tool \"{}\" says how a program is run, and component \"{name}\" is none", tool.name());
+            let message = format!(
+                "tool \"{}\" says how a program is run, but component \"{name}\" is not a program",
+                tool.name()
+            );
             let hint =
                 "keep title, description, limits and grants; a program exports wasi:cli/run or is built for preview 1";
             Diagnostic::error("components::program", message)

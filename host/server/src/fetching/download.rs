@@ -25,7 +25,7 @@ const YOURSELF: &str = "download it yourself, and name the file";
 /// # Errors
 /// One sentence, and advice.
 pub async fn download(address: &str, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
-    let parsed = Url::parse(address).map_err(|error| (format!("{address:?} is no address: {error}"), FORM));
+    let parsed = Url::parse(address).map_err(|error| (format!("{address:?} is not a valid address: {error}"), FORM));
     within(WHOLE_WITHIN, parsed?, bytes_max).await
 }
 
@@ -53,7 +53,7 @@ async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, 
             (problem, "name an address that stays with https")
         })?;
     }
-    let problem = format!("{} is the end of more than {REDIRECTS_MAX} redirects", shown(&address));
+    let problem = format!("{} comes after more than {REDIRECTS_MAX} redirects", shown(&address));
     Err((problem, "name the address that they lead to"))
 }
 

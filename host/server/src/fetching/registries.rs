@@ -235,7 +235,7 @@ pub fn search(manifest: &Manifest, folder: &Path, address: &str, word: &str) -> 
 fn search_address(text: &str) -> Result<Url, Fault> {
     let hint = || "write its host or the address of its API: https://registry.example.com".to_owned();
     let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
-    let url = Url::parse(&whole).map_err(|error| (format!("{text:?} is no address: {error}"), hint()))?;
+    let url = Url::parse(&whole).map_err(|error| (format!("{text:?} is not a valid address: {error}"), hint()))?;
     let has_more = url.query().is_some() || url.fragment().is_some();
     if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() || has_more {
         return Err((format!("{text:?} is not only a host and a path of http or https"), hint()));

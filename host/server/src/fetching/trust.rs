@@ -81,7 +81,8 @@ impl ReadRule {
     pub fn verify(&self, manifest: &toolcell_policy::Digest, attached: &[&Attached]) -> Result<Signed, Fault> {
         let hint =
             || "`toolcell pull` asks for signatures that came since; [trust] says who must have signed".to_owned();
-        let subject: Subject = manifest.as_str().parse().map_err(|_| (format!("{manifest} is no digest"), hint()))?;
+        let subject: Subject =
+            manifest.as_str().parse().map_err(|_| (format!("{manifest} is not a digest"), hint()))?;
         let evidence: Vec<Evidence> = in_turn(attached).filter_map(evidence).collect();
         let verified = self.rule.verify(&subject, &evidence, &self.root, SystemTime::now());
         let verified = verified.map_err(|untrusted| (untrusted.to_string(), hint()))?;

@@ -40,7 +40,7 @@ pub fn files(path: &Path, shown: &str) -> Result<Vec<Vec<WitFile>>, String> {
         return Err(format!("{shown} has no .wit files"));
     }
     if count > FILES_MAX {
-        return Err(format!("{shown} has {count} .wit files; {FILES_MAX} are allowed"));
+        return Err(format!("{shown} has {count} .wit files; at most {FILES_MAX} are allowed"));
     }
     let mut packages = Vec::with_capacity(found.packages.len());
     for files in &found.packages {

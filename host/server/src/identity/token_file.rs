@@ -178,7 +178,7 @@ impl TokenFile {
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) || TAKEN.contains(&name) {
             let taken = TAKEN.join(", ");
             return Err(format!(
-                "{name:?} cannot be a caller's name: 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @, and none of {taken}"
+                "{name:?} cannot be a caller's name: 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @, and not {taken}"
             ));
         }
         self.change(|entries| {
@@ -233,7 +233,7 @@ pub fn lifetime(text: &str) -> Result<Duration, String> {
         None => parse_millis(text).ok().map(Duration::from_millis),
     };
     read.filter(|life| (LIFETIME_MIN..=LIFETIME_MAX).contains(life))
-        .ok_or_else(|| format!("{text:?} is no time after which a token ends: write 30d, 12h or 90m, from 1s to 3650d"))
+        .ok_or_else(|| format!("{text:?} is not a token lifetime: write 30d, 12h or 90m, from 1s to 3650d"))
 }
 
 /// A new random token. `Err` is one sentence.

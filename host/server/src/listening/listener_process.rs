@@ -29,7 +29,7 @@ pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 pub(crate) fn listens_on(socket: &Path) -> String {
     let connected = UnixStream::connect(socket).ok();
     let listens = connected.and_then(|stream| peer(&stream).ok());
-    listens.map_or_else(|| "something is there already".to_owned(), |listens| sentence(listens.pid))
+    listens.map_or_else(|| "something exists there already".to_owned(), |listens| sentence(listens.pid))
 }
 
 fn sentence(process: u32) -> String {

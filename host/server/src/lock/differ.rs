@@ -63,8 +63,7 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
     if locked.is_none() {
         held.signed.by.iter().for_each(|line| findings.say(format!("has a {}", json_diff::clean(line))));
     }
-    findings
-        .say("nothing of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned());
+    findings.say("none of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned());
     let drift = drift_of(&held.name, findings, held.digest.clone(), (false, other_signers));
     Drift { lost_signers: lost, ..drift }
 }

@@ -29,7 +29,7 @@ pub enum LockError {
         problem: String,
     },
     /// It is not a valid lock.
-    #[error("{} is no lock file, or was damaged: {problem}", path.display())]
+    #[error("{} is not a lock file, or was damaged: {problem}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,

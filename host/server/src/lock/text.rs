@@ -153,7 +153,7 @@ fn read_confirmed(part: &TomlTable<'_>) -> Result<ConfirmationRule, String> {
     if part.has("approval") {
         let name = part.text("approval")?;
         let named = ApprovalPolicy::ALL.into_iter().find(|policy| policy.name() == name);
-        confirmed.policy = named.ok_or_else(|| part.wrong("approval", "is no kind of approval"))?;
+        confirmed.policy = named.ok_or_else(|| part.wrong("approval", "is not a kind of approval"))?;
     }
     if part.has("remember_ms") {
         confirmed.remember_ms = part.number("remember_ms")?;
@@ -297,7 +297,7 @@ mod tests {
             ("contract = \"1.0.0\"\n", "", "components.weather.contract is missing"),
             ("signed_by = [", "signed_by = [1,", "components.weather.signed_by is not a list of texts"),
             ("\"sha256:c\"", "7", "components.weather.trusted_root is not a text"),
-            ("\"destructive\"", "\"perhaps\"", "components.weather.tools.now.approval is no kind of approval"),
+            ("\"destructive\"", "\"perhaps\"", "components.weather.tools.now.approval is not a kind of approval"),
             ("grants = [", "grants = [1,", "components.weather.tools.now.grants is not a list of texts"),
         ] {
             let broken = text.replacen(from, to, 1);

@@ -128,11 +128,11 @@ impl Machine {
 /// The program that runs components: processes, unless the manifest wants no walls.
 fn program(walls: Option<Walls>, guests: &GuestRunners, options: SandboxOptions) -> Result<Program, StartError> {
     if walls == Some(Walls::None) {
-        let message = "no walls are wanted, and this program runs no calls in threads";
+        let message = "walls are off, but this program cannot run calls in threads";
         let threads = guests.threads.ok_or_else(|| StartError::refused(message).hint_if(Some(NO_THREADS_HINT)))?;
         return Ok(Program::Thread(threads(options)));
     }
-    let message = "walls are wanted, and this program does not start itself as a sandbox process";
+    let message = "walls are on, but this program cannot start itself as a sandbox process";
     let process = guests.process.clone();
     process.map(Program::Process).ok_or_else(|| StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)))
 }
@@ -197,7 +197,7 @@ mod tests {
                     starts && machine.sandboxes.is_some_and(|sandboxes| sandboxes.log().starts_with("walls: none")),
                     "{walls}"
                 ),
-                Err(error) => assert!(!starts && error.to_string().contains("walls are wanted"), "{walls}: {error}"),
+                Err(error) => assert!(!starts && error.to_string().contains("walls are on"), "{walls}: {error}"),
             }
         }
     }

@@ -32,7 +32,7 @@ impl ServiceManager {
         match connected(named.as_bytes()) {
             Ok(socket) => Self(Some(Arc::new(socket))),
             Err(error) => {
-                tracing::warn!("the service manager is not told that this serves: {SOCKET}: {error}");
+                tracing::warn!("the service manager could not be notified that this serves: {SOCKET}: {error}");
                 Self::default()
             }
         }

@@ -38,7 +38,7 @@ const DETAILS_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// Ends every message of a failed attempt, so that nobody believes that a right is already taken
 /// away.
-const SERVES_ON: &str = "and nothing of the change is applied: a right that it takes away is not taken away yet";
+const SERVES_ON: &str = "and none of the change is applied: a right that it takes away is not taken away yet";
 
 /// Parts that replacing the catalog needs.
 pub struct Setup {
@@ -370,7 +370,7 @@ impl Reloader {
         let (replaced, announced, summary) = match outcome {
             ReloadOutcome::Unchanged => {
                 self.setup.current.journal.is_well();
-                tracing::debug!("looked ({trigger}): the files say what is served");
+                tracing::debug!("checked ({trigger}): the files match what is served");
                 return;
             }
             ReloadOutcome::Replaced { announced, summary, .. } => (true, *announced, summary.clone()),
@@ -393,7 +393,7 @@ impl Reloader {
                 Some(failed.clone())
             }
             _ => {
-                let told = if announced { "clients are told of the new list" } else { "the list is the same" };
+                let told = if announced { "clients are notified of the new list" } else { "the list is the same" };
                 tracing::info!("reloaded in {took_ms} ms: generation {generation}: {summary}; {told}");
                 None
             }

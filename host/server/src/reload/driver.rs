@@ -294,6 +294,6 @@ impl Inbox {
 /// A panic in a build is a failed attempt, not the end of reloading.
 fn attempt(reloader: &mut Reloader, trigger: &'static str) -> ReloadOutcome {
     catch_unwind(AssertUnwindSafe(|| reloader.attempt(trigger))).unwrap_or_else(|_| {
-        ReloadOutcome::Failed(ReloadFailure::saying("the host failed while it looked; its stderr says more"))
+        ReloadOutcome::Failed(ReloadFailure::saying("the host failed during the check; its stderr says more"))
     })
 }

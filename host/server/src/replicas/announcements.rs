@@ -112,7 +112,7 @@ impl Voice {
         if let Ok(message) = serde_json::to_vec(&note)
             && let Err(error) = self.bus.publish(CHANNEL, &message).await
         {
-            tracing::debug!("other replicas do not hear of the list: {error}");
+            tracing::debug!("other replicas are not notified of the list: {error}");
         }
     }
 }

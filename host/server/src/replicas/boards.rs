@@ -340,7 +340,7 @@ impl Inner {
         let mut waiting = self.waiting();
         if waiting.len() >= WAITING_MAX && !waiting.contains_key(&(board, entry.clone())) {
             drop(waiting);
-            tracing::warn!("other replicas are not told of everything: too much waits ({})", board.name());
+            tracing::warn!("other replicas are not notified of everything: too much waits ({})", board.name());
             return;
         }
         waiting.insert((board, entry), until);
@@ -408,7 +408,7 @@ impl Inner {
                 Some(left) if left.is_zero() => Ok(()),
                 Some(left) => self.post(board, &entry, left).await.map(|is_posted| {
                     if !is_posted {
-                        tracing::warn!("other replicas are not told of everything: no room ({})", board.name());
+                        tracing::warn!("other replicas are not notified of everything: no room ({})", board.name());
                     }
                 }),
                 None => self.take_down(board, &entry).await,

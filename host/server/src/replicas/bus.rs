@@ -147,7 +147,7 @@ impl Outgoing {
         if fits {
             self.ready.notify_one();
         } else {
-            self.tell("more is to be said to other replicas than they can be told");
+            self.tell("too many messages wait for other replicas");
         }
     }
 

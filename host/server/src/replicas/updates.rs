@@ -163,7 +163,7 @@ async fn speak<H: Host>(gathered: Arc<Gathered>, server: Arc<McpServer<H>>, bus:
         for piece in news.into_values().flat_map(pieces) {
             let Ok(message) = serde_json::to_vec(&piece) else { continue };
             if let Err(error) = bus.publish(CHANNEL, &message).await {
-                tracing::debug!("other replicas do not hear of changed resources: {error}");
+                tracing::debug!("other replicas are not notified of changed resources: {error}");
                 server.resources_changed(&piece);
             }
         }

@@ -73,7 +73,7 @@ impl KeptTasks {
     /// Has all replicas look at a task again.
     async fn tell(&self, id: &str) {
         if let Err(error) = publish(&*self.bus, CHANNEL, id.as_bytes()).await {
-            tracing::debug!("other replicas do not hear that a task has changed: {error}");
+            tracing::debug!("other replicas are not notified that a task has changed: {error}");
         }
     }
 }
@@ -150,7 +150,7 @@ impl Tasks for KeptTasks {
     /// This process ends, and with it all tasks that it runs.
     async fn leave(&self) -> Result<(), Away> {
         self.tasks.leave().await.inspect_err(|away| {
-            tracing::debug!("that tasks have ended is known a moment later: {}", away.internal());
+            tracing::debug!("the end of tasks is noticed a moment later: {}", away.internal());
         })
     }
 }

@@ -88,7 +88,7 @@ impl Shared {
     async fn listen(self: Arc<Self>) {
         loop {
             let Err(reason) = self.listen_once().await;
-            tracing::debug!("shared state: nothing is heard: {}", reason.internal());
+            tracing::debug!("shared state: no messages arrive: {}", reason.internal());
             tokio::time::sleep(CONNECT_AGAIN_AFTER).await;
         }
     }

@@ -105,7 +105,7 @@ impl Cluster {
                 None => self.look_up(slot).await,
             }
         });
-        looked_up.await.unwrap_or_else(|_| Err(Away::new("no node says in time which has which slots")))
+        looked_up.await.unwrap_or_else(|_| Err(Away::new("no node answered in time which node has which slots")))
     }
 
     /// Asks some nodes for the table of slots, and takes the first answer.

@@ -249,7 +249,7 @@ impl Connection {
         let now = self.now_ms();
         if now >= self.silent_until_ms.load(Ordering::Relaxed) {
             self.silent_until_ms.store(now + millis(SILENT_FOR), Ordering::Relaxed);
-            tracing::warn!("shared state: what {} was told may be lost with it: {error}", self.place);
+            tracing::warn!("shared state: what was sent to {} may be lost with it: {error}", self.place);
         }
         Away::new(format!("{}: {error}", self.place))
     }

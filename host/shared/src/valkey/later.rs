@@ -72,7 +72,7 @@ impl Later {
     pub fn run(&self, operation: Owned, times: u32, time: Duration) {
         let bytes = u32::try_from(operation.bytes()).unwrap_or(u32::MAX);
         let Ok(room) = Arc::clone(&self.bytes).try_acquire_many_owned(bytes) else {
-            tracing::warn!("shared state: no room to tell the server later what it could not be told");
+            tracing::warn!("shared state: no room to keep what could not be sent to the server");
             return;
         };
         let operation = ServerOperation { servers: Arc::clone(&self.servers), operation };

@@ -109,11 +109,11 @@ fn a_rule_that_names_nobody_and_requires_nothing_is_content() {
     assert_eq!(verify(&TrustRule::default(), &[]), Ok(Verified::default()));
     let nobody = TrustRule { signed_by: Vec::new(), require: SIGNATURE };
     let said = verify(&nobody, &[bundle("mock/signature")]).unwrap_err().summary;
-    assert_eq!(said, format!("{} has no signature that counts: signed_by names nobody", subject("mock/subject.txt")));
+    assert_eq!(said, format!("{} has no signature that counts: signed_by is empty", subject("mock/subject.txt")));
     let unsigned = verify(&rule(keyless(GITHUB, WORKFLOW), Requirements::default()), &[]).unwrap_err().summary;
     assert_eq!(
         unsigned,
-        format!("{} has no signature that counts: nothing was found beside it", subject("mock/subject.txt"))
+        format!("{} has no signature that counts: nothing was found next to it", subject("mock/subject.txt"))
     );
 }
 

@@ -52,11 +52,11 @@ fn identities_and_issuers_that_are_not_named_do_not_count() {
     let mallory = WORKFLOW.replace("acme", "mallory");
     assert_eq!(
         refused(bundle("mock/other-identity")),
-        format!("its certificate names {mallory} (issuer {GITHUB}), which no signed_by names")
+        format!("its certificate names {mallory} (issuer {GITHUB}), which signed_by does not allow")
     );
     assert_eq!(
         refused(bundle("mock/other-issuer")),
-        format!("its certificate names {WORKFLOW} (issuer https://issuer.example), which no signed_by names")
+        format!("its certificate names {WORKFLOW} (issuer https://issuer.example), which signed_by does not allow")
     );
     for identity in [
         &WORKFLOW[..WORKFLOW.len() - 1],
@@ -87,10 +87,10 @@ fn keys_that_are_not_named_do_not_count() {
     let by_other = rule(key("cosign/cosign.pub"), SIGNATURE);
     for evidence in [bundle("mock/keyed"), bundle("mock/keyed-unlogged"), Evidence::CosignLayer(layer("mock/keyed"))] {
         let refused = verify(&by_other, &[evidence]).unwrap_err();
-        assert_eq!(refused.refusals[0].reason, "its signature is by none of the keys that signed_by names (1)");
+        assert_eq!(refused.refusals[0].reason, "it is not signed by any of the keys in signed_by (1)");
     }
     let refused = verify(&rule(keyless(GITHUB, WORKFLOW), SIGNATURE), &[bundle("mock/keyed")]).unwrap_err();
-    assert_eq!(refused.refusals[0].reason, "it is signed with a key, and signed_by names none");
+    assert_eq!(refused.refusals[0].reason, "it is signed with a key, but signed_by has no keys");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn two_signatures_in_an_envelope_are_refused() {
         json["dsseEnvelope"]["signatures"].as_array_mut().unwrap().push(one);
     });
     let said = refused(twice);
-    let expected = "it is no Sigstore bundle: JSON error: DSSE envelope must contain exactly one signature, found 2 at line 1 column ";
+    let expected = "it is not a Sigstore bundle: JSON error: DSSE envelope must contain exactly one signature, found 2 at line 1 column ";
     assert!(said.starts_with(expected), "{said}");
 }
 

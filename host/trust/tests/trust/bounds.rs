@@ -24,11 +24,11 @@ fn of_ten_thousand_pieces_sixty_four_are_looked_at() {
 #[test]
 fn large_evidence_is_refused_by_its_size() {
     let size = |bytes: usize| refused(Evidence::Bundle(vec![b' '; bytes]));
-    assert_eq!(size((16 << 20) + 1), "it takes 16777217 bytes; 16777216 are allowed");
+    assert_eq!(size((16 << 20) + 1), "it takes 16777217 bytes; at most 16777216 are allowed");
     let long = |bytes: usize| changed("mock/signature", |json| json["padding"] = "x".repeat(bytes).into());
     assert!(verify(&rule(keyless(GITHUB, WORKFLOW), SIGNATURE), &[long(1_000_000)]).is_ok());
     let said = refused(long(1 << 20));
-    assert!(said.ends_with(" bytes; 1048576 are allowed"), "{said}");
+    assert!(said.ends_with(" bytes; at most 1048576 are allowed"), "{said}");
     let sboms = changed("mock/sbom", |json| json["padding"] = "x".repeat(1 << 20).into());
     assert!(verify(&rule(keyless(GITHUB, WORKFLOW), SBOM), &[sboms]).is_ok());
 }
@@ -57,7 +57,7 @@ fn deep_and_wide_json_is_refused_before_it_is_built() {
     assert_eq!(payload(&"{\"a\":".repeat(70_000)), "of the statement, its JSON is nested deeper than 64");
     assert_eq!(
         payload(&format!("[{}0]", "0,".repeat(390_000))),
-        "its payload is no in-toto statement: invalid type: integer `0`, expected a string at line 1 column 2"
+        "its payload is not an in-toto statement: invalid type: integer `0`, expected a string at line 1 column 2"
     );
     let layer = |text: &str| {
         refused(Evidence::CosignLayer(toolcell_trust::CosignLayer {
@@ -76,7 +76,7 @@ fn lists_and_texts_within_a_bundle_are_counted() {
     let certificate = STANDARD.encode(vec![0x30; 700_000]);
     assert_eq!(
         material(&|json| json["certificate"]["rawBytes"] = certificate.clone().into()),
-        "it has 700000 bytes of a certificate; 16384 are allowed"
+        "it has 700000 bytes of a certificate; at most 16384 are allowed"
     );
     assert_eq!(
         material(&|json| {
@@ -84,31 +84,31 @@ fn lists_and_texts_within_a_bundle_are_counted() {
             json.as_object_mut().unwrap().remove("certificate");
             json["x509CertificateChain"] = json!({"certificates": vec![one; 9]});
         }),
-        "it has 9 certificates in its chain; 8 are allowed"
+        "it has 9 certificates in its chain; at most 8 are allowed"
     );
     assert_eq!(
         material(&|json| json["tlogEntries"] = json!(vec![json["tlogEntries"][0].clone(); 5])),
-        "it has 5 log entries; 4 are allowed"
+        "it has 5 log entries; at most 4 are allowed"
     );
     assert_eq!(
         material(&|json| {
             let hash = json["tlogEntries"][0]["inclusionProof"]["rootHash"].clone();
             json["tlogEntries"][0]["inclusionProof"]["hashes"] = json!(vec![hash; 65]);
         }),
-        "it has 65 hashes in a log's proof; 64 are allowed"
+        "it has 65 hashes in a log's proof; at most 64 are allowed"
     );
     assert_eq!(
         material(&|json| {
             let times = &mut json["timestampVerificationData"]["rfc3161Timestamps"];
             *times = json!(vec![times[0].clone(); 5]);
         }),
-        "it has 5 timestamps; 4 are allowed"
+        "it has 5 timestamps; at most 4 are allowed"
     );
     assert_eq!(
         refused(changed("mock/signature", |json| {
             json["dsseEnvelope"]["signatures"][0]["sig"] = STANDARD.encode(vec![1; 1025]).into();
         })),
-        "it has 1025 bytes of a signature; 1024 are allowed"
+        "it has 1025 bytes of a signature; at most 1024 are allowed"
     );
 }
 

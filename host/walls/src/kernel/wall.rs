@@ -101,10 +101,10 @@ impl Wall {
             Self::NotDumpable => "other processes of the user cannot trace or read it",
             Self::FixedCode => "no memory becomes executable",
             Self::SystemCalls => "a short list of system calls, any other ends it",
-            Self::Memory => "a bound of its memory",
-            Self::Files => "a bound of its open files and of how long they grow",
+            Self::Memory => "a bound on its memory",
+            Self::Files => "a bound on its open files and their size",
             Self::Processes => "it starts no process",
-            Self::Threads => "a bound of its threads",
+            Self::Threads => "a bound on its threads",
             Self::Core => "no core dump",
         }
     }

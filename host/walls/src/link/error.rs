@@ -18,7 +18,7 @@ pub enum LinkError {
     #[error("the link was closed here")]
     ClosedHere,
     /// The bytes at the beginning of a frame are not a header.
-    #[error("the other process sent bytes that begin no frame")]
+    #[error("the other process sent bytes that are not a frame")]
     NotAFrame,
     /// A header announces more bytes than a frame may have.
     #[error("the other process announced a frame of {0} bytes, at most {FRAME_BYTES_MAX} are taken")]
@@ -35,10 +35,10 @@ pub enum LinkError {
         came: usize,
     },
     /// Descriptors came that no header announced.
-    #[error("the other process sent descriptors that belong to no frame")]
+    #[error("the other process sent descriptors without a frame")]
     FdsUnasked,
     /// Numbers in the shared memory contradict each other.
-    #[error("the other process wrote into the shared memory what cannot be")]
+    #[error("the other process wrote an impossible value into the shared memory")]
     Memory,
     /// The kernel refused to read or to write.
     #[error("the link failed: {0}")]

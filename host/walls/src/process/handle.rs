@@ -303,7 +303,7 @@ impl fmt::Display for End {
         match self.status {
             None if self.is_thread => formatter.write_str("its thread ended"),
             Some(status) => write!(formatter, "{status}"),
-            None => formatter.write_str("ended, nobody knows how"),
+            None => formatter.write_str("ended for an unknown reason"),
         }
     }
 }

@@ -77,7 +77,7 @@ impl Threads {
         running.retain(|thread| thread.strong_count() > 0);
         let left = running.iter().filter_map(Weak::upgrade).filter(|thread| thread.is_left_behind()).count();
         if left >= LEFT_BEHIND_MAX {
-            return Err(io::Error::other(format!("{left} threads that were told to end still run")));
+            return Err(io::Error::other(format!("{left} threads that were asked to end still run")));
         }
         let (ours, theirs) = link::pair()?;
         let thread = Arc::new(RunningThread {

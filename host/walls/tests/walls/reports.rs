@@ -212,7 +212,7 @@ fn each_kernel(stage: &Stage) -> Result<(), String> {
 fn not_a_child(stage: &Stage) -> Result<(), String> {
     let says = [
         (Wall::DiesWithHost, "another process started this one"),
-        (Wall::PidNamespace, "whoever started the process made none"),
+        (Wall::PidNamespace, "the process's parent made none"),
     ];
     // If the process in between is itself the first of a namespace, its child cannot see a host.
     let ended = end(stage.child(&["foster"]).map_err(told)?.shares_process_ids())?;

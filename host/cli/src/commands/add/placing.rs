@@ -26,7 +26,7 @@ impl PlacedFile {
             if read_bounded(&path, COMPONENT_BYTES_MAX).is_ok_and(|there| there == bytes) {
                 return Ok(Self { path, is_new: false });
             }
-            let problem = format!("{} is there already, and is something else", path.display());
+            let problem = format!("{} exists already, and is something else", path.display());
             return Err(Failure::at_fault(problem, "give the component another name with --name, or remove that file"));
         }
         let written = fs::create_dir_all(&components).and_then(|()| write_whole(&path, bytes));

@@ -109,7 +109,7 @@ fn check_no_link(args: &AddArgs) -> Result<(), Failure> {
 /// Brings a component from its registry into the store. The tag is looked up this once.
 fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failure> {
     check_no_link(args)?;
-    let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST behind it";
+    let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST after it";
     let reference = Reference::parse(&args.source).map_err(|error| Failure::usage(error.to_string(), hint))?;
     let manifest = manifest_of(&ManifestFile::unwritten(&args.manifest.manifest, text.to_owned()))?;
     let registries = Registries::open(&manifest, folder).map_err(failed)?;
@@ -119,7 +119,7 @@ fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failu
 /// Looks up where a package is, and brings it into the store. Only that place is kept.
 fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failure> {
     check_no_link(args)?;
-    let hint = "write NAMESPACE:NAME@VERSION, as in acme:weather@1.2.0, or a file that is there";
+    let hint = "write NAMESPACE:NAME@VERSION, as in acme:weather@1.2.0, or an existing file";
     let package = PackageName::parse(&args.source).map_err(|error| Failure::usage(error.to_string(), hint))?;
     let manifest = manifest_of(&ManifestFile::unwritten(&args.manifest.manifest, text.to_owned()))?;
     let registries = Registries::open(&manifest, folder).map_err(failed)?;
@@ -154,11 +154,14 @@ fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<Found, Fa
 fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
     let hint = "write URL@sha256:DIGEST, with the digest that its publisher names, or that `sha256sum` gives of a file you trust";
     let Some((address, digits)) = source.rsplit_once(DIGEST) else {
-        return Err(Failure::usage(format!("{source} does not say which bytes it is to be"), hint));
+        return Err(Failure::usage(format!("{source} has no digest"), hint));
     };
     let digits = digits.to_ascii_lowercase();
     if digits.len() != DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(Failure::usage(format!("{digits:?} is no SHA-256 digest: it has {DIGITS} digits 0-9 a-f"), hint));
+        return Err(Failure::usage(
+            format!("{digits:?} is not a SHA-256 digest: it has {DIGITS} digits 0-9 a-f"),
+            hint,
+        ));
     }
     let bytes_max = usize::try_from(COMPONENT_BYTES_MAX).unwrap_or(usize::MAX);
     let progress = Progress::new("downloading", 1);
@@ -189,7 +192,7 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
     let file = ManifestFile::read(&manifest).map_err(|problem| Failure::at_fault(problem, "name the built file"))?;
     let hint = "name the built file of one of them";
     let problem = |what: &str| Failure::at_fault(format!("{} {what}", manifest.display()), hint);
-    let edit = ManifestEdit::of(file.text()).map_err(|_| problem("is no TOML"))?;
+    let edit = ManifestEdit::of(file.text()).map_err(|_| problem("is not TOML"))?;
     let components = edit.components();
     let [name] = components.as_slice() else {
         return Err(problem(&format!("has {} components, and a project has one", components.len())));

@@ -50,7 +50,7 @@ fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
         return Ok(PathBuf::from(AUDIT));
     }
     let problems =
-        |problem: String| Failure::at_fault(problem, "name the audit itself behind the command, such as audit.jsonl");
+        |problem: String| Failure::at_fault(problem, "name the audit itself after the command, such as audit.jsonl");
     let file = ManifestFile::read(path).map_err(problems)?;
     let parsed = toolcell_policy::parse(&file.source())
         .map_err(|_| problems(format!("{} has problems; `toolcell check` shows them", path.display())))?;

@@ -98,7 +98,7 @@ fn broken_at(args: &Asked<'_>, file: &ArchivedFile, broken: &Break) -> anyhow::R
         let found = json!({"ok": false, "file": place.to_string(), "line": line, "record": record, "reason": reason});
         terminal::print(&format!("{found}\n"))?;
     } else {
-        let hint = "what stands before it is as it was written; what stands behind it may not be";
+        let hint = "the records before it are as they were written; those after it may not be";
         terminal::error(&format!("{place}:{line}: the chain breaks at record {record}: {reason}"), Some(hint));
     }
     Ok(Exit::AtFault)

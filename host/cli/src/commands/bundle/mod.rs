@@ -109,7 +109,7 @@ fn program(named: Option<&Path>) -> Result<Vec<u8>, Problem> {
     };
     let cannot = |problem: String| Problem::new(format!("{} {problem}", path.display()), hint);
     let bytes = read_bounded(&path, PROGRAM_BYTES_MAX).map_err(cannot)?;
-    if bytes.starts_with(ELF) { Ok(bytes) } else { Err(cannot("is no program of Linux".to_owned())) }
+    if bytes.starts_with(ELF) { Ok(bytes) } else { Err(cannot("is not a Linux program".to_owned())) }
 }
 
 fn packed(description: &str, program: &[u8], contents: &Contents) -> Result<Vec<u8>, Problem> {

@@ -83,7 +83,7 @@ fn named((name, value): (&str, Value)) -> (String, Value) {
 
 impl Artifact {
     fn fetch(args: &InspectArgs, written: &str) -> Result<Self, Failure> {
-        let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST behind it";
+        let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST after it";
         let reference = Reference::parse(written).map_err(|error| Failure::usage(error.to_string(), hint))?;
         let (_, manifest) = manifest_if_any(&args.manifest.manifest)?;
         let folder = folder_of(&args.manifest.manifest);

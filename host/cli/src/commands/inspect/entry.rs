@@ -34,7 +34,7 @@ impl Needs {
             text.push_str("  asks for nothing that a manifest grants\n");
         }
         if !self.asked.is_empty() {
-            text.push_str(&format!("  can ask for {}; nothing of it is granted\n", named(&self.asked)));
+            text.push_str(&format!("  can ask for {}; none of it is granted\n", named(&self.asked)));
         }
         if !self.brought.is_empty() {
             let brought = named(&self.brought);
@@ -131,12 +131,12 @@ mod tests {
         );
         assert_eq!(
             said(&[own[0], http, own[1]], false),
-            "  can ask for HTTP requests, settings, state between calls; nothing of it is granted\n"
+            "  can ask for HTTP requests, settings, state between calls; none of it is granted\n"
         );
         assert_eq!(said(&[http], true), "  can use, if you grant it: HTTP requests; its language brings that along\n");
         assert_eq!(
             said(&[http, library[0], own[1]], true),
-            "  can ask for state between calls; nothing of it is granted\n  \
+            "  can ask for state between calls; none of it is granted\n  \
              can use, if you grant it: files, HTTP requests; its language brings that along\n"
         );
     }

@@ -37,8 +37,8 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
     match write(&folder, &template, &args.name) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-            let message = format!("{} is there already and is not empty", folder.display());
-            return refused(&message, "name a folder that is not there yet, with --path");
+            let message = format!("{} exists already and is not empty", folder.display());
+            return refused(&message, "name a folder that does not exist yet, with --path");
         }
         Err(error) => {
             terminal::error(&format!("{} cannot be written: {error}", folder.display()), None);

@@ -145,7 +145,7 @@ impl<'a> Fitting<'a> {
             Ok(_) => Ok(text),
             Err(problems) => {
                 let problem = problems.first().map(|problem| problem.message().to_owned());
-                Err(problem.unwrap_or_else(|| "the manifest would not be one".to_owned()))
+                Err(problem.unwrap_or_else(|| "the result would not be a manifest".to_owned()))
             }
         }
     }
@@ -175,7 +175,7 @@ fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
             break;
         }
         let record: DeniedLine =
-            serde_json::from_slice(&line).map_err(|_| format!("is no JSON Lines: look at line {number}"))?;
+            serde_json::from_slice(&line).map_err(|_| format!("is not JSON Lines: look at line {number}"))?;
         let DeniedLine { event: Some(event), component: Some(component), asked: Some(asked), allow } = record else {
             continue;
         };

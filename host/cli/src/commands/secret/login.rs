@@ -92,7 +92,7 @@ fn show(text: &str) -> Result<(), LoginError> {
 
 fn told(name: &str, made: &Made) -> String {
     let then = match (made.until, made.refreshes) {
-        (None, _) => "the token has no end that is known".to_owned(),
+        (None, _) => "the token does not say when it ends".to_owned(),
         (Some(until), true) => format!("the token ends {} and is refreshed", timestamp(until)),
         (Some(until), false) => {
             format!("the token ends {}, and the server gives no means to refresh it", timestamp(until))

@@ -43,7 +43,7 @@ fn write(args: &StoreExportArgs) -> Result<Vec<Digest>, Failure> {
     }
     let wrong = |error: std::io::Error| {
         let problem = format!("{} cannot be written: {error}", args.file.display());
-        Failure::at_fault(problem, "name a file that is not there yet, in a folder that is")
+        Failure::at_fault(problem, "name a new file in an existing folder")
     };
     let file = File::create_new(&args.file).map_err(wrong)?;
     let mut writer = BufWriter::new(file);

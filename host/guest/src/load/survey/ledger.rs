@@ -167,7 +167,7 @@ impl LoadBound {
 
 /// A bound that a component exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at least {found} {}, and {max} may be (found at byte {offset})", .bound.counted())]
+#[error("too many {}: at least {found}, at most {max} are allowed (at byte {offset})", .bound.counted())]
 pub struct Excess {
     /// The bound.
     pub bound: LoadBound,

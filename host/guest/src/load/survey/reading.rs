@@ -75,7 +75,7 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
         Payload::ComponentTypeSection(section) => {
             let range = section.range();
             let start = range.start;
-            let of_section = bytes.get(range).ok_or_else(|| missing("a section ends behind the file", start))?;
+            let of_section = bytes.get(range).ok_or_else(|| missing("a section ends after the file", start))?;
             types::section(BinaryReader::new(of_section, start), scopes)
         }
         Payload::CoreTypeSection(section) => section.into_iter().try_for_each(|ty| types::core(&ty?, scopes)),

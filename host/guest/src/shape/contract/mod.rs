@@ -62,7 +62,7 @@ pub(super) fn detect(pre: &InstancePre<CallState>, exports: &[String]) -> Result
     if !spoken(TOOLS)? {
         // Functions besides the contract are not tools.
         let alone =
-            (prompts || completion || resources).then(|| "it exports nothing of the contract's `tools`".to_owned());
+            (prompts || completion || resources).then(|| "it does not export the contract's `tools`".to_owned());
         return alone.map_or(Ok(None), |reason| Err(ShapeError::Mismatch { reason }));
     }
     Ok(Some(Indices {

@@ -54,7 +54,7 @@ pub(super) async fn complete(
 ) -> wasmtime::Result<ToolAnswer> {
     let typed: Option<Typed> = serde_json::from_str(arguments_json).ok();
     let Some(Typed { template, prompt, argument, value, others }) = typed else {
-        return Ok(Err(CallFailure::InvalidInput("the arguments are none of a completion".to_owned())));
+        return Ok(Err(CallFailure::InvalidInput("the arguments are not those of a completion".to_owned())));
     };
     let subject = match template {
         Some(template) => completion::Subject::Template(template),
@@ -82,7 +82,7 @@ pub(super) async fn read_resource(
 ) -> wasmtime::Result<ToolAnswer> {
     let reading: Option<ReadingAddress> = serde_json::from_str(arguments_json).ok();
     let Some(ReadingAddress { uri }) = reading else {
-        return Ok(Err(CallFailure::InvalidInput("the arguments are none of a reading".to_owned())));
+        return Ok(Err(CallFailure::InvalidInput("the arguments are not those of a reading".to_owned())));
     };
     let answer = exports.toolcell_mcp_resources().call_read_resource(store, &uri).await?;
     let embedded = |contents: resources::Contents| {

@@ -277,7 +277,7 @@ impl Seed<'_, '_> {
         let mut set: Vec<String> = Vec::new();
         while let Some(label) = items.next_element_seed(FlagLabel { seed: self, index: set.len(), labels })? {
             if set.contains(&label) {
-                return self.reading.fail(&self.path.item(set.len()), format!("{label:?} is there already"));
+                return self.reading.fail(&self.path.item(set.len()), format!("{label:?} appears twice"));
             }
             set.push(label);
         }

@@ -44,7 +44,7 @@ impl<'de> Visitor<'de> for NamedFields<'_, '_> {
             };
             let path = self.path.key(&field.name);
             if slot.is_some() {
-                return self.reading.fail(&path, "is there already");
+                return self.reading.fail(&path, "appears twice");
             }
             *slot = Some(map.next_value_seed(Seed { reading: self.reading, ty: field.ty, path })?);
             next = position + 1;

@@ -156,7 +156,7 @@ async fn a_guest_is_told_the_same_of_every_bound() {
     let rows: [(&str, &str, usize); 4] = [
         ("a key", "a key is 1 to 512 bytes long", 0),
         ("a value", "quota: one value is at most 100 bytes", 101),
-        ("no number", "the value is no decimal number", 1),
+        ("no number", "the value is not a decimal number", 1),
         ("a batch", "one batch has at most 10000 keys", 2),
     ];
     for way in ways() {

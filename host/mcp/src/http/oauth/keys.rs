@@ -41,7 +41,7 @@ enum KeyKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// It is not JSON with a list `keys`.
-    #[error("this is no set of keys in JSON")]
+    #[error("this is not a JSON key set")]
     Form,
     /// There are more keys than anybody needs.
     #[error("the set has more than {KEYS_MAX} keys")]

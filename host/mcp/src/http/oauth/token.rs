@@ -77,7 +77,7 @@ pub enum TokenFault {
     #[error("The token is too long")]
     TooLong,
     /// Not three parts of base64 with JSON objects in the first two.
-    #[error("The token is no JSON Web Token")]
+    #[error("The token is not a JSON Web Token")]
     Malformed,
     /// `none`, one with a shared key, or another one that is not accepted.
     #[error("The token is signed with an algorithm that is not accepted")]
@@ -92,7 +92,7 @@ pub enum TokenFault {
     #[error("The token is of an issuer that is not accepted")]
     Issuer,
     /// No key of the issuer has this name, or several fit.
-    #[error("The token names no key that its issuer has")]
+    #[error("The token names a key that its issuer does not have")]
     Key,
     /// It was changed, or signed with another key.
     #[error("The signature of the token does not hold")]

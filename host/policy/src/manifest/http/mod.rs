@@ -153,7 +153,7 @@ pub(super) fn refuse_half_of_tls(section: &Section<'_>, problems: &mut Problems)
         (None, Some(entry)) => (entry, "certificate"),
         _ => return,
     };
-    let message = format!("{} is of no use without {missing}", entry.key);
+    let message = format!("{} has no effect without {missing}", entry.key);
     problems.add(entry.key_error("http::tls", message).hint("TLS takes both"));
 }
 
@@ -203,7 +203,7 @@ fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<ListenAddres
         match ListenAddress::parse(text) {
             Some(address) => addresses.push(address),
             None => problems.add(
-                Diagnostic::error("http::listen", format!("{text:?} is no address to listen on"))
+                Diagnostic::error("http::listen", format!("{text:?} is not an address to listen on"))
                     .at(span)
                     .hint("write \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:run/toolcell.sock\""),
             ),
@@ -219,7 +219,7 @@ fn path(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     if text.starts_with('/') && plain && !matches!(text, "/healthz" | "/readyz") {
         return Some(text.to_owned());
     }
-    let problem = entry.error("http::path", format!("{text:?} is no path for the endpoint"));
+    let problem = entry.error("http::path", format!("{text:?} is not a path for the endpoint"));
     let hint = "write \"/mcp\": a slash, then letters, digits, slashes, and - _ . ~; not /healthz or /readyz";
     problems.refuse(problem.hint(hint))
 }
@@ -242,7 +242,7 @@ pub(super) const HOSTS: Names = Names {
 
 const ORIGINS: Names = Names {
     code: "http::origin",
-    what: "no origin of a web page",
+    what: "not the origin of a web page",
     hint: "write \"https://app.example.com\", with its port where it has one and without a path; there is no \"*\"",
     normal: normal_origin,
 };

@@ -66,7 +66,8 @@ impl LoaderRun {
     }
 
     pub(super) fn say(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), NotLoaded> {
-        let failed = |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("its loader cannot be told: {error}"));
+        let failed =
+            |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("its loader cannot be reached: {error}"));
         let bytes = encode(message).map_err(|error| failed(&error))?;
         match self.sender.send(&bytes, fds) {
             // Waiting for its answer finds out why it ended.

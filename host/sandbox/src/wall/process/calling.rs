@@ -117,7 +117,7 @@ impl SandboxProcess {
             Ok(report) => report,
             Err(_) => {
                 let runs = limits.deadline().saturating_add(limits.queue_wait());
-                // A time that no clock reaches is no bound.
+                // A time that no clock reaches is not a bound.
                 began
                     .checked_add(runs.saturating_add(GIVES_BACK_WITHIN))
                     .iter()

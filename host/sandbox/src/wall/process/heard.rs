@@ -46,12 +46,12 @@ impl SandboxProcess {
         let Some(call) = self.lock().calls.get(&id).cloned() else {
             let is_stray = id < self.next.load(Ordering::Relaxed);
             let few = self.strays.fetch_add(1, Ordering::Relaxed) < STRAYS_MAX;
-            return if is_stray && few { Ok(()) } else { Err("it names no call".to_owned()) };
+            return if is_stray && few { Ok(()) } else { Err("it names an unknown call".to_owned()) };
         };
         // A call ends once, with a message of bounded size.
         let ends = matches!(message, FromSandbox::Ended(..));
         if !ends && !call.messages.take(message::counted(bytes as u64)) {
-            return Err("it says too much about one call".to_owned());
+            return Err("it reports too much about one call".to_owned());
         }
         match message {
             FromSandbox::Ended(_, report) => {
@@ -66,7 +66,7 @@ impl SandboxProcess {
             FromSandbox::Log { level, message, .. } => call.log(level, &message),
             FromSandbox::Updated(_, uri) => call.caller.updated(&call.capabilities.redactor().text(&uri)),
             FromSandbox::Denied { capability, asked, .. } => {
-                let capability = message::capability(capability).ok_or("it names no capability")?;
+                let capability = message::capability(capability).ok_or("it names an unknown capability")?;
                 call.denials.add_with(|| call.capabilities.grants().denied_elsewhere(capability, &asked));
             }
             FromSandbox::Used { fuel, memory_bytes, .. } => call.caller.used(fuel, memory_bytes),
@@ -81,9 +81,9 @@ impl SandboxProcess {
     /// Reports once that instances of a component cannot be prewarmed.
     fn not_ahead(&self, component: u32, function: &str) -> Result<(), String> {
         let place = usize::try_from(component).unwrap_or(usize::MAX);
-        let tell = self.bounds.tell.get(place).ok_or("it names no component")?;
+        let tell = self.bounds.tell.get(place).ok_or("it names an unknown component")?;
         if function.len() > FUNCTION_BYTES_MAX || self.noted.fetch_add(1, Ordering::Relaxed) >= self.bounds.tell.len() {
-            return Err("it says more of its components than there is".to_owned());
+            return Err("it reports more about its components than there is".to_owned());
         }
         tell(&StartCall::of(function));
         Ok(())
@@ -99,7 +99,7 @@ impl SandboxProcess {
                     let mut unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
                     unusable.insert(id, clipped(problem));
                 } else {
-                    return Err("it names no component".to_owned());
+                    return Err("it names an unknown component".to_owned());
                 }
             }
             FromSandbox::Sealed { missing } => {

@@ -68,7 +68,7 @@ const FROM_OUTSIDE: &str = "sent from outside: by a person, or by the kernel for
 const LATE: &str = "it did not stop within its deadline";
 
 /// Why a process is ended that had no call for long.
-const IDLE: &str = "no call came for long";
+const IDLE: &str = "no call came for a long time";
 
 /// Why a process is ended that kept memory of finished calls.
 const HOLDS_MEMORY: &str = "it held memory of calls that were over";

@@ -12,7 +12,7 @@ use crate::wasi::net::{CallNet, LookupError, OverDirection};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyFault {
     /// The number of bytes differs from its `Content-Length`.
-    #[error("the body has not the length that its header says")]
+    #[error("the body does not have the length in its header")]
     Length {
         /// The number of bytes, as far as it is known.
         sent_bytes: u64,

@@ -147,7 +147,7 @@ impl GuestBody {
     }
 
     fn received(&mut self, frame: Option<DoorFrame>) -> Result<Option<BodyFrame<Bytes>>, DoorError> {
-        const LENGTH: DoorError = DoorError::Wrong("a request's body has not the length that was told");
+        const LENGTH: DoorError = DoorError::Wrong("a request's body does not have the announced length");
         let end = match frame {
             Some(DoorFrame::Data(data)) => {
                 if let Some(left) = &mut self.left_bytes {

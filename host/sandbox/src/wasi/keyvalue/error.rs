@@ -40,7 +40,7 @@ pub(crate) enum StateOpenError {
         file: String,
     },
     /// Its checksums are wrong, or it is another kind of file.
-    #[error("the state file {file} is damaged, or is no state file: {reason}")]
+    #[error("the state file {file} is damaged, or is not a state file: {reason}")]
     Damaged {
         /// The file's path.
         file: String,
@@ -182,7 +182,7 @@ pub(crate) enum StateRefusal {
         max: u64,
     },
     /// An increment of a value that is not a number.
-    #[error("the value is no decimal number from 0 to 18446744073709551615, so it cannot be incremented")]
+    #[error("the value is not a decimal number from 0 to 18446744073709551615, so it cannot be incremented")]
     NoNumber,
     /// An increment past the largest number.
     #[error("the number would be larger than 18446744073709551615")]

@@ -124,7 +124,7 @@ fn open_file(path: &Path) -> io::Result<File> {
         .open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     if let Some(folder) = path.parent() {
         adopt(&file, File::open(folder)?)?;

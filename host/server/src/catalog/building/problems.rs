@@ -87,7 +87,7 @@ pub(super) fn refused(policy: &ComponentPolicy, error: &NotLoaded) -> Diagnostic
             past(policy, "components::too_large", message, LoadLimit::CompileMemory, "build a smaller component")
         }
         NotLoaded::Ended { .. } => refused(sanitize::line(&error.to_string()).into_owned())
-            .hint("load it again; if that ends alike, it met a fault of the engine, or was made to harm"),
+            .hint("load it again; if that ends the same way, it met a fault of the engine, or was made to harm"),
         NotLoaded::TooLate => {
             let time = policy.load().show(LoadLimit::CompileTime);
             let message = format!("component \"{}\": compiling it takes longer than {time}", policy.name());

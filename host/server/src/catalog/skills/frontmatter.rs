@@ -35,7 +35,7 @@ pub fn read(text: &str) -> Result<Frontmatter, String> {
     let fields = object(head(text)?)?;
     let field = |key: &str| match fields.get(key) {
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(format!("has a {key} that is no text")),
+        Some(_) => Err(format!("has a {key} that is not text")),
         None => Err(format!("has no {key} in its head")),
     };
     let name = field("name")?;
@@ -85,7 +85,7 @@ fn object(yaml: &str) -> Result<Map<String, Value>, String> {
     let mut open: Vec<Open> = Vec::new();
     let mut whole = None;
     for event in Parser::new_from_str(yaml) {
-        let (event, _) = event.map_err(|error| format!("has a head that is no YAML: {error}"))?;
+        let (event, _) = event.map_err(|error| format!("has a head that is not YAML: {error}"))?;
         let value = match event {
             Event::Alias(_) => return Err(refused("an alias")),
             Event::Scalar(_, _, anchor, _) | Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
@@ -110,7 +110,7 @@ fn object(yaml: &str) -> Result<Map<String, Value>, String> {
                 return Err(format!("has a head that is nested deeper than {DEPTH_MAX}"));
             }
             Event::SequenceStart(..) | Event::MappingStart(..) if awaits_key(&open) => {
-                return Err("has a key in its head that is no text".to_owned());
+                return Err("has a key in its head that is not text".to_owned());
             }
             Event::SequenceStart(..) => {
                 open.push(Open::List(Vec::new()));
@@ -142,7 +142,7 @@ fn object(yaml: &str) -> Result<Map<String, Value>, String> {
     }
     match whole {
         Some(Value::Object(fields)) => Ok(fields),
-        _ => Err("has a head that is no list of fields".to_owned()),
+        _ => Err("has a head that is not a list of fields".to_owned()),
     }
 }
 
@@ -151,7 +151,7 @@ fn awaits_key(open: &[Open]) -> bool {
 }
 
 fn refused(what: &str) -> String {
-    format!("has {what} in its head, which not all clients read alike: write the value out")
+    format!("has {what} in its head, which clients read differently: write the value out")
 }
 
 /// A value of the core schema (YAML 1.2.2, section 10.3.2).
@@ -265,7 +265,7 @@ mod tests {
             ("---\n- a\n---\n", "no list of fields"),
             ("---\nname: a\n---\n", "no description"),
             ("---\nname: a\ndescription: ' '\n---\n", "description of 1 to"),
-            ("---\nname: 7\ndescription: b\n---\n", "name that is no text"),
+            ("---\nname: 7\ndescription: b\n---\n", "name that is not text"),
             (&named("A"), "has the name"),
             (&named("a--b"), "has the name"),
             (&named("-a"), "has the name"),

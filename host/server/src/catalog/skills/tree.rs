@@ -191,7 +191,7 @@ fn kind(dir: &Dir, name: &str) -> Result<NodeKind, String> {
     match dir.metadata(name) {
         Ok(behind) if behind.is_file() => Ok(NodeKind::File(behind.len())),
         Ok(behind) if own.is_symlink() && behind.is_dir() => Err("is a link to a folder".to_owned()),
-        Ok(_) => Err("is no regular file".to_owned()),
+        Ok(_) => Err("is not a regular file".to_owned()),
         Err(_) if own.is_symlink() => Err("is a link that leads out of the folder, or nowhere".to_owned()),
         Err(error) => Err(format!("cannot be read: {}", plain(&error))),
     }

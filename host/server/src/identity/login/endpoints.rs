@@ -132,9 +132,9 @@ async fn fetch(issuer: &str, send: &impl SendRequest) -> Result<(String, Metadat
             continue;
         }
         let metadata: Metadata = serde_json::from_slice(response.body())
-            .map_err(|_| problem("these are no metadata of an authorization server".to_owned()))?;
+            .map_err(|_| problem("this is not the metadata of an authorization server".to_owned()))?;
         if metadata.issuer != issuer {
-            return Err(problem("these are metadata of another issuer".to_owned()));
+            return Err(problem("this is the metadata of another issuer".to_owned()));
         }
         return Ok((address, metadata));
     }
@@ -180,7 +180,7 @@ mod tests {
     async fn metadata_that_another_could_have_made_are_refused() {
         let place = "https://login.example.com/.well-known/openid-configuration";
         for (change, problem) in [
-            (json!({"issuer": "https://login.example.com/"}), "these are metadata of another issuer"),
+            (json!({"issuer": "https://login.example.com/"}), "this is the metadata of another issuer"),
             (
                 json!({"code_challenge_methods_supported": ["plain"]}),
                 "the server does not say that it knows PKCE with S256",
@@ -189,7 +189,7 @@ mod tests {
             (json!({"token_endpoint": "http://login.example.com/token"}), "an endpoint is not reached over https"),
             (json!({"token_endpoint": "http://127.0.0.1/token"}), "an endpoint is not reached over https"),
             (json!({"authorization_endpoint": "javascript:alert(1)"}), "an endpoint is not reached over https"),
-            (json!({"issuer": 5}), "these are no metadata of an authorization server"),
+            (json!({"issuer": 5}), "this is not the metadata of an authorization server"),
         ] {
             assert_eq!(found(change.clone(), "").await.unwrap_err(), format!("{place}: {problem}"), "{change}");
         }

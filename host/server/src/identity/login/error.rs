@@ -22,7 +22,7 @@ pub enum LoginError {
         source: OutboundError,
     },
     /// An address cannot be that of a request.
-    #[error("{0} is no address that a request goes to")]
+    #[error("{0} is not an address that requests can be sent to")]
     Address(String),
     /// The server's metadata cannot be used.
     #[error("{address}: {problem}")]

@@ -120,13 +120,13 @@ impl Store {
         let metadata = file.metadata().map_err(|error| self.failed(error))?;
         let own = metadata.is_file() && metadata.uid() == rustix::process::geteuid().as_raw();
         if !own || metadata.mode() & OTHERS != 0 {
-            return Err(LoginError::Store(format!("{} is no file that only this user reads", shown())));
+            return Err(LoginError::Store(format!("{} is not a file that only this user can read", shown())));
         }
         let mut bytes = Zeroizing::new(Vec::new());
         (&file).take(RECORD_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| self.failed(error))?;
         let whole = bytes.len() as u64 <= RECORD_BYTES_MAX;
         let record = Record::parse(&bytes).filter(|_| whole);
-        record.map(Some).ok_or_else(|| LoginError::Store(format!("{} is no login's file: log in again", shown())))
+        record.map(Some).ok_or_else(|| LoginError::Store(format!("{} is not a login file: log in again", shown())))
     }
 
     /// Keeps other processes from changing the login.
@@ -246,7 +246,7 @@ mod tests {
         let file = path(state.path(), "notes");
         let problem = || store.read().err().map(|error| error.to_string()).unwrap_or_default();
         set_mode(&file, 0o640);
-        assert!(problem().ends_with("is no file that only this user reads"), "{}", problem());
+        assert!(problem().ends_with("is not a file that only this user can read"), "{}", problem());
         let elsewhere = state.path().join("elsewhere");
         fs::rename(&file, &elsewhere).unwrap();
         set_mode(&elsewhere, 0o600);
@@ -254,12 +254,12 @@ mod tests {
         assert!(problem().contains("cannot be used"), "a link is not followed: {}", problem());
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
-        assert!(problem().ends_with("is no file that only this user reads"), "{}", problem());
+        assert!(problem().ends_with("is not a file that only this user can read"), "{}", problem());
         fs::remove_dir(&file).unwrap();
         let hole = File::create(&file).unwrap();
         hole.set_len(RECORD_BYTES_MAX * 64).unwrap();
         set_mode(&file, 0o600);
-        assert!(problem().ends_with("is no login's file: log in again"), "{}", problem());
+        assert!(problem().ends_with("is not a login file: log in again"), "{}", problem());
         set_mode(&folder(state.path()), 0o755);
         let problem = Store::open(state.path(), "notes").err().unwrap().to_string();
         assert!(problem.contains("can be entered by others: chmod 700"), "{problem}");

@@ -56,7 +56,7 @@ impl Oauth {
         let issuers: Vec<&str> = policy.issuers().iter().map(IssuerPolicy::issuer).collect();
         let needed: Vec<&str> = policy.scopes().iter().map(String::as_str).collect();
         let resource = ProtectedResource::new(policy.resource(), &issuers, &needed, scopes)
-            .ok_or_else(|| format!("{} is no address of a resource", policy.resource()))?;
+            .ok_or_else(|| format!("{} is not the address of a resource", policy.resource()))?;
         let known = policy.issuers().iter().map(|issuer| KnownIssuer {
             name: issuer.name().to_owned(),
             rules: Issuer {

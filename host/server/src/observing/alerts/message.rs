@@ -36,7 +36,9 @@ impl Signer {
     pub(super) fn new(secret: &str) -> Result<Self, String> {
         let secret = secret.trim();
         let decoded = match secret.strip_prefix(BASE64_KEY) {
-            Some(text) => STANDARD.decode(text).map_err(|_| "what follows whsec_ in secret is no base64".to_owned())?,
+            Some(text) => {
+                STANDARD.decode(text).map_err(|_| "what follows whsec_ in secret is not base64".to_owned())?
+            }
             None => secret.as_bytes().to_vec(),
         };
         if !(KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&decoded.len()) {

@@ -31,7 +31,7 @@ use table::{Row, Table, Who};
 /// was refused in it.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The reason why a request was no call.
+/// The reason why a request was not a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// No credential: 401.

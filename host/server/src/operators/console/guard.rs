@@ -50,7 +50,7 @@ pub fn check(parts: &Parts, doors: &OriginPolicy, local: IpAddr) -> Result<(), R
     let allowed =
         if is_own_form { doors.allows(&without_origin(parts), Some(local)) } else { doors.allows(parts, Some(local)) };
     if !allowed {
-        let text = "The console does not go by the host that was asked for, or the request is another page's.";
+        let text = "The console does not answer to the requested host, or the request is another page's.";
         let goes_by_host = doors.allows(&without_origin(parts), Some(local));
         let reason = if goes_by_host { RefusalReason::Origin } else { RefusalReason::Host };
         return Err(Refused::forbidden(text, reason));
@@ -98,7 +98,7 @@ fn is_form(headers: &HeaderMap) -> bool {
 
 /// The value of a header that may be there once.
 fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Refused> {
-    let wrong = Refused::new(StatusCode::BAD_REQUEST, "A header of the request is there twice, or is no text.");
+    let wrong = Refused::new(StatusCode::BAD_REQUEST, "A header of the request appears twice, or is not text.");
     let mut values = headers.get_all(name).iter();
     let first = values.next().map(|value| value.to_str().map_err(|_| wrong)).transpose()?;
     if values.next().is_some() { Err(wrong) } else { Ok(first) }

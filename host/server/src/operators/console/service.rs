@@ -141,7 +141,7 @@ impl Console {
         }
     }
 
-    /// The session with this secret. Of who is no operator any more, it ends here.
+    /// The session with this secret. Of who is not an operator any more, it ends here.
     fn visit(&self, secret: &str) -> Option<Visit> {
         let session = self.doorman.sessions.find(secret, Instant::now())?;
         if !self.doorman.still_admits(&session) {

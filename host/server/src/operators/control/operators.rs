@@ -59,7 +59,7 @@ impl Operators {
             return json!({"pid": pid, "error": "operators of this server may not decide", "hint": hint});
         }
         if request.run != self.run {
-            return json!({"pid": pid, "error": "this process is another than the one that was shown"});
+            return json!({"pid": pid, "error": "this is not the process that was shown"});
         }
         let decision = request.decision;
         let subject = self.subject(request.decision);

@@ -122,7 +122,7 @@ impl PageServer {
     async fn respond(&self, request: Request<Incoming>, local: IpAddr) -> Response<String> {
         let (parts, _) = request.into_parts();
         if !self.doors.allows(&parts, Some(local)) {
-            return said(StatusCode::FORBIDDEN, "this server does not go by the host that was asked for\n");
+            return said(StatusCode::FORBIDDEN, "this server does not answer to the requested host\n");
         }
         if parts.uri.path() != PATH {
             return said(StatusCode::NOT_FOUND, "the page is /metrics\n");

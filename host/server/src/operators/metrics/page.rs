@@ -110,7 +110,7 @@ impl MetricSources {
         let problems = self.health.problems();
         let is_unwell = |part| problems.iter().any(|problem| problem.part == part);
         let unwell = HealthPart::ALL.map(|part| ([("part", part.name())], usize::from(is_unwell(part))));
-        figures.gauges("unhealthy", "1 where a part is not as it should be: `status` says why", unwell.into_iter())?;
+        figures.gauges("unhealthy", "1 if a part is unhealthy: `status` says why", unwell.into_iter())?;
         let shown = shown_certificates();
         let ends = shown.iter().map(|(file, ends)| {
             let seconds = ends.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -124,7 +124,7 @@ impl MetricSources {
         )?;
         let dropped = self.current.services.sink.dropped();
         figures.count("audit_records_dropped", "Audit records that rotation removed", dropped.records)?;
-        let meaning = "How old the youngest record was that rotation removed last";
+        let meaning = "Age of the newest record that rotation removed last";
         figures.seconds("audit_dropped_age", meaning, dropped.age)?;
         let dropped = self.current.services.log.lines_dropped();
         figures.count("log_lines_dropped", "Lines of the operator's log that nobody read in time", dropped)
@@ -157,7 +157,7 @@ impl MetricSources {
         let reloads = [("replaced", replaced), ("refused", refused), ("unchanged", self.current.journal.unchanged())];
         figures.counts(
             "reloads",
-            "Looks at the manifest and its components, by what came of them",
+            "Checks of the manifest and its components, by result",
             reloads.map(|(outcome, count)| ([("outcome", outcome)], count)),
         )
     }
@@ -184,7 +184,7 @@ fn label(text: &str) -> String {
 
 fn of_requests(figures: &mut FigureWriter<'_>, requests: &RequestCounters) -> fmt::Result {
     let came = requests.came().map(|(method, era, count)| ([("method", Method::label(method)), ("era", era)], count));
-    figures.counts("requests", "Requests that came, calls of tools among them", came)?;
+    figures.counts("requests", "Requests that came, including calls of tools", came)?;
     let errors: Vec<_> =
         requests.errors().into_iter().map(|(method, code, count)| (method, code.to_string(), count)).collect();
     let errors = errors
@@ -225,7 +225,7 @@ fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result 
         let counts = component.denied().counts().filter(|(_, count)| *count > 0);
         counts.map(move |(capability, count)| ([name, ("capability", capability.name())], count))
     });
-    figures.counts("denials", "What guests asked for and no grant allows", denials)
+    figures.counts("denials", "What guests asked for that no grant allows", denials)
 }
 
 /// The alerts, all zero where the manifest has none raised: rules of Prometheus name them.
@@ -236,7 +236,7 @@ fn of_alerts(figures: &mut FigureWriter<'_>, alerts: Option<&Alerts>) -> fmt::Re
     let messages = alerts
         .map_or([("sent", 0), ("failed", 0), ("dropped", 0)], Alerts::messages)
         .map(|(outcome, count)| ([("outcome", outcome)], count));
-    figures.counts("alert_messages", "Messages of alerts, by what became of them", messages)
+    figures.counts("alert_messages", "Alert messages, by result", messages)
 }
 
 fn of_traces(figures: &mut FigureWriter<'_>, sent: &SpanCounters) -> fmt::Result {

@@ -38,9 +38,7 @@ impl Reloader {
             return match component.and_then(|component| serving.components.remove_entry(&component)) {
                 // Others may not have been told the first time.
                 Some((component, pinned)) => self.tell_approved(&component, &pinned),
-                None => {
-                    Err(ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", approval.name)))
-                }
+                None => Err(ReloadFailure::saying(&format!("nothing called {:?} is quarantined", approval.name))),
             };
         };
         let checked = approval.check(&component, &pinned.digest);
@@ -54,7 +52,7 @@ impl Reloader {
     /// Loads a component that was withheld, as the one that approves it would, and notes how its
     /// tools and grants differ. It stays quarantined.
     pub fn read(&mut self, seen: &Approval) -> Result<(), ReloadFailure> {
-        let gone = || ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", seen.name));
+        let gone = || ReloadFailure::saying(&format!("nothing called {:?} is quarantined", seen.name));
         let path = self.setup.lock.clone().ok_or_else(gone)?;
         let locked = read_lock(&path)?;
         self.look_into(seen, &locked)?;
@@ -98,7 +96,7 @@ impl Reloader {
                 Err(away) => away.to_string(),
             };
             return Err(ReloadFailure::saying(&format!(
-                "{component} is approved here, and other replicas were not told: {problem}"
+                "{component} is approved here, and other replicas were not notified: {problem}"
             )));
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `a%20b/c.md` | `a b/c.md` |
 //! | `.git/config`, `a/../b`, `%2e%2e/b`, `a//b` | none: no part is empty or begins with a dot |
-//! | `a%2Fb`, `a%00b` | none: a slash or a control character is no part of a name |
+//! | `a%2Fb`, `a%00b` | none: a slash or a control character is not part of a name |
 //! | `a?b`, `a#b` | none: these stand for nothing in a name; `%3F` and `%23` do |
 mod index;
 pub mod media_type;

@@ -48,7 +48,7 @@ pub(super) fn process_ids() -> Result<String, Refusal> {
         return Ok(String::new());
     }
     let refused = std::env::var(IDS_REFUSED);
-    Err(Refusal::new(refused.unwrap_or_else(|_| "whoever started the process made none".to_owned())))
+    Err(Refusal::new(refused.unwrap_or_else(|_| "the process's parent made none".to_owned())))
 }
 
 /// A mount namespace whose root contains only `/proc/self/fd`: the process's own descriptors,

@@ -112,7 +112,7 @@ fn what_does_not_convert_is_named_by_its_path() {
             r#"{"days":[{"temp":1,"wind speed":2}]}"#,
             "$.days[0][\"wind speed\"]: unknown; known are \"temp\", \"wind_speed\"",
         ),
-        (r#"{"days":[{"temp":1,"temp":2}]}"#, "$.days[0].temp: is there already"),
+        (r#"{"days":[{"temp":1,"temp":2}]}"#, "$.days[0].temp: appears twice"),
         (r#"{"days":{}}"#, "$.days: expected an array"),
         (r#"[]"#, "$: expected an object"),
         (r#"{}"#, "$.days: is missing"),

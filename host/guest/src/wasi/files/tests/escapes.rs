@@ -380,6 +380,6 @@ fn a_guest_makes_no_link_that_leads_out() {
         guest.symlink(root, target, "new").unwrap();
         guest.unlink(root, "new").unwrap();
     }
-    assert_eq!(guest.link(root, "relative-file", "new"), Err(ErrorCode::NotPermitted), "a link is no file");
+    assert_eq!(guest.link(root, "relative-file", "new"), Err(ErrorCode::NotPermitted), "a link is not a file");
     assert_eq!(guest.link(root, "a", "new"), Err(ErrorCode::NotPermitted));
 }

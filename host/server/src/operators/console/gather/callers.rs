@@ -118,17 +118,17 @@ pub fn token_id(entry: &TokenEntry) -> String {
 fn refused(row: RecentRefusal) -> RefusedCaller {
     let Refusal { reason, status, is_at_console } = row.refusal;
     let words = match reason {
-        Reason::UnknownCredential if is_at_console => "a token, link or session that lets nobody in here",
-        Reason::MissingRight if is_at_console => "a token of no operator",
-        Reason::Host if is_at_console => "a host that the console does not go by",
-        Reason::Origin if is_at_console => "another page, or a form of no page of the session",
+        Reason::UnknownCredential if is_at_console => "an invalid token, link or session",
+        Reason::MissingRight if is_at_console => "a token that is not an operator's",
+        Reason::Host if is_at_console => "a host that the console does not answer to",
+        Reason::Origin if is_at_console => "another page, or a form that is not from a page of the session",
         Reason::NoCredential => "no token",
         Reason::UnknownCredential => "a token that is not known",
         Reason::MissingRight => "a token that lacks a right",
-        Reason::Host => "a host that the server does not go by",
+        Reason::Host => "a host that the server does not answer to",
         Reason::Origin => "a web page that is not allowed",
         Reason::HiddenTool => "may not call it",
-        Reason::UnknownTool => "a tool or prompt that nobody has",
+        Reason::UnknownTool => "an unknown tool or prompt",
     };
     let tool = row.tool.map(|tool| format!(" {tool:?}")).unwrap_or_default();
     let reason = format!("{}{tool}: {words}", reason.name());

@@ -99,7 +99,7 @@ def calls(example, language):
             {"tool": "count", "arguments": {"name": "tea"}, "structured": {"result": 1}},
             {"tool": "count", "arguments": {"name": "tea"}, "structured": {"result": 2}},
             {"tool": "count", "arguments": {"name": "milk"}, "structured": {"result": 1}},
-            {"tool": "count", "arguments": {"name": "a/b"}, "is_error": True, "contains": ["is no name"]},
+            {"tool": "count", "arguments": {"name": "a/b"}, "is_error": True, "contains": ["is not a name"]},
         ],
         "ask": [{"tool": "book_table", "arguments": {"people": 2}, "is_error": True, "contains": ["asks nobody"]}],
     }[example]

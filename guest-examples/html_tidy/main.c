@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
 
     tidySetCharEncoding(tidy, "utf8");
     tidyOptSetInt(tidy, TidyWrapLen, 0);
-    tidyOptSetInt(tidy, TidyUseCustomTags, TidyCustomBlocklevel); /* <my-element> is no mistake */
+    tidyOptSetInt(tidy, TidyUseCustomTags, TidyCustomBlocklevel); /* <my-element> is not a mistake */
     tidyOptSetBool(tidy, TidyMark, no);                           /* no <meta name="generator"> of Tidy's */
     tidyOptSetBool(tidy, TidyForceOutput, yes);
     tidyOptSetBool(tidy, TidyQuiet, yes);

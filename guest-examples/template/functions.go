@@ -86,7 +86,7 @@ func number(value any) (float64, error) {
 	case float64:
 		return value, nil
 	}
-	return 0, fmt.Errorf("%v is no number", value)
+	return 0, fmt.Errorf("%v is not a number", value)
 }
 
 // whole gives a whole result back as an integer, so that it compares with whole numbers of the data.

@@ -66,7 +66,7 @@ func decode(raw []byte) (any, error) {
 	decoder.UseNumber()
 	var data any
 	if err := decoder.Decode(&data); err != nil {
-		return nil, fmt.Errorf("the data is no JSON: %w", err)
+		return nil, fmt.Errorf("the data is not JSON: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the data is more than one JSON value")

@@ -89,7 +89,7 @@ mod host {
 fn number(key: &str, value: &[u8]) -> Result<u64, Failure> {
     let text = std::str::from_utf8(value).ok();
     let number = text.and_then(|text| text.parse().ok());
-    number.ok_or_else(|| Failure::Failed(format!("what is kept as {key:?} is no counter")))
+    number.ok_or_else(|| Failure::Failed(format!("what is kept as {key:?} is not a counter")))
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     fn a_number_is_decimal_text() {
         assert_eq!(number("k", b"18446744073709551615").unwrap(), u64::MAX);
         for value in [&b""[..], b"-1", b"x", b"18446744073709551616", &[0xff]] {
-            assert_eq!(number("k", value).unwrap_err().message(), "what is kept as \"k\" is no counter");
+            assert_eq!(number("k", value).unwrap_err().message(), "what is kept as \"k\" is not a counter");
         }
     }
 }

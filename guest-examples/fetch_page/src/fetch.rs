@@ -22,7 +22,7 @@ pub fn page(address: &str) -> Result<Page, Failure> {
     for _ in 0..=REDIRECTS_MAX {
         let (scheme, authority, rest) = url::parts(&address)
             .filter(|(scheme, ..)| ["http", "https"].contains(scheme))
-            .ok_or_else(|| Failure::invalid(format!("{address:?} is no http or https URL")))?;
+            .ok_or_else(|| Failure::invalid(format!("{address:?} is not an http or https URL")))?;
         let rest = rest.split('#').next().unwrap_or("");
         let path = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
         let answer = http::get(Target { scheme, authority, path: &path }, &FIELDS)?;

@@ -59,7 +59,7 @@ impl Guest for FileNotes {
                 hints: changing(false, false),
                 ..Tool::new(
                     "notes_append",
-                    "Adds a text at the end of a note, which is made where it is not there yet.",
+                    "Adds a text at the end of a note, which is made if it does not exist yet.",
                     text,
                 )
                 .title("Add to a note")

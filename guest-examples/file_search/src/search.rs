@@ -31,7 +31,7 @@ pub struct Found {
     pub matches: Vec<Hit>,
     /// Files that were read to their end, or until the limit.
     pub files_searched: usize,
-    /// Files that are no text, too large, or cannot be read.
+    /// Files that are not text, too large, or cannot be read.
     pub files_skipped: usize,
     /// Whether there is more than is shown.
     pub truncated: bool,

@@ -176,7 +176,7 @@ mod tests {
                 "$[?@.a == 1 and @.b]",
                 "a test is followed by &&, ||, ) , ] or a comma\n  $[?@.a == 1 and @.b]\n              ^",
             ),
-            ("$[?1]", "a value alone is no test: compare it with something\n  $[?1]\n     ^"),
+            ("$[?1]", "a value alone is not a test: compare it with something\n  $[?1]\n     ^"),
             (
                 "$[?@.* == 1]",
                 "only a path that leads to one place can be compared: no *, .., slice or filter\n  $[?@.* == 1]\n     ^",
@@ -187,7 +187,7 @@ mod tests {
             ),
             (
                 "$[?length(@.a)]",
-                "length gives a value, which is no test: compare it with something\n  $[?length(@.a)]\n     ^",
+                "length gives a value, which is not a test: compare it with something\n  $[?length(@.a)]\n     ^",
             ),
             (
                 "$[?match(@.a, 'x') == true]",
@@ -204,11 +204,11 @@ mod tests {
             ),
             (
                 "$[?match(@.a, '(')]",
-                "this is no regular expression: found open group without closing ')'\n  $[?match(@.a, '(')]\n                ^",
+                "this is not a regular expression: found open group without closing ')'\n  $[?match(@.a, '(')]\n                ^",
             ),
             (
                 "$[?search(@.a, '\\\\p{Lu}')]",
-                "this is no regular expression: Unicode character classes are not supported\n  $[?search(@.a, '\\\\p{Lu}')]\n                 ^",
+                "this is not a regular expression: Unicode character classes are not supported\n  $[?search(@.a, '\\\\p{Lu}')]\n                 ^",
             ),
             ("$[(@.length-1)]", "a filter begins with ? : [?(@.price < 10)]\n  $[(@.length-1)]\n    ^"),
         ] {

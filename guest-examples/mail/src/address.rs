@@ -33,13 +33,13 @@ impl Address {
     /// # Errors
     /// [`Failure::InvalidInput`], with what is wrong.
     pub fn parse(text: &str) -> Result<Self, Failure> {
-        let wrong = |what: &str| Failure::invalid(format!("{text:?} is no address that this tool takes: {what}"));
+        let wrong = |what: &str| Failure::invalid(format!("{text:?} is not an address that this tool accepts: {what}"));
         let (local, domain) = text.split_once('@').ok_or_else(|| wrong("there is no @"))?;
         if !is_dotted(local, LOCAL_MAX, is_local) {
             return Err(wrong("before the @ it takes letters, digits, single dots and !#$%&'*+-/=?^_`{|}~"));
         }
         if !is_domain(domain) {
-            return Err(wrong("behind the @ it takes a domain of letters, digits, hyphens and dots"));
+            return Err(wrong("after the @ it takes a domain of letters, digits, hyphens and dots"));
         }
         Ok(Self { local: local.to_owned(), domain: domain.to_ascii_lowercase() })
     }

@@ -48,7 +48,7 @@ impl Settings {
         let needed = |name: &str| variable(name).ok_or_else(|| missing(name));
         let host = needed("SMTP_HOST")?;
         if !is_domain(&host) {
-            return Err(wrong("SMTP_HOST", "is no name of a host"));
+            return Err(wrong("SMTP_HOST", "is not a host name"));
         }
         let security = match variable("SMTP_TLS").as_deref() {
             None | Some("starttls") => Security::StartTls,
@@ -56,7 +56,7 @@ impl Settings {
             Some(_) => return Err(wrong("SMTP_TLS", "is neither \"starttls\" nor \"implicit\"")),
         };
         let port = match variable("SMTP_PORT") {
-            Some(port) => port.parse().map_err(|_| wrong("SMTP_PORT", "is no port"))?,
+            Some(port) => port.parse().map_err(|_| wrong("SMTP_PORT", "is not a port"))?,
             None if security == Security::Implicit => 465,
             None => 587,
         };
@@ -79,7 +79,7 @@ impl From {
             Some((name, address)) => (name.trim(), address),
             None => ("", text),
         };
-        let address = Address::parse(address).map_err(|_| wrong("MAIL_FROM", "is no address"))?;
+        let address = Address::parse(address).map_err(|_| wrong("MAIL_FROM", "is not an address"))?;
         if name.chars().any(char::is_control) {
             return Err(wrong("MAIL_FROM", "has a name with control characters"));
         }
@@ -125,8 +125,8 @@ mod tests {
     fn what_is_wrong_or_missing_is_named_and_its_value_is_not_shown() {
         for (set, said) in [
             (("SMTP_TLS", "none"), "the manifest's SMTP_TLS is neither \"starttls\" nor \"implicit\""),
-            (("SMTP_PORT", "99999"), "the manifest's SMTP_PORT is no port"),
-            (("SMTP_HOST", "a b"), "the manifest's SMTP_HOST is no name of a host"),
+            (("SMTP_PORT", "99999"), "the manifest's SMTP_PORT is not a port"),
+            (("SMTP_HOST", "a b"), "the manifest's SMTP_HOST is not a host name"),
             (("SMTP_USER", "me"), "the manifest does not set SMTP_PASSWORD, which this tool needs"),
             (("SMTP_PASSWORD", "hunter2"), "the manifest does not set SMTP_USER, which this tool needs"),
             (("MAIL_FROM", ""), "the manifest does not set MAIL_FROM, which this tool needs"),

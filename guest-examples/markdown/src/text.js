@@ -52,7 +52,7 @@ function anchorOf(text, taken) {
   return anchor;
 }
 
-/** The words of all text that is no code. */
+/** The words of all text that is not code. */
 function wordsOf(tokens) {
   const texts = tokens.filter(({ type }) => type === "inline").map(({ children }) => children);
   const shown = texts.map((children) => textOf(children.filter(({ type }) => type !== "code_inline")));

@@ -97,7 +97,7 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Failure("Notion answered with something that is no JSON");
+    throw new Failure("Notion answered with something that is not JSON");
   }
 }
 

@@ -92,7 +92,7 @@ function listOf(answer) {
 
 /** An id as a part of a path: nothing but hexadecimal digits and hyphens gets there. */
 function plain(id) {
-  if (!/^[0-9a-fA-F-]{32,36}$/.test(id ?? "")) throw new Failure(`${JSON.stringify(id)} is no id of Notion`, "invalid-input");
+  if (!/^[0-9a-fA-F-]{32,36}$/.test(id ?? "")) throw new Failure(`${JSON.stringify(id)} is not a Notion ID`, "invalid-input");
   return id.toLowerCase();
 }
 

@@ -108,7 +108,7 @@ test("a deletion puts the page into the trash, and nothing else is changed", asy
 
 test("an id is never more than an id", async () => {
   for (const id of ["../search", "0".repeat(33) + "/../..", "", undefined, "g".repeat(32)]) {
-    await assert.rejects(deletePage(notion(), { page_id: id }), refusal(/is no id of Notion$/, "invalid-input"));
+    await assert.rejects(deletePage(notion(), { page_id: id }), refusal(/is not a Notion ID$/, "invalid-input"));
   }
   assert.equal(service.seen.length, 0);
 });

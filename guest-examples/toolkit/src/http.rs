@@ -23,7 +23,7 @@ impl<'a> Target<'a> {
     /// # Errors
     /// [`Failure::InvalidInput`] where it is no `http` or `https` URL.
     pub fn of(url: &'a str) -> Result<Self, Failure> {
-        let no_url = || Failure::invalid(format!("{url:?} is no http or https URL"));
+        let no_url = || Failure::invalid(format!("{url:?} is not an http or https URL"));
         let (scheme, rest) = url.split_once("://").ok_or_else(no_url)?;
         let rest = rest.split('#').next().unwrap_or("");
         let (authority, path) = rest.find('/').and_then(|at| rest.split_at_checked(at)).unwrap_or((rest, "/"));

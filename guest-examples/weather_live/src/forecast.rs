@@ -39,7 +39,7 @@ pub struct Daily {
 }
 
 impl Forecast {
-    /// The month of the local date, 1 to 12; `None` where the time is no date.
+    /// The month of the local date, 1 to 12; `None` where the time is not a date.
     pub fn month(&self) -> Option<usize> {
         let month = self.current.time.split('-').nth(1)?.parse().ok()?;
         (1..=12).contains(&month).then_some(month)

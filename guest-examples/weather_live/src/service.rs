@@ -54,7 +54,7 @@ fn asked<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body).map_err(|error| {
         let how = if body.len() >= ANSWER_BYTES_MAX { "more than it should be".to_owned() } else { error.to_string() };
-        Failure::Failed(format!("Open-Meteo answered with something that is no such forecast or search: {how}"))
+        Failure::Failed(format!("Open-Meteo answered with something that is not a forecast or search result: {how}"))
     })
 }
 

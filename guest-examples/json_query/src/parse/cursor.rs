@@ -175,7 +175,7 @@ impl<'text> Cursor<'text> {
             },
             _ => unit,
         };
-        char::from_u32(code).ok_or_else(|| self.error_at("half a surrogate pair is no character", start))
+        char::from_u32(code).ok_or_else(|| self.error_at("half a surrogate pair is not a character", start))
     }
 
     fn four_hex_digits(&mut self, start: usize) -> Result<u32, SyntaxError> {

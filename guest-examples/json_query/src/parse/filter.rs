@@ -135,9 +135,9 @@ fn as_test(cursor: &Cursor<'_>, term: Term, start: usize) -> Result<Test, Syntax
     match term {
         Term::Path(query) => Ok(Test::Exists(query)),
         Term::Regex(call) => Ok(Test::Matches(Box::new(call))),
-        Term::Literal(_) => Err(cursor.error_at("a value alone is no test: compare it with something", start)),
+        Term::Literal(_) => Err(cursor.error_at("a value alone is not a test: compare it with something", start)),
         Term::Function(name, _) => {
-            Err(cursor.error_at(format!("{name} gives a value, which is no test: compare it with something"), start))
+            Err(cursor.error_at(format!("{name} gives a value, which is not a test: compare it with something"), start))
         }
     }
 }
@@ -256,7 +256,7 @@ fn pattern_argument(cursor: &mut Cursor<'_>, function: &str, depth: usize) -> Re
     match value_argument(cursor, function, depth)? {
         Operand::Literal(Value::String(written)) => regexp::compile(&written, function == "match")
             .map(Pattern::Written)
-            .map_err(|error| cursor.error_at(format!("this is no regular expression: {error}"), start)),
+            .map_err(|error| cursor.error_at(format!("this is not a regular expression: {error}"), start)),
         operand => Ok(Pattern::Computed(operand)),
     }
 }

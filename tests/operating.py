@@ -678,7 +678,7 @@ def revoked(folder, _other):
                 site.run("token", "revoke", "ann")
                 in_time("the token is revoked", lambda: host.session_status() == 401)
                 if lines:
-                    in_time("the server has it", lambda: valkey.ask("KEYS tools:1:board:*") == "*1")
+                    in_time("the server has it", lambda: valkey.ask("KEYS tools:1:set:*") == "*1")
             site.types("restore")
             with site.serves(locked=False, token=token) as host:
                 equal(host.session_status(), status, f"the token that is back in its file, {name}")

@@ -1,4 +1,4 @@
-//! Telling the caller how far a call has come. Holds nothing else of the host's imports.
+//! CallNotifier the caller how far a call has come. Holds nothing else of the host's imports.
 
 /// Says that `done` of `total` steps are done, and what is being done now. Outside a component it does nothing,
 /// so that a tool's logic can be tested natively.

@@ -67,7 +67,7 @@ impl Failure {
     }
 
     /// Prints it, as JSON on stdout if the command's answer would be JSON.
-    pub fn tell(&self, as_json: bool) -> anyhow::Result<Exit> {
+    pub fn report(&self, as_json: bool) -> anyhow::Result<Exit> {
         let hint = Some(self.hint.as_str()).filter(|hint| !hint.is_empty());
         if as_json {
             let problem = Some(self.message.as_str()).filter(|message| !message.is_empty());

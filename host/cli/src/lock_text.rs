@@ -21,8 +21,8 @@ pub fn lock_at_fault(error: &LockError) -> Exit {
 }
 
 /// Reports that a writer was stopped half-way before.
-pub fn say_removed(drafts: usize) {
+pub fn report_removed(drafts: usize) {
     if drafts > 0 {
-        terminal::say("note: a draft of the lock file, left by a process that was stopped, was removed\n");
+        terminal::eprint("note: a draft of the lock file, left by a process that was stopped, was removed\n");
     }
 }

@@ -18,14 +18,14 @@ use crate::warned;
 
 /// Reads a manifest and loads its components, or prints the problems. Records nothing. A component
 /// in place of a manifest is loaded without rights.
-pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+pub fn open_or_report(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
     open_with_rights(path, &SketchRights::default(), code, options, show_problems)
 }
 
-/// [`open_or_say`] for commands that run again and again: the same warnings are shown once a day. A
-/// component in place of a manifest has these rights.
-pub fn open_again_or_say(
+/// [`open_or_report`] for commands that run again and again: the same warnings are shown once a
+/// day. A component in place of a manifest has these rights.
+pub fn open_again_or_report(
     path: &Path,
     rights: &SketchRights,
     code: &CodeCacheArgs,
@@ -34,8 +34,8 @@ pub fn open_again_or_say(
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
-/// [`open_again_or_say`], and attempts of guests are observed.
-pub fn open_to_call_or_say(
+/// [`open_again_or_report`], and attempts of guests are observed.
+pub fn open_to_call_or_report(
     path: &Path,
     rights: &SketchRights,
     code: &CodeCacheArgs,
@@ -54,19 +54,19 @@ fn show_problems_daily(path: &Path, opened: &Opened) {
     }
 }
 
-/// [`open_or_say`] of a manifest with other options.
-pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+/// [`open_or_report`] of a manifest with other options.
+pub fn open_with_or_report(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     open_path(path, options, show_problems)
 }
 
-/// [`open_with_or_say`] for a process with this log: its level decides whether warnings alone are
-/// shown, and the manifest's level holds before anything is said.
-pub fn open_to_serve_or_say(
+/// [`open_with_or_report`] for a process with this log: its level decides whether warnings alone
+/// are shown, and the manifest's level holds before anything is said.
+pub fn open_to_serve_or_report(
     path: &Path,
     options: OpenOptions<'_>,
     log: &LogControl,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let Some(file) = read_or_say(path) else { return Ok(None) };
+    let Some(file) = read_or_report(path) else { return Ok(None) };
     if let Ok(parsed) = parse(&file.source()) {
         log.follow(parsed.manifest.server().log().into());
     }
@@ -78,7 +78,10 @@ pub fn open_to_serve_or_say(
 }
 
 /// Loads the components of a manifest's text, or prints the problems.
-pub fn open_file_or_say(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+pub fn open_file_or_report(
+    file: ManifestFile,
+    options: OpenOptions<'_>,
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     open_file(file, options, show_problems)
 }
 
@@ -99,8 +102,8 @@ fn open_with_rights(
         return open_path(path, options, show);
     }
     match Sketch::of(&[path.to_owned()], rights, Path::new("."), code) {
-        Ok(sketch) => open_sketch_or_say(&sketch, None, options),
-        Err(failure) => failure.tell(false).map(|_| None),
+        Ok(sketch) => open_sketch_or_report(&sketch, None, options),
+        Err(failure) => failure.report(false).map(|_| None),
     }
 }
 
@@ -109,10 +112,10 @@ fn open_path(
     options: OpenOptions<'_>,
     show: impl Fn(&Opened),
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    read_or_say(path).map_or(Ok(None), |file| open_file(file, options, show))
+    read_or_report(path).map_or(Ok(None), |file| open_file(file, options, show))
 }
 
-fn read_or_say(path: &Path) -> Option<ManifestFile> {
+fn read_or_report(path: &Path) -> Option<ManifestFile> {
     let hint = "name the manifest with --manifest, or run this in its folder";
     ManifestFile::read(path).inspect_err(|problem| terminal::error(problem, Some(hint))).ok()
 }
@@ -127,27 +130,27 @@ fn open_file(
     let summary = opened.summary();
     let name = opened.file.name().to_owned();
     let is_refused = opened.refusal.is_some();
-    let ready = ready_or_say(opened);
+    let ready = ready_or_report(opened);
     if ready.is_none() && !is_refused {
-        terminal::say(&format!("\n{name}: {summary}\n"));
+        terminal::eprint(&format!("\n{name}: {summary}\n"));
     }
     Ok(ready)
 }
 
 /// Loads the components of a command line, or prints the problems by its options. With a path, the
 /// text will be there.
-pub fn open_sketch_or_say(
+pub fn open_sketch_or_report(
     sketch: &Sketch,
     path: Option<&Path>,
     options: OpenOptions<'_>,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let opened = open(sketch.file(path), options)?;
-    sketch.say(&opened.problems);
-    Ok(ready_or_say(opened))
+    sketch.report(&opened.problems);
+    Ok(ready_or_report(opened))
 }
 
-fn ready_or_say(opened: Opened) -> Option<(ManifestFile, Ready)> {
-    opened.refusal.iter().for_each(say_refusal);
+fn ready_or_report(opened: Opened) -> Option<(ManifestFile, Ready)> {
+    opened.refusal.iter().for_each(report_refusal);
     let ready = opened.ready.filter(|_| opened.refusal.is_none())?;
     Some((opened.file, ready))
 }
@@ -167,12 +170,12 @@ pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Open
     };
     let opened = file.open(&OpenOptions { progress: Some(&show), guests: sandbox_process::guests(), ..options })?;
     drop(bar);
-    opened.ready.iter().flat_map(|ready| &ready.machine.notes).for_each(say_note);
+    opened.ready.iter().flat_map(|ready| &ready.machine.notes).for_each(report_note);
     Ok(opened)
 }
 
 /// Prints a remark on the start.
-pub fn say_note(note: &Note) {
+pub fn report_note(note: &Note) {
     match note {
         Note::CodeDraftsRemoved(drafts) => terminal::note(&format!(
             "note: drafts of compiled code, left by a process that was stopped, were removed: {drafts}\n"
@@ -187,7 +190,7 @@ pub fn show_problems(opened: &Opened) {
         return opened.problems.iter().for_each(|problem| terminal::write(&line_of(opened, problem)));
     }
     if !opened.problems.is_empty() {
-        terminal::say(&render_all(&opened.file.source(), &opened.problems, terminal::stderr_style()));
+        terminal::eprint(&render_all(&opened.file.source(), &opened.problems, terminal::stderr_style()));
     }
 }
 
@@ -203,7 +206,7 @@ fn line_of(opened: &Opened, problem: &Diagnostic) -> String {
     terminal::json_line(level, fields)
 }
 
-fn say_refusal(refusal: &Refusal) {
+fn report_refusal(refusal: &Refusal) {
     match refusal {
         Refusal::Audit(problem) => {
             terminal::error(problem, Some("name another file with --audit or in [audit], or mend this one"))
@@ -215,7 +218,7 @@ fn say_refusal(refusal: &Refusal) {
         Refusal::Lock(error) => drop(lock_at_fault(error)),
         Refusal::Drift { lock, drifts } => {
             terminal::error(&format!("what would be served is not what {} pins", lock.display()), None);
-            terminal::say(&differences(drifts));
+            terminal::eprint(&differences(drifts));
             let others = drifts.iter().any(|drift| drift.other_signers);
             let flag = if others { "; other signers need --allow-signer-change" } else { "" };
             let pins = match drifts.as_slice() {
@@ -223,7 +226,7 @@ fn say_refusal(refusal: &Refusal) {
                 _ => "`toolcell approve NAME` pins one of them as it is now".to_owned(),
             };
             let hint = format!("{pins}, `toolcell lock` all");
-            terminal::say(&format!("\nhint: {hint}{flag}\n"));
+            terminal::eprint(&format!("\nhint: {hint}{flag}\n"));
         }
     }
 }

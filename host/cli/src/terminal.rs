@@ -154,12 +154,12 @@ pub fn shows(level: LogLevel) -> bool {
 /// Prints a remark to stderr that needs no action.
 pub fn note(text: &str) {
     if shows(LogLevel::Info) {
-        say(text);
+        eprint(text);
     }
 }
 
 /// Prints a message to stderr.
-pub fn say(text: &str) {
+pub fn eprint(text: &str) {
     if speaks_json() {
         return write(&json_text(tracing::Level::INFO, text, None));
     }

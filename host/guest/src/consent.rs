@@ -25,7 +25,7 @@ impl CallState {
         }
         let Some(wish) = self.table().get(request).ok().map(wished) else { return Ok(()) };
         let Some(outside) = self.caller.outside() else { return Ok(()) };
-        self.ask_outside(&*outside, ConsentWish::Request(wish)).await.map(drop)
+        self.ask_outside(&*outside, PermissionRequest::Request(wish)).await.map(drop)
     }
 
     /// Asks about a target that no rule allows. Returns the address to connect to: as the guest
@@ -43,27 +43,32 @@ impl CallState {
             return Ok(to);
         }
         let Some(outside) = self.caller.outside() else { return Ok(to) };
-        let wish = if capability == Capability::Udp { ConsentWish::Send(to) } else { ConsentWish::Connect(to) };
+        let wish =
+            if capability == Capability::Udp { PermissionRequest::Send(to) } else { PermissionRequest::Connect(to) };
         Ok(self.ask_outside(&*outside, wish).await?.unwrap_or(to))
     }
 
     /// Lets the host ask if it must. The call's deadline stands still meanwhile.
-    async fn ask_outside(&mut self, outside: &dyn Outside, wish: ConsentWish) -> wasmtime::Result<Option<SocketAddr>> {
+    async fn ask_outside(
+        &mut self,
+        outside: &dyn Outside,
+        wish: PermissionRequest,
+    ) -> wasmtime::Result<Option<SocketAddr>> {
         if !self.net().wish() {
             return Ok(None);
         }
         let Ok(said) = self.wish(outside, wish).await else { return Ok(None) };
         match said {
-            ConsentSaid::Ended(refused) => Err(EndedByAsking { refused }.into()),
-            ConsentSaid::Goes(to) => Ok(to),
-            ConsentSaid::Waits => Ok(None),
+            PermissionReply::Ended(refused) => Err(EndedByAsking { refused }.into()),
+            PermissionReply::Goes(to) => Ok(to),
+            PermissionReply::Waits => Ok(None),
         }
     }
 
     async fn wish(&mut self, outside: &dyn Outside, wish: ConsentWish) -> Result<ConsentSaid, DoorError> {
         let (mut reader, _writer) = door::open(outside, &Opening::Consent(wish)).await?;
         match reader.message(HOST_BYTES_MAX).await? {
-            ConsentSaid::Waits => {
+            PermissionReply::Waits => {
                 self.asking.charge_own();
                 let said = self.asking.wait_for(reader.message(HOST_BYTES_MAX)).await;
                 said.unwrap_or(Err(DoorError::Closed))
@@ -73,7 +78,7 @@ impl CallState {
     }
 }
 
-fn wished(request: &HostOutgoingRequest) -> WishedRequest {
+fn wished(request: &HostOutgoingRequest) -> HttpWanted {
     let method = match &request.method {
         Method::Get => "GET",
         Method::Head => "HEAD",
@@ -91,7 +96,7 @@ fn wished(request: &HostOutgoingRequest) -> WishedRequest {
         Some(Scheme::Https) | None => "https",
         Some(Scheme::Other(scheme)) => scheme.as_str(),
     };
-    WishedRequest {
+    HttpWanted {
         method: method.to_owned(),
         scheme: scheme.to_owned(),
         authority: request.authority.clone().unwrap_or_default(),

@@ -72,7 +72,7 @@ impl CallEvents {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).outbox = Some(Arc::clone(outbox));
     }
 
-    fn tell_task(&self, message: &str) {
+    fn notify_of_task(&self, message: &str) {
         if let Some(task) = self.shared.task.get() {
             task.says(message);
         }
@@ -93,7 +93,7 @@ impl CallEvents {
     /// Reports the progress of the call. A value that is not finite, or not more than the last one,
     /// is dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        message.into_iter().for_each(|message| self.tell_task(message));
+        message.into_iter().for_each(|message| self.notify_of_task(message));
         let Some(token) = &self.shared.token else { return };
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let grows = progress.is_finite() && progress > state.progress;
@@ -127,7 +127,7 @@ impl CallEvents {
     /// Sends one log message.
     pub fn log(&self, level: ClientLogLevel, text: &str, logger: Option<&str>) {
         if level >= ClientLogLevel::Info {
-            self.tell_task(text);
+            self.notify_of_task(text);
         }
         if !self.is_asked_for(level) {
             return;

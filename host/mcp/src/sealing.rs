@@ -153,13 +153,13 @@ mod tests {
     fn a_tag_is_of_its_parts_and_of_its_key() {
         let key = StateKey::of(&[1; 32]).unwrap();
         let other = StateKey::of(&[2; 32]).unwrap();
-        let tag = key.tag(&["board", "ab"]).unwrap();
+        let tag = key.tag(&["set", "ab"]).unwrap();
         assert!(tag.len() == 64 && tag.bytes().all(|byte| byte.is_ascii_hexdigit()), "{tag}");
-        assert_eq!(key.tag(&["board", "ab"]).unwrap(), tag);
-        for parts in [&["boarda", "b"][..], &["board", "a", "b"], &["board", "ab", ""], &["board"], &[]] {
+        assert_eq!(key.tag(&["set", "ab"]).unwrap(), tag);
+        for parts in [&["seta", "b"][..], &["set", "a", "b"], &["set", "ab", ""], &["set"], &[]] {
             assert_ne!(key.tag(parts).unwrap(), tag, "{parts:?}");
         }
-        assert_ne!(other.tag(&["board", "ab"]).unwrap(), tag);
-        assert_eq!(StateKey(Arc::from([])).tag(&["board", "ab"]), None);
+        assert_ne!(other.tag(&["set", "ab"]).unwrap(), tag);
+        assert_eq!(StateKey(Arc::from([])).tag(&["set", "ab"]), None);
     }
 }

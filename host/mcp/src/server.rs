@@ -274,14 +274,14 @@ impl<H: Host> McpServer<H> {
             let changes = ListChanges::between(old.tools(), new.tools());
             let differs = !changes.is_none();
             if differs {
-                self.tell(&|_| changes.clone(), lists);
+                self.notify(&|_| changes.clone(), lists);
             }
             return differs;
         }
         // Many callers see the same parts: each pair is compared once.
         let compared: Mutex<HashMap<[usize; 2], Compared>> = Mutex::default();
         let differs = AtomicBool::new(old.tools().fingerprint() != new.tools().fingerprint());
-        self.tell(
+        self.notify(
             &|caller| {
                 let views = (old.view(caller), new.view(caller));
                 let was = views.0.as_deref().unwrap_or(old.tools());
@@ -333,10 +333,10 @@ impl<H: Host> McpServer<H> {
     pub fn catalog_changed(&self, lists: Option<u64>) {
         let prompts = if self.host.snapshot().offers_prompts() { Revision::ALL.to_vec() } else { Vec::new() };
         let changes = ListChanges { tools: Revision::ALL.to_vec(), prompts };
-        self.tell(&|_| changes.clone(), lists);
+        self.notify(&|_| changes.clone(), lists);
     }
 
-    fn tell(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>) {
+    fn notify(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>) {
         for listener in self.listening() {
             listener.lists_changed(seen_by, lists);
         }

@@ -63,7 +63,7 @@ pub use toolcell_wall::start_call::StartCall;
 pub use toolcell_walls::background::step_back;
 pub use wall::address_space::check_address_space;
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};
-pub use wall::conduct::{SharedEnds, Standing};
+pub use wall::crash_history::{SharedEnds, Standing};
 pub use wall::duties::{leave, leaves, with_other_duties};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 pub use wall::loading::listing::{ListJob, ListingResult};

@@ -115,10 +115,10 @@ impl<'b> Builder<'b> {
 
     fn problem(&mut self, pointer: &str, message: impl Into<String>) {
         let field = self.place(pointer);
-        self.tell(DefinitionProblem::new(field, message));
+        self.report(DefinitionProblem::new(field, message));
     }
 
-    fn tell(&mut self, problem: DefinitionProblem) {
+    fn report(&mut self, problem: DefinitionProblem) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
         }
@@ -253,7 +253,7 @@ impl<'b> Builder<'b> {
             let Some(fragment) = target.strip_prefix('#') else {
                 let field = self.place(&place);
                 let problem = DefinitionProblem::new(field, format!("{shown:?} leaves the schema; nothing is fetched"));
-                self.tell(problem.hint("put the schema under $defs and refer to \"#/$defs/NAME\""));
+                self.report(problem.hint("put the schema under $defs and refer to \"#/$defs/NAME\""));
                 continue;
             };
             let found = if fragment.is_empty() || fragment.starts_with('/') {

@@ -51,7 +51,7 @@ impl Schemas {
     /// The problems that can be found without compiling: a schema that is not an object, or too
     /// large. It is for schemas that are compiled elsewhere.
     #[must_use]
-    pub fn look_at(input: &Value, output: Option<&Value>, bounds: &SchemaBounds) -> Vec<DefinitionProblem> {
+    pub fn check(input: &Value, output: Option<&Value>, bounds: &SchemaBounds) -> Vec<DefinitionProblem> {
         let mut problems: Vec<_> = not_of_objects(input).into_iter().collect();
         for (field, schema) in [(INPUT, Some(input)), (OUTPUT, output)] {
             let Some(schema) = schema else { continue };
@@ -278,10 +278,10 @@ mod tests {
         let problems = texts.compile(&mut budget).unwrap_err();
         let text = problems[0].to_string();
         assert!(text.contains("compiling it takes more memory than the"), "{text}");
-        let looked_at = Schemas::look_at(&json!({"type": "object"}), None, &SchemaBounds::default());
-        assert_eq!(looked_at, []);
+        let checked = Schemas::check(&json!({"type": "object"}), None, &SchemaBounds::default());
+        assert_eq!(checked, []);
         let large = json!({"type": "object", "description": "x".repeat(70_000)});
-        let found = Schemas::look_at(&large, Some(&json!([])), &SchemaBounds::default());
+        let found = Schemas::check(&large, Some(&json!([])), &SchemaBounds::default());
         let said: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(said, ["inputSchema: 70034 bytes, more than 65536", "outputSchema: must be a JSON object"]);
     }

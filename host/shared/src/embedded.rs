@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use crate::boards_here::BoardsHere;
+use crate::local_replicated_sets::LocalReplicatedSets;
 use crate::requests::Requests;
 use crate::{AllowanceName, Allowances, Away, Begun, Claim, Place, Posted, Request, SharedState, Taken};
 
@@ -25,7 +25,7 @@ pub struct Embedded {
     used: Mutex<HashMap<String, (String, Instant)>>,
     requests: Mutex<Requests>,
     claims: AtomicU64,
-    boards: BoardsHere,
+    sets: LocalReplicatedSets,
 }
 
 /// The allowances of all callers, by scope.
@@ -99,17 +99,17 @@ impl SharedState for Embedded {
         Ok(lock(&self.noted).get(name).is_some_and(|until| *until > Instant::now()))
     }
 
-    async fn post(&self, board: &str, entry: &str, time: Duration) -> Result<bool, Away> {
-        Ok(self.boards.post(board, entry, time))
+    async fn post(&self, set: &str, entry: &str, time: Duration) -> Result<bool, Away> {
+        Ok(self.sets.post(set, entry, time))
     }
 
-    async fn take_down(&self, board: &str, entry: &str) -> Result<(), Away> {
-        self.boards.take_down(board, entry);
+    async fn take_down(&self, set: &str, entry: &str) -> Result<(), Away> {
+        self.sets.take_down(set, entry);
         Ok(())
     }
 
-    async fn posted(&self, board: &str) -> Result<Vec<Posted>, Away> {
-        Ok(self.boards.posted(board))
+    async fn posted(&self, set: &str) -> Result<Vec<Posted>, Away> {
+        Ok(self.sets.posted(set))
     }
 }
 

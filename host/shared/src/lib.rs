@@ -14,7 +14,7 @@
 //! | `PREFIX:1:run:{H(name)}:wait` | hash | random name of a replica that waits for one → the microseconds since when, and at which it asked last; ≤ 60 bytes each | 1 s |
 //! | `PREFIX:1:used:{H(name)}` | string | random name of who used it, 32 bytes | given with the use |
 //! | `PREFIX:1:noted:{H(name)}` | string | `1` | given with the note |
-//! | `PREFIX:1:board:{H(name)}` | sorted set | entries of a board, ≤ 128 bytes each and ≤ 4,096, by the milliseconds of the server's clock at which each ends | until the last ends |
+//! | `PREFIX:1:set:{H(name)}` | sorted set | entries of a replicated set, ≤ 128 bytes each and ≤ 4,096, by the milliseconds of the server's clock at which each ends | until the last ends |
 //! | `PREFIX:1:asked:{H(caller)}:H(name)` | string | `r` or `d`, the SHA-256 of the request, and who runs it (32 bytes) or its answer, ≤ 256 KiB | given with the beginning, or the answer |
 //! | `PREFIX:1:asked:{H(caller)}` | sorted set | H(name) and the bytes of the answer, by the milliseconds of the server's clock at which each ends; ≤ 4,096, each ≤ 72 bytes | that of the last |
 //! | `PREFIX:1:asked:{H(caller)}:bytes` | string | bytes of all these answers; none begins past 16 MiB | that of the last |
@@ -52,10 +52,10 @@
 
 mod allowances;
 mod away;
-mod boards_here;
 mod bus;
 mod digest;
 mod embedded;
+mod local_replicated_sets;
 mod pace;
 mod places;
 mod rates_here;
@@ -75,7 +75,9 @@ pub use pace::{Allowance, Pace};
 pub use places::Place;
 pub use rates_here::RatesHereWhileAway;
 pub use requests::{REQUEST_ANSWER_BYTES_MAX, Request};
-pub use state::{AllowanceName, BOARD_ENTRIES_MAX, BOARD_ENTRY_BYTES_MAX, Begun, Claim, Posted, SharedState, Taken};
+pub use state::{
+    AllowanceName, Begun, Claim, Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX, SharedState, Taken,
+};
 pub use tasks::{
     Changed, Creation, LostTask, NewTask, SMALL_RESULT_BYTES, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
 };

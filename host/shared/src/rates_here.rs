@@ -69,15 +69,15 @@ impl SharedState for RatesHereWhileAway {
         self.state.is_noted(name).await
     }
 
-    async fn post(&self, board: &str, entry: &str, time: Duration) -> Result<bool, Away> {
-        self.state.post(board, entry, time).await
+    async fn post(&self, set: &str, entry: &str, time: Duration) -> Result<bool, Away> {
+        self.state.post(set, entry, time).await
     }
 
-    async fn take_down(&self, board: &str, entry: &str) -> Result<(), Away> {
-        self.state.take_down(board, entry).await
+    async fn take_down(&self, set: &str, entry: &str) -> Result<(), Away> {
+        self.state.take_down(set, entry).await
     }
 
-    async fn posted(&self, board: &str) -> Result<Vec<Posted>, Away> {
-        self.state.posted(board).await
+    async fn posted(&self, set: &str) -> Result<Vec<Posted>, Away> {
+        self.state.posted(set).await
     }
 }

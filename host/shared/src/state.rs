@@ -70,34 +70,34 @@ pub trait SharedState: fmt::Debug + Send + Sync {
     /// [`Away`].
     async fn is_noted(&self, name: &str) -> Result<bool, Away>;
 
-    /// Posts an entry on a board for a time. One that is there stays for the longer of both times.
-    /// False where the board has no room, or the entry is too long.
+    /// Posts an entry in a replicated set for a time. One that is there stays for the longer of
+    /// both times. False where the replicated set has no room, or the entry is too long.
     ///
     /// # Errors
     /// [`Away`]. It may be posted.
-    async fn post(&self, board: &str, entry: &str, time: Duration) -> Result<bool, Away>;
+    async fn post(&self, set: &str, entry: &str, time: Duration) -> Result<bool, Away>;
 
-    /// Takes an entry off a board, if it is there.
+    /// Takes an entry off a replicated set, if it is there.
     ///
     /// # Errors
-    /// [`Away`]. It may be off the board.
-    async fn take_down(&self, board: &str, entry: &str) -> Result<(), Away>;
+    /// [`Away`]. It may be off the replicated set.
+    async fn take_down(&self, set: &str, entry: &str) -> Result<(), Away>;
 
-    /// The entries of a board.
+    /// The entries of a replicated set.
     ///
     /// # Errors
     /// [`Away`].
-    async fn posted(&self, board: &str) -> Result<Vec<Posted>, Away>;
+    async fn posted(&self, set: &str) -> Result<Vec<Posted>, Away>;
 }
 
-/// Most entries of a board. Each replica holds a copy of half a megabyte at most, and reads it in
-/// one piece.
-pub const BOARD_ENTRIES_MAX: usize = 4_096;
+/// Most entries of a replicated set. Each replica holds a copy of half a megabyte at most, and
+/// reads it in one piece.
+pub const REPLICATED_SET_ENTRIES_MAX: usize = 4_096;
 
-/// Longest entry of a board, in bytes: two digests.
-pub const BOARD_ENTRY_BYTES_MAX: usize = 128;
+/// Longest entry of a replicated set, in bytes: two digests.
+pub const REPLICATED_SET_ENTRY_BYTES_MAX: usize = 128;
 
-/// An entry of a board.
+/// An entry of a replicated set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
     /// The entry.

@@ -32,11 +32,11 @@ pub struct KeptTask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
     pub caller: String,
-    pub says: LetterSays,
+    pub says: LetterContent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LetterSays {
+pub enum LetterContent {
     /// The caller cancels it, with this sentence.
     Cancels(String),
     /// The caller answers, by the keys of questions.
@@ -129,11 +129,11 @@ impl Letter {
     pub fn encoded(&self) -> Vec<u8> {
         let mut texts = vec![self.caller.as_str()];
         let kind = match &self.says {
-            LetterSays::Cancels(message) => {
+            LetterContent::Cancels(message) => {
                 texts.push(message);
                 "cancels"
             }
-            LetterSays::Answers(answers) => {
+            LetterContent::Answers(answers) => {
                 texts.extend(answers.iter().flat_map(|(key, answer)| [key.as_str(), answer]));
                 "answers"
             }
@@ -150,8 +150,8 @@ impl Letter {
         let mut texts = Texts { lengths: lengths.iter(), rest };
         let caller = texts.next()?.to_owned();
         let says = match kind {
-            "cancels" => LetterSays::Cancels(texts.next()?.to_owned()),
-            "answers" => LetterSays::Answers(texts.pairs()?),
+            "cancels" => LetterContent::Cancels(texts.next()?.to_owned()),
+            "answers" => LetterContent::Answers(texts.pairs()?),
             _ => return None,
         };
         texts.rest.is_empty().then_some(Self { caller, says })
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn a_letter_is_read_as_it_was_written() {
         for says in [
-            LetterSays::Cancels("é!".to_owned()),
-            LetterSays::Answers(Vec::new()),
-            LetterSays::Answers(vec![pair("a", "1"), pair("b", "{}")]),
+            LetterContent::Cancels("é!".to_owned()),
+            LetterContent::Answers(Vec::new()),
+            LetterContent::Answers(vec![pair("a", "1"), pair("b", "{}")]),
         ] {
             let letter = Letter { caller: "ann".to_owned(), says };
             let bytes = letter.encoded();

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use crate::Away;
 use crate::task_files::{self, TaskElsewhere, TaskFiles, TasksNews};
-use crate::task_form::{KeptTask, Letter, LetterSays, next_number};
+use crate::task_form::{KeptTask, Letter, LetterContent, next_number};
 use crate::tasks::{
     Changed, Creation, LostTask, NewTask, SMALL_RESULT_BYTES, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
 };
@@ -216,7 +216,7 @@ impl Tasks for TasksHere {
         if task.status.is_over() {
             return Ok(true);
         }
-        let says = LetterSays::Answers(answers.to_vec());
+        let says = LetterContent::Answers(answers.to_vec());
         Ok(self.send(id, Letter { caller: caller.to_owned(), says }).await)
     }
 
@@ -239,7 +239,7 @@ impl Tasks for TasksHere {
         let Some(task) = self.find_elsewhere(caller, id).await else { return Ok(None) };
         let before = task.status;
         if !before.is_over() {
-            let says = LetterSays::Cancels(message.to_owned());
+            let says = LetterContent::Cancels(message.to_owned());
             self.send(id, Letter { caller: caller.to_owned(), says }).await;
         }
         Ok(self.find_elsewhere(caller, id).await.map(|task| (before, task)))
@@ -276,10 +276,10 @@ impl TasksNews for Arc<News> {
         let Letter { caller, says } = letter;
         let mut held = lock(&self.held);
         let changed = match says {
-            LetterSays::Cancels(message) => {
+            LetterContent::Cancels(message) => {
                 held.cancel(&caller, id, &message).is_some_and(|(before, _)| !before.is_over())
             }
-            LetterSays::Answers(answers) => held.answer(&caller, id, &answers),
+            LetterContent::Answers(answers) => held.answer(&caller, id, &answers),
         };
         held.tasks.get(id).filter(|_| changed).map(HeldTask::kept)
     }

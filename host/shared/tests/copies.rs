@@ -48,8 +48,8 @@ async fn writes(state: &Valkey, kept: &Arc<Kept>, name: &str) -> Vec<&'static st
     }
     note("claim", state.claim(name, MINUTE).await.is_ok());
     note("note", state.note(name, MINUTE).await.is_ok());
-    note("post", state.post("board", name, MINUTE).await.is_ok());
-    note("take down", state.take_down("board", name).await.is_ok());
+    note("post", state.post("set", name, MINUTE).await.is_ok());
+    note("take down", state.take_down("set", name).await.is_ok());
     let pair = |bytes| vec![(name.to_owned(), vec![b'1'; bytes])];
     note("set", kept.set_all(bucket(), QUOTA, pair(1)).await.is_ok());
     note("add", kept.add(bucket(), QUOTA, name.to_owned(), 1).await.is_ok());

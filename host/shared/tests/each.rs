@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use engine::eventually;
 use replica::{HOUR, MINUTE, each_server, run};
 use toolcell_shared::{
-    AllowanceName, BOARD_ENTRIES_MAX, BOARD_ENTRY_BYTES_MAX, Begun, Embedded, Pace, Posted, REQUEST_ANSWER_BYTES_MAX,
-    Request, SharedState, Taken,
+    AllowanceName, Begun, Embedded, Pace, Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX,
+    REQUEST_ANSWER_BYTES_MAX, Request, SharedState, Taken,
 };
 
 /// Two replicas of each implementation. Those in memory are one: it has one process.
@@ -279,17 +279,17 @@ fn a_note_is_read_anywhere() {
 #[test]
 fn what_is_posted_is_read_anywhere_until_it_ends_or_is_taken_down() {
     each(async |one, other| {
-        assert_eq!(other.posted("board").await, Ok(Vec::new()));
+        assert_eq!(other.posted("set").await, Ok(Vec::new()));
         let began = Instant::now();
         let short = Duration::from_secs(2);
-        assert_eq!(one.post("board", "short", short).await, Ok(true));
-        assert_eq!(one.post("board", "long", short).await, Ok(true));
-        assert_eq!(other.post("board", "long", MINUTE).await, Ok(true), "the longer time counts");
-        assert_eq!(other.post("board", "long", short).await, Ok(true), "the longer time counts");
-        assert_eq!(one.post("board", "gone", HOUR).await, Ok(true));
-        assert_eq!(one.post("another board", "other", MINUTE).await, Ok(true));
+        assert_eq!(one.post("set", "short", short).await, Ok(true));
+        assert_eq!(one.post("set", "long", short).await, Ok(true));
+        assert_eq!(other.post("set", "long", MINUTE).await, Ok(true), "the longer time counts");
+        assert_eq!(other.post("set", "long", short).await, Ok(true), "the longer time counts");
+        assert_eq!(one.post("set", "gone", HOUR).await, Ok(true));
+        assert_eq!(one.post("another set", "other", MINUTE).await, Ok(true));
         let entries = async |replica: &dyn SharedState| {
-            let mut posted = replica.posted("board").await.unwrap();
+            let mut posted = replica.posted("set").await.unwrap();
             posted.sort_by(|one, other| one.entry.cmp(&other.entry));
             posted
         };
@@ -298,33 +298,33 @@ fn what_is_posted_is_read_anywhere_until_it_ends_or_is_taken_down() {
         let is_there = |name: &&str| *name != "short" || began.elapsed() < short;
         let expected: Vec<&str> = ["gone", "long", "short"].into_iter().filter(is_there).collect();
         assert!(names(&posted) == ["gone", "long", "short"] || names(&posted) == expected, "{posted:?}");
-        other.take_down("board", "gone").await.unwrap();
-        other.take_down("board", "never there").await.unwrap();
+        other.take_down("set", "gone").await.unwrap();
+        other.take_down("set", "never there").await.unwrap();
         eventually("the short one ends", async || names(&entries(one).await) == ["long"]).await;
         let left = entries(one).await[0].left;
         assert!(left > MINUTE - Duration::from_secs(20) && left <= MINUTE, "{left:?}");
-        let longest = "x".repeat(BOARD_ENTRY_BYTES_MAX);
-        assert_eq!(one.post("board", &longest, MINUTE).await, Ok(true));
-        assert_eq!(one.post("board", &format!("{longest}x"), MINUTE).await, Ok(false), "too long");
+        let longest = "x".repeat(REPLICATED_SET_ENTRY_BYTES_MAX);
+        assert_eq!(one.post("set", &longest, MINUTE).await, Ok(true));
+        assert_eq!(one.post("set", &format!("{longest}x"), MINUTE).await, Ok(false), "too long");
     });
 }
 
 #[test]
-fn a_board_has_so_many_entries_and_those_that_end_make_room() {
+fn a_set_has_so_many_entries_and_those_that_end_make_room() {
     each(async |one, other| {
         let short = Duration::from_millis(100);
-        assert_eq!(one.post("board", "short", HOUR).await, Ok(true));
-        one.take_down("board", "short").await.unwrap();
-        for number in 0..BOARD_ENTRIES_MAX - 1 {
-            assert_eq!(one.post("board", &number.to_string(), HOUR).await, Ok(true));
+        assert_eq!(one.post("set", "short", HOUR).await, Ok(true));
+        one.take_down("set", "short").await.unwrap();
+        for number in 0..REPLICATED_SET_ENTRIES_MAX - 1 {
+            assert_eq!(one.post("set", &number.to_string(), HOUR).await, Ok(true));
         }
-        assert_eq!(one.post("board", "short", short).await, Ok(true));
+        assert_eq!(one.post("set", "short", short).await, Ok(true));
         let began = Instant::now();
-        assert!(!other.post("board", "another", HOUR).await.unwrap() || began.elapsed() > short);
-        eventually("one makes room", async || other.post("board", "another", HOUR).await.unwrap()).await;
-        assert_eq!(other.post("board", "one more", HOUR).await, Ok(false));
-        assert_eq!(other.post("board", "7", HOUR).await, Ok(true), "one that is there needs no room");
-        assert_eq!(one.posted("board").await.unwrap().len(), BOARD_ENTRIES_MAX);
+        assert!(!other.post("set", "another", HOUR).await.unwrap() || began.elapsed() > short);
+        eventually("one makes room", async || other.post("set", "another", HOUR).await.unwrap()).await;
+        assert_eq!(other.post("set", "one more", HOUR).await, Ok(false));
+        assert_eq!(other.post("set", "7", HOUR).await, Ok(true), "one that is there needs no room");
+        assert_eq!(one.posted("set").await.unwrap().len(), REPLICATED_SET_ENTRIES_MAX);
     });
 }
 

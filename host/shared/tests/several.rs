@@ -270,9 +270,9 @@ async fn each_question(state: &Valkey) {
     state.give_back(claim).await.unwrap();
     state.note("what", MINUTE).await.unwrap();
     assert_eq!(state.is_noted("what").await, Ok(true));
-    assert_eq!(state.post("board", "entry", MINUTE).await, Ok(true));
-    assert_eq!(state.posted("board").await.unwrap().len(), 1);
-    state.take_down("board", "entry").await.unwrap();
+    assert_eq!(state.post("set", "entry", MINUTE).await, Ok(true));
+    assert_eq!(state.posted("set").await.unwrap().len(), 1);
+    state.take_down("set", "entry").await.unwrap();
     let place = state.enter("tool", 1).await.unwrap().unwrap();
     assert!(state.enter("tool", 1).await.unwrap().is_none());
     let given_up = tokio::time::timeout(Duration::from_millis(20), state.wait("tool", 1)).await;

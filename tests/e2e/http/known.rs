@@ -274,7 +274,7 @@ fn a_component_that_ends_its_sandboxes_is_held_back_at_all_replicas() {
                     [components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"20s\"\n";
     let replicas = [(); 2].map(|()| serving(folder(&engine, KEY, manifest), &[]));
     let text = |reply: Value| reply["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
-    let count = "local n = 0; for _, key in ipairs(redis.call('KEYS', 'toolcell:1:board:*')) do \
+    let count = "local n = 0; for _, key in ipairs(redis.call('KEYS', 'toolcell:1:set:*')) do \
                  n = n + redis.call('ZCARD', key) end; return n";
     let ends = || engine.ask(&["EVAL", count, "0"]);
     for round in 0..5_usize {

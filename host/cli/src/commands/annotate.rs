@@ -95,7 +95,7 @@ fn wishing(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u
     let text = read_bounded(wants, WISHES_BYTES_MAX as u64).map_err(|problem| (format!("{name} {problem}"), None))?;
     let text = String::from_utf8(text).map_err(|_| (format!("{name} is not UTF-8 text"), None))?;
     let wishes = Wishes::parse(&text).map_err(|problems| {
-        terminal::say(&render_all(&Source { name: &name, text: &text }, &problems, terminal::stderr_style()));
+        terminal::eprint(&render_all(&Source { name: &name, text: &text }, &problems, terminal::stderr_style()));
         (format!("{name} has no wishes that can be read"), Some("it has the keys with which a tool is narrowed"))
     })?;
     Ok((with_wishes(component, &text), wishes.rights().len()))
@@ -116,7 +116,7 @@ fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<
     let name = manifest.display().to_string();
     let file = ManifestFile::read(manifest).map_err(|problem| (problem, Some("name the author's manifest")))?;
     let wrong = |problems: &[Diagnostic], source: &Source<'_>| {
-        terminal::say(&render_all(source, problems, terminal::stderr_style()));
+        terminal::eprint(&render_all(source, problems, terminal::stderr_style()));
         (format!("{name} has no metadata that can be read"), None)
     };
     let source = file.source();

@@ -10,8 +10,8 @@ use toolcell_server::reload::LOCK_UNWRITABLE;
 use crate::args::ApproveArgs;
 use crate::commands::reload;
 use crate::exit::Exit;
-use crate::lock_text::{differences, lock_at_fault, say_removed};
-use crate::manifest::open_or_say;
+use crate::lock_text::{differences, lock_at_fault, report_removed};
+use crate::manifest::open_or_report;
 use crate::terminal;
 
 /// Lets the processes that serve pinned components approve; without such processes, writes the lock
@@ -44,7 +44,7 @@ fn unreachable(error: &Unreachable) -> anyhow::Result<Exit> {
 /// Loads the components here, and pins the one that is meant.
 fn pin_here(args: &ApproveArgs) -> anyhow::Result<Exit> {
     let manifest = served(&args.manifest.manifest);
-    let Some((_, ready)) = open_or_say(manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_or_report(manifest, &args.code)? else { return Ok(Exit::AtFault) };
     pin(manifest, &approval(args), &ready.catalog)
 }
 
@@ -71,7 +71,7 @@ fn approval(args: &ApproveArgs) -> Approval {
 
 fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Result<Exit> {
     let path = lock::path_beside(manifest);
-    say_removed(lock::remove_drafts(&path));
+    report_removed(lock::remove_drafts(&path));
     let mut locked = match lock::read(&path) {
         Ok(Some(locked)) => locked,
         Ok(None) => {

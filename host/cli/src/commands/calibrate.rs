@@ -12,7 +12,7 @@ use toolcell_server::Ready;
 use crate::args::{CalibrateArgs, SketchRights};
 use crate::commands::sample;
 use crate::exit::Exit;
-use crate::manifest::open_again_or_say;
+use crate::manifest::open_again_or_report;
 use crate::terminal::{self, Progress};
 
 /// Position of the tool's limits in the manifest.
@@ -38,13 +38,13 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     }
     let mut samples = Vec::new();
     for given in &args.samples {
-        let Some(arguments) = sample::arguments_or_say(given) else { return Ok(Exit::Usage) };
+        let Some(arguments) = sample::arguments_or_report(given) else { return Ok(Exit::Usage) };
         samples.push(arguments);
     }
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
+    let Some((_, ready)) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
         return Ok(Exit::AtFault);
     };
-    let Some((index, tool)) = sample::tool_or_say(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
+    let Some((index, tool)) = sample::tool_or_report(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
     let place = LimitsTable::of(&ready, index, tool);
     let used = match measure(&ready, index, tool, &samples, args.runs) {
         Ok(used) => used,
@@ -61,7 +61,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
         terminal::print(&snippet)?;
         if place.taken {
             let LimitsTable { component, tool, .. } = &place;
-            terminal::say(&format!(
+            terminal::eprint(&format!(
                 "\nThe manifest has [components.{component}.tools.{tool}] already: merge the two.\n"
             ));
         }

@@ -36,7 +36,7 @@ enum Server<'a> {
 /// Prints the entry; its destination goes to stderr.
 pub fn run(args: &ClientConfigArgs) -> anyhow::Result<Exit> {
     let server = Server::of(args)?;
-    terminal::say(&format!("{}\n", place(args.client)));
+    terminal::eprint(&format!("{}\n", place(args.client)));
     let text = match args.client {
         ClientName::Codex => server.toml(&args.name),
         client => {
@@ -46,7 +46,7 @@ pub fn run(args: &ClientConfigArgs) -> anyhow::Result<Exit> {
     };
     terminal::print(&text)?;
     if let Some(command) = server.command_line(args) {
-        terminal::say(&format!("or by its command line:\n{command}\n"));
+        terminal::eprint(&format!("or by its command line:\n{command}\n"));
     }
     Ok(Exit::Done)
 }

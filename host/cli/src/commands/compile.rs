@@ -4,12 +4,12 @@ use toolcell_sandbox::CodeOrigin;
 
 use crate::args::CompileArgs;
 use crate::exit::Exit;
-use crate::manifest::open_or_say;
+use crate::manifest::open_or_report;
 use crate::terminal;
 
 /// Compiles and prints the result.
 pub fn run(args: &CompileArgs) -> anyhow::Result<Exit> {
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_or_report(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let mut text = String::new();
     for component in ready.catalog.components() {
         let done = match component.code_origin() {

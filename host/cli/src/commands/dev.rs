@@ -33,7 +33,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let job = BuildJob { project, command, hands_over: dev.is_some(), last_build: LastBuild::default() };
     let mut built: Option<ProjectState> = None;
     if manifest.is_some_and(|manifest| is_any_missing(&manifest, &home)) {
-        built = Some(job.project.look());
+        built = Some(job.project.poll());
         if !job.build_first().context("the build does not start")? {
             return Ok(Exit::Done);
         }

@@ -5,7 +5,7 @@ use toolcell_server::lock::{self, Drift, Lock, drift};
 use crate::args::DiffArgs;
 use crate::exit::Exit;
 use crate::lock_text::{differences, lock_at_fault};
-use crate::manifest::open_or_say;
+use crate::manifest::open_or_report;
 use crate::terminal;
 
 /// Compares and prints. Ends with 1 if anything differs.
@@ -19,7 +19,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
         }
         Err(error) => return Ok(lock_at_fault(&error)),
     };
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_or_report(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let drifts = drift(&locked, &Lock::of(&ready.catalog));
     if args.json {
         terminal::print(&format!("{:#}\n", json!({"differs": !drifts.is_empty(), "components": list(&drifts)})))?;

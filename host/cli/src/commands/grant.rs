@@ -6,7 +6,7 @@ use toolcell_server::catalog::folder_of;
 use toolcell_server::{ManifestFile, wishes};
 
 use crate::args::{GrantArgs, RevokeArgs};
-use crate::edit::{self, apply_or_say, rights};
+use crate::edit::{self, apply_or_report, rights};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
@@ -31,12 +31,12 @@ pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
         Ok((file, edit)) => {
             let text = edit.text();
             if let Err(failure) = edit::loads(&file, &text)? {
-                return failure.tell(false);
+                return failure.report(false);
             }
             warn_beyond(&file, &text, &args.component);
-            apply_or_say(&file, &text, args.consent.consent())
+            apply_or_report(&file, &text, args.consent.consent())
         }
-        Err(failure) => failure.tell(false),
+        Err(failure) => failure.report(false),
     }
 }
 
@@ -49,7 +49,7 @@ fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
     let Some(carried) = wishes::carried_by(&manifest, policy, &folder_of(file.path())) else { return };
     let warnings = wishes::check(policy, &carried);
     if !warnings.is_empty() {
-        terminal::say(&render_all(&source, &warnings, terminal::stderr_style()));
+        terminal::eprint(&render_all(&source, &warnings, terminal::stderr_style()));
     }
 }
 
@@ -76,8 +76,8 @@ pub fn revoke(args: &RevokeArgs) -> anyhow::Result<Exit> {
         Ok((file, edit))
     });
     match edited {
-        Ok((file, edit)) => apply_or_say(&file, &edit.text(), args.consent.consent()),
-        Err(failure) => failure.tell(false),
+        Ok((file, edit)) => apply_or_report(&file, &edit.text(), args.consent.consent()),
+        Err(failure) => failure.report(false),
     }
 }
 

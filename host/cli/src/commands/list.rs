@@ -10,7 +10,7 @@ use toolcell_server::lost_signers;
 
 use crate::args::{ListArgs, SketchRights};
 use crate::exit::Exit;
-use crate::manifest::open_again_or_say;
+use crate::manifest::open_again_or_report;
 use crate::terminal;
 
 /// Columns of a description shown; its first sentence usually fits.
@@ -24,7 +24,7 @@ const NOT_AS_PINNED: &str = "; not as the lock pins it, and not served";
 
 /// Prints the list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
+    let Some((_, ready)) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
         return Ok(Exit::AtFault);
     };
     let catalog = ready.catalog;

@@ -38,7 +38,7 @@ type Version = (u64, u64, u64);
 pub fn run(args: &OutdatedArgs) -> anyhow::Result<Exit> {
     match outdated(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(args.json),
+        Err(failure) => failure.report(args.json),
     }
 }
 
@@ -69,7 +69,7 @@ fn outdated(args: &OutdatedArgs) -> anyhow::Result<Result<Exit, Failure>> {
     } else {
         asked.iter().try_for_each(News::say)?;
         if !is_outdated && !is_failed {
-            terminal::say(&format!("{}: nothing is outdated\n", file.name()));
+            terminal::eprint(&format!("{}: nothing is outdated\n", file.name()));
         }
     }
     Ok(Ok(match (is_outdated, is_failed) {
@@ -112,7 +112,7 @@ impl News<'_> {
         self.found.moved.is_some() || self.found.newer.is_some()
     }
 
-    fn say(&self) -> anyhow::Result<()> {
+    fn print(&self) -> anyhow::Result<()> {
         let Self { name, reference, found: Found { moved, newer, has_more_tags }, fault } = self;
         if let Some(digest) = moved {
             let tag = reference.tag().unwrap_or_default();

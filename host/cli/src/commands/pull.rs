@@ -22,7 +22,7 @@ struct Outcome<'m> {
 pub fn run(args: &PullArgs) -> anyhow::Result<Exit> {
     match pull_all(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(args.json),
+        Err(failure) => failure.report(args.json),
     }
 }
 
@@ -46,7 +46,7 @@ fn pull_all(args: &PullArgs) -> anyhow::Result<Result<Exit, Failure>> {
         };
         let outcome = Outcome { name, reference, found };
         if !args.json {
-            outcome.say()?;
+            outcome.print()?;
         }
         outcomes.push(outcome);
     }
@@ -55,13 +55,13 @@ fn pull_all(args: &PullArgs) -> anyhow::Result<Result<Exit, Failure>> {
         let components: Vec<Value> = outcomes.iter().map(Outcome::json).collect();
         terminal::print(&format!("{:#}\n", json!({"ok": is_done, "components": components})))?;
     } else if outcomes.is_empty() {
-        terminal::say(&format!("{}: no component comes from a registry\n", file.name()));
+        terminal::eprint(&format!("{}: no component comes from a registry\n", file.name()));
     }
     Ok(Ok(if is_done { Exit::Done } else { Exit::AtFault }))
 }
 
 impl Outcome<'_> {
-    fn say(&self) -> anyhow::Result<()> {
+    fn print(&self) -> anyhow::Result<()> {
         let name = self.name;
         match &self.found {
             Ok((pulled, is_new)) => {

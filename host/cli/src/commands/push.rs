@@ -42,7 +42,7 @@ pub fn run(args: &PushArgs) -> anyhow::Result<Exit> {
             terminal::print(&text)?;
             Ok(Exit::Done)
         }
-        Err(failure) => failure.tell(args.json),
+        Err(failure) => failure.report(args.json),
     }
 }
 

@@ -37,7 +37,7 @@ pub fn read_manifest(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
 /// The manifest of a text, or its problems on stderr.
 pub fn manifest_of(file: &ManifestFile) -> Result<Manifest, Failure> {
     parse(&file.source()).map(|parsed| parsed.manifest).map_err(|problems| {
-        terminal::say(&render_all(&file.source(), &problems, terminal::stderr_style()));
+        terminal::eprint(&render_all(&file.source(), &problems, terminal::stderr_style()));
         Failure::said(Exit::AtFault)
     })
 }

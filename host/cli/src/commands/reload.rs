@@ -58,7 +58,7 @@ fn say(answer: &Value) -> std::io::Result<()> {
         }
         Some(_) => {
             terminal::error(&format!("not reloaded: {}", text("summary")), None);
-            terminal::say(&text("drawn"));
+            terminal::eprint(&text("drawn"));
             Ok(())
         }
         None => {

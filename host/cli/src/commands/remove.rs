@@ -18,7 +18,7 @@ const COMPONENTS: &str = "components/";
 pub fn run(args: &RemoveArgs) -> anyhow::Result<Exit> {
     match remove(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(false),
+        Err(failure) => failure.report(false),
     }
 }
 
@@ -62,7 +62,7 @@ fn write(
         })?;
         said.push_str(&format!("; {source} is deleted"));
     }
-    terminal::say(&format!("{said}\n"));
+    terminal::eprint(&format!("{said}\n"));
     Ok(Exit::Done)
 }
 

@@ -15,7 +15,7 @@ use crate::terminal;
 pub fn run(args: &RenameArgs) -> anyhow::Result<Exit> {
     match rename(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(false),
+        Err(failure) => failure.report(false),
     }
 }
 
@@ -38,7 +38,7 @@ fn rename(args: &RenameArgs) -> anyhow::Result<Result<Exit, Failure>> {
     }
     let kept = parse(&file.source()).map(|parsed| kept(&parsed.manifest, &file, old, new)).unwrap_or_default();
     Ok(write(&file, &edit, (old, new), locked).inspect(|_| {
-        kept.iter().for_each(|kept| terminal::say(&format!("note: {kept}\n")));
+        kept.iter().for_each(|kept| terminal::eprint(&format!("note: {kept}\n")));
     }))
 }
 
@@ -68,7 +68,7 @@ fn write(
         write_lock(file.path(), &locked)?;
         said.push_str(", and so it is in its lock");
     }
-    terminal::say(&format!("{said}\n"));
+    terminal::eprint(&format!("{said}\n"));
     Ok(Exit::Done)
 }
 

@@ -13,7 +13,7 @@ use crate::terminal;
 const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads arguments: JSON, `@FILE` for a file, `-` for stdin. Prints a problem.
-pub fn arguments_or_say(given: &str) -> Option<Box<RawValue>> {
+pub fn arguments_or_report(given: &str) -> Option<Box<RawValue>> {
     arguments(given)
         .inspect_err(|problem| {
             terminal::error(problem, Some("give a JSON object, @FILE to read one, or - for stdin"));
@@ -22,7 +22,7 @@ pub fn arguments_or_say(given: &str) -> Option<Box<RawValue>> {
 }
 
 /// The tool of this name and its index. Prints a problem if it does not exist.
-pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c McpTool)> {
+pub fn tool_or_report<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c McpTool)> {
     let found = catalog.tools().find(name);
     if found.is_none() {
         let known = catalog.tools().tools().iter().map(|tool| tool.definition().name.as_str());

@@ -23,7 +23,7 @@ pub fn run(args: &SearchArgs) -> anyhow::Result<Exit> {
             print(args, &result)?;
             Ok(Exit::Done)
         }
-        Err(failure) => failure.tell(args.json),
+        Err(failure) => failure.report(args.json),
     }
 }
 
@@ -75,10 +75,10 @@ fn print(args: &SearchArgs, result: &SearchResult) -> anyhow::Result<()> {
     let registry = sanitize::line(args.registry.as_deref().unwrap_or(MCP_REGISTRY)).into_owned();
     if found.is_empty() {
         let word = sanitize::line(&args.word).into_owned();
-        terminal::say(&format!("{registry}: no entry with {word:?} in its name says that it holds a component\n"));
+        terminal::eprint(&format!("{registry}: no entry with {word:?} in its name says that it holds a component\n"));
     }
     if unsaid > 0 {
-        terminal::say(&format!("\nhint: OCI packages that do not say what they are: {unsaid}; --all shows them\n"));
+        terminal::eprint(&format!("\nhint: OCI packages that do not say what they are: {unsaid}; --all shows them\n"));
     }
     if !result.is_complete {
         let problem = format!("{registry}: {} entries were looked at, and there are more", result.looked_at);

@@ -13,7 +13,7 @@ use crate::args::{MANIFEST, MANIFEST_VARIABLE, ServeArgs, ServeCommandArgs};
 use crate::edit;
 use crate::exit::{Exit, Failure};
 use crate::logging::{self, Log};
-use crate::manifest::{open_sketch_or_say, open_to_serve_or_say};
+use crate::manifest::{open_sketch_or_report, open_to_serve_or_report};
 use crate::sketch::Sketch;
 use crate::terminal;
 
@@ -25,7 +25,7 @@ pub fn run(args: &ServeCommandArgs) -> anyhow::Result<Exit> {
         if given.into_iter().any(|given| !given.is_empty()) {
             let hint = "name the components before these options, or edit the manifest with `toolcell grant`";
             return Failure::usage("--allow, --mount and --env are for components without a manifest", hint)
-                .tell(false);
+                .report(false);
         }
         return serve(&args.serve, &log, opening(&args.serve), None);
     }
@@ -35,11 +35,11 @@ pub fn run(args: &ServeCommandArgs) -> anyhow::Result<Exit> {
             "components are served without a manifest",
             "leave --manifest out, or `toolcell add` them to it",
         )
-        .tell(false);
+        .report(false);
     }
     match sketched(args)? {
         Ok(loaded) => serve_loaded(&args.serve, loaded, &log, None),
-        Err(failure) => failure.tell(false),
+        Err(failure) => failure.report(false),
     }
 }
 
@@ -63,7 +63,7 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> 
         Ok(sketch) => sketch,
         Err(failure) => return Ok(Err(failure)),
     };
-    let Some((file, ready)) = open_sketch_or_say(&sketch, saved, opening(&args.serve))? else {
+    let Some((file, ready)) = open_sketch_or_report(&sketch, saved, opening(&args.serve))? else {
         return Ok(Err(Failure::said(Exit::AtFault)));
     };
     if let Some(path) = saved {
@@ -83,7 +83,7 @@ pub fn serve(
     build: Option<ProjectBuild>,
 ) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
-    let Some((_, ready)) = open_to_serve_or_say(&args.manifest.manifest, options, &log.control())? else {
+    let Some((_, ready)) = open_to_serve_or_report(&args.manifest.manifest, options, &log.control())? else {
         return Ok(Exit::AtFault);
     };
     serve_loaded(args, Loaded { ready, began }, log, build)

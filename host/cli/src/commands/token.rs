@@ -34,9 +34,9 @@ fn new(new: &NewToken<'_>, file: &TokenFileArg) -> Result<String, String> {
     let token = file.add(new)?;
     let name = new.name;
     let path = file.path().display();
-    terminal::say(&format!("the token of {name}, which is shown only now; {path} keeps its hash:\n"));
+    terminal::eprint(&format!("the token of {name}, which is shown only now; {path} keeps its hash:\n"));
     if file.read()?.iter().filter(|entry| entry.name == name).count() > 1 {
-        terminal::say(&format!("the one before holds until `toolcell token revoke {name} --older`\n"));
+        terminal::eprint(&format!("the one before holds until `toolcell token revoke {name} --older`\n"));
     }
     Ok(format!("{token}\n"))
 }

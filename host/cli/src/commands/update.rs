@@ -15,7 +15,7 @@ use super::registries::{failed, json_of, left_out_lines, manifest_of, pull, sign
 use crate::args::UpdateArgs;
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
-use crate::manifest::open_file_or_say;
+use crate::manifest::open_file_or_report;
 use crate::terminal;
 
 /// A component whose tag leads to something else now.
@@ -30,7 +30,7 @@ struct Moved {
 
 /// Answers of registries about components.
 #[derive(Default)]
-struct Looked {
+struct TagChecks {
     moved: Vec<Moved>,
     /// Components whose registry does not say, or that do not come.
     failed: Vec<Failed>,
@@ -56,7 +56,7 @@ struct Change<'m> {
 pub fn run(args: &UpdateArgs) -> anyhow::Result<Exit> {
     match update(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(args.json),
+        Err(failure) => failure.report(args.json),
     }
 }
 
@@ -64,30 +64,30 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Result<Exit, Failure>> {
     let path = args.manifest.manifest.as_path();
     let read = edit::read(path).and_then(|(file, edit)| {
         let manifest = manifest_of(&file)?;
-        let looked = look(args, &manifest)?;
-        Ok((file, edit, looked))
+        let checks = check_tags(args, &manifest)?;
+        Ok((file, edit, checks))
     });
-    let (file, mut edit, looked) = match read {
+    let (file, mut edit, checks) = match read {
         Ok(read) => read,
         Err(failure) => return Ok(Err(failure)),
     };
-    for one in &looked.moved {
+    for one in &checks.moved {
         edit.set_source(&one.name, &one.to.to_string());
     }
-    if !looked.moved.is_empty() {
-        return pin(args, &file, &edit, &looked);
+    if !checks.moved.is_empty() {
+        return pin(args, &file, &edit, &checks);
     }
     if args.json {
-        terminal::print(&format!("{:#}\n", looked.json(&[])))?;
-    } else if looked.failed.is_empty() {
-        terminal::say(&format!("{}: nothing leads elsewhere\n", file.name()));
+        terminal::print(&format!("{:#}\n", checks.json(&[])))?;
+    } else if checks.failed.is_empty() {
+        terminal::eprint(&format!("{}: nothing leads elsewhere\n", file.name()));
     }
-    Ok(Ok(looked.exit()))
+    Ok(Ok(checks.exit()))
 }
 
 /// Asks registries where the tags lead, and pulls what is new. Without a name, one that fails keeps
 /// none of the others.
-fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Looked, Failure> {
+fn check_tags(args: &UpdateArgs, manifest: &Manifest) -> Result<TagChecks, Failure> {
     let folder = folder_of(&args.manifest.manifest);
     let registries = Registries::open(manifest, &folder).map_err(failed)?;
     let wanted: Vec<_> = registries::components(manifest)
@@ -97,7 +97,7 @@ fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Looked, Failure> {
         let problem = format!("the manifest has no component {name:?} that comes from a registry");
         return Err(Failure::usage(problem, "`toolcell list` shows the components"));
     }
-    let mut looked = Looked::default();
+    let mut checks = TagChecks::default();
     for (name, from) in wanted {
         let Some(tag) = args.tag.as_deref().or(from.tag()) else {
             if args.name.is_some() {
@@ -110,11 +110,11 @@ fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Looked, Failure> {
             from.clone().bare().with_tag(tag).map_err(|error| {
                 Failure::usage(format!("{name}: {error}"), "a tag is 1 to 128 of A-Z a-z 0-9 _ . -")
             })?;
-        match look_at(&registries, from, asked) {
+        match check_tag(&registries, from, asked) {
             Ok(None) => {}
             Ok(Some((to, pulled))) => {
                 let unread = registries.read(from).err().map(|(problem, _)| problem);
-                looked.moved.push(Moved { name: name.to_owned(), from: from.clone(), to, pulled, unread });
+                checks.moved.push(Moved { name: name.to_owned(), from: from.clone(), to, pulled, unread });
             }
             Err(fault) if args.name.is_some() => return Err(failed(fault)),
             Err(fault) => {
@@ -125,17 +125,17 @@ fn look(args: &UpdateArgs, manifest: &Manifest) -> Result<Looked, Failure> {
                         Some(hint.as_str()).filter(|hint| !hint.is_empty()),
                     );
                 }
-                looked.failed.push(Failed { name: name.to_owned(), source: from.to_string(), fault });
+                checks.failed.push(Failed { name: name.to_owned(), source: from.to_string(), fault });
             }
         }
     }
     let unread = registries::components(manifest).filter(|(_, reference)| registries.read(reference).is_err());
-    looked.unread = unread.map(|(name, _)| name.to_owned()).collect();
-    Ok(looked)
+    checks.unread = unread.map(|(name, _)| name.to_owned()).collect();
+    Ok(checks)
 }
 
 /// Where a tag leads, pulled if that is new.
-fn look_at(
+fn check_tag(
     registries: &Registries<'_>,
     from: &Reference,
     asked: Reference,
@@ -149,7 +149,7 @@ fn look_at(
     Ok(Some((to, pulled)))
 }
 
-impl Looked {
+impl TagChecks {
     /// The text without components that cannot be read: those others are compared without them.
     fn readable(&self, text: &str, keeps: impl Fn(&str) -> bool) -> String {
         let Ok(mut edit) = ManifestEdit::of(text) else { return text.to_owned() };
@@ -199,22 +199,22 @@ fn pin(
     args: &UpdateArgs,
     file: &ManifestFile,
     edit: &ManifestEdit,
-    looked: &Looked,
+    checks: &TagChecks,
 ) -> anyhow::Result<Result<Exit, Failure>> {
-    let moved = looked.moved.as_slice();
+    let moved = checks.moved.as_slice();
     let options = || OpenOptions { code: args.code.options(), ..OpenOptions::default() };
     let at_fault = |what: &str| Failure::at_fault(format!("{} {what}, and stays as it is", file.name()), "");
     // Whoever cannot be read any more keeps no other from being compared.
-    let before = ManifestFile::unwritten(file.path(), looked.readable(file.text(), |_| false));
-    let Some((_, ready)) = open_file_or_say(before, options())? else {
+    let before = ManifestFile::unwritten(file.path(), checks.readable(file.text(), |_| false));
+    let Some((_, ready)) = open_file_or_report(before, options())? else {
         return Ok(Err(at_fault("cannot be loaded as it is")));
     };
     let was = Lock::of(&ready.catalog);
     let imported = imports(&ready, moved);
     // Two engines would need twice the memory.
     drop(ready);
-    let after = looked.readable(&edit.text(), |name| looked.moves(name));
-    let Some((_, ready)) = open_file_or_say(ManifestFile::unwritten(file.path(), after), options())? else {
+    let after = checks.readable(&edit.text(), |name| checks.moves(name));
+    let Some((_, ready)) = open_file_or_report(ManifestFile::unwritten(file.path(), after), options())? else {
         return Ok(Err(at_fault("would have these problems")));
     };
     let now = Lock::of(&ready.catalog);
@@ -241,22 +241,22 @@ fn pin(
     if let Some(change) = others.filter(|_| !args.allow_signer_change) {
         let problem = format!("{} is not signed as the lock pins it", change.moved.name);
         let failure = Failure::at_fault(problem, "ask its publisher why; --allow-signer-change takes it");
-        return Ok(Err(looked.beside(failure, &changes)));
+        return Ok(Err(checks.beside(failure, &changes)));
     }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
     if let Err(failure) = agree(file, &edit.text(), args.consent.consent(), screen)? {
-        return Ok(Err(looked.beside(failure, &changes)));
+        return Ok(Err(checks.beside(failure, &changes)));
     }
     if let Err(failure) = write(file, edit, moved, locked.as_ref(), &now) {
         return Ok(Err(failure));
     }
     if args.json {
-        terminal::print(&format!("{:#}\n", looked.json(&changes)))?;
+        terminal::print(&format!("{:#}\n", checks.json(&changes)))?;
     } else {
         let pinned = if locked.is_some() { " and its lock pin" } else { " pins" };
-        terminal::say(&format!("{}{pinned} what is new: {}\n", file.name(), moved.len()));
+        terminal::eprint(&format!("{}{pinned} what is new: {}\n", file.name(), moved.len()));
     }
-    Ok(Ok(looked.exit()))
+    Ok(Ok(checks.exit()))
 }
 
 fn changes_json(changes: &[Change<'_>]) -> Value {

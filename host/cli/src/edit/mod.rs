@@ -57,7 +57,7 @@ pub fn check_known(file: &ManifestFile, edit: &ManifestEdit, component: &str) ->
 
 /// Shows how the manifest changes, and writes it once that is wanted. A text that is not a manifest
 /// is refused.
-pub fn apply_or_say(file: &ManifestFile, text: &str, consent: Consent) -> anyhow::Result<Exit> {
+pub fn apply_or_report(file: &ManifestFile, text: &str, consent: Consent) -> anyhow::Result<Exit> {
     if text == file.text() {
         terminal::print(&format!("{}: nothing to change\n", file.name()))?;
         return Ok(Exit::Done);
@@ -65,10 +65,10 @@ pub fn apply_or_say(file: &ManifestFile, text: &str, consent: Consent) -> anyhow
     let written = agree(file, text, consent, Screen::Stdout)?.and_then(|()| write(file, text));
     match written {
         Ok(()) => {
-            terminal::say(&format!("{}: changed{}\n", file.name(), lock_note(file.path())));
+            terminal::eprint(&format!("{}: changed{}\n", file.name(), lock_note(file.path())));
             Ok(Exit::Done)
         }
-        Err(failure) => failure.tell(false),
+        Err(failure) => failure.report(false),
     }
 }
 
@@ -94,7 +94,7 @@ pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<Result<(), Failu
     };
     let new: Vec<Diagnostic> = after.problems.iter().filter(is_new).cloned().collect();
     if !new.is_empty() {
-        terminal::say(&render_all(&after.file.source(), &new, terminal::stderr_style()));
+        terminal::eprint(&render_all(&after.file.source(), &new, terminal::stderr_style()));
     }
     if new.iter().all(|problem| problem.code() == VALUE_MISSING) {
         return Ok(Ok(()));
@@ -117,18 +117,18 @@ fn is_error(problem: &Diagnostic) -> bool {
 pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) -> anyhow::Result<Result<(), Failure>> {
     let name = file.name();
     if let Err(problems) = parse(&Source { name, text }) {
-        terminal::say(&render_all(&Source { name, text }, &problems, terminal::stderr_style()));
+        terminal::eprint(&render_all(&Source { name, text }, &problems, terminal::stderr_style()));
         return Ok(Err(Failure::at_fault(format!("{name} would have these problems, and stays as it is"), "")));
     }
     match screen {
         Screen::Stdout => terminal::print(&difference(file.text(), text, terminal::stdout_style()))?,
-        Screen::Stderr => terminal::say(&difference(file.text(), text, terminal::stderr_style())),
+        Screen::Stderr => terminal::eprint(&difference(file.text(), text, terminal::stderr_style())),
     }
-    agrees_or_says(name, &format!("Write {name}?"), consent)
+    agrees_or_reports(name, &format!("Write {name}?"), consent)
 }
 
 /// Asks for consent, or says that this thing stays as it is.
-pub fn agrees_or_says(name: &str, question: &str, consent: Consent) -> anyhow::Result<Result<(), Failure>> {
+pub fn agrees_or_reports(name: &str, question: &str, consent: Consent) -> anyhow::Result<Result<(), Failure>> {
     if consent == Consent::Given {
         return Ok(Ok(()));
     }
@@ -139,7 +139,7 @@ pub fn agrees_or_says(name: &str, question: &str, consent: Consent) -> anyhow::R
     if agrees(&format!("{question} [y/N] "))? {
         return Ok(Ok(()));
     }
-    terminal::say(&format!("{name} stays as it is\n"));
+    terminal::eprint(&format!("{name} stays as it is\n"));
     Ok(Err(Failure::said(Exit::AtFault)))
 }
 

@@ -86,7 +86,7 @@ impl OperatorLog for LogControl {
     /// Prints besides the log, or as a line of the log if stderr is JSON.
     fn announce(&self, text: &str) {
         match self.0.format {
-            LogFormat::Text if self.level() >= LogLevel::Info => terminal::say(&format!("{text}\n")),
+            LogFormat::Text if self.level() >= LogLevel::Info => terminal::eprint(&format!("{text}\n")),
             LogFormat::Text => {}
             LogFormat::Json => tracing::info!("{text}"),
         }

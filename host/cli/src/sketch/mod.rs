@@ -81,16 +81,16 @@ impl Sketch {
     }
 
     /// Prints problems by the options that they come from, since nobody has the text's lines.
-    pub fn say(&self, problems: &[Diagnostic]) {
+    pub fn report(&self, problems: &[Diagnostic]) {
         for problem in problems {
             let option = problem.span().and_then(|span| self.lines.option_at(span.start));
-            say(option, problem);
+            report(option, problem);
         }
     }
 }
 
 /// Prints one problem of a text that no file holds.
-pub fn say(option: Option<&str>, problem: &Diagnostic) {
+pub fn report(option: Option<&str>, problem: &Diagnostic) {
     let about = option.map_or_else(String::new, |option| format!("{option}: "));
     let label = problem.label_text().map_or_else(String::new, |label| format!(" ({label})"));
     let message = format!("{about}{}{label}", problem.message());

@@ -60,7 +60,7 @@ impl Processes {
     }
 
     /// The activity of all.
-    pub fn look(&self) -> Seen {
+    pub fn poll(&self) -> Seen {
         match self.answers() {
             Ok(answers) => Seen::of(answers),
             Err(nobody) => Seen { problems: vec![shown(&nobody.to_string())], ..Seen::default() },

@@ -167,7 +167,7 @@ fn area() -> Rect {
 /// Looks at the processes once a second, and at once after a decision.
 fn watch(processes: &Processes, looks: &std_mpsc::Receiver<()>, sender: &Sender<Message>) {
     while looks.recv_timeout(LOOKS_EVERY) != Err(RecvTimeoutError::Disconnected) {
-        if sender.blocking_send(Message::Seen(processes.look())).is_err() {
+        if sender.blocking_send(Message::Seen(processes.poll())).is_err() {
             return;
         }
     }

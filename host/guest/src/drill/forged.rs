@@ -119,7 +119,7 @@ pub(super) fn opening(name: &str, of: &str) -> Option<Vec<u8>> {
             Opening::Tcp(TcpWanted { to, six: to.is_ipv6(), options: SocketOptions::default() })
         }
         "udp" => Opening::Udp(UdpWanted { six: false, options: SocketOptions::default() }),
-        "consent" => Opening::Consent(ConsentWish::Connect(address()?)),
+        "consent" => Opening::Consent(PermissionRequest::Connect(address()?)),
         _ => return None,
     };
     Some(framed_message(&encode(&opening).ok()?))

@@ -16,7 +16,7 @@ use crate::load::compile;
 use crate::load::component::{Mapped, ToolComponent};
 use crate::load::error::LoadError;
 use crate::load::functions::handed::HandedFunctions;
-use crate::load::inspect::{NamesAhead, names_ahead};
+use crate::load::inspect::{ComponentNames, component_names};
 use crate::load::precompiled;
 use crate::load::sandbox::SandboxError;
 use crate::run::listing::RawListing;
@@ -47,12 +47,12 @@ pub(crate) struct HostLink<'p> {
 }
 
 impl HostLink<'_> {
-    fn tell(&self, message: &FromLoader) -> Result<(), InsideError> {
+    fn send(&self, message: &FromLoader) -> Result<(), InsideError> {
         Ok(self.sender.send(&encode(message)?, &[])?)
     }
 
     fn seal(&self, entered: Option<Entered>, engine: Option<EngineName>) -> Result<(), InsideError> {
-        self.tell(&FromLoader::Ready { missing: missing(entered), engine })
+        self.send(&FromLoader::Ready { missing: missing(entered), engine })
     }
 
     /// The next task, with its files; `None` once the host closes the link.
@@ -90,7 +90,7 @@ pub(crate) async fn compile(settings: CompileSettings, mut link: HostLink<'_>) -
         return Err(InsideError::Message("there is nothing to compile".to_owned()));
     };
     let answer = threads.install(|| compiled(&engine, &functions, functions_bytes, files));
-    link.tell(&answer.unwrap_or_else(|error| FromLoader::Failed(format!("it has no room for the code: {error}"))))?;
+    link.send(&answer.unwrap_or_else(|error| FromLoader::Failed(format!("it has no room for the code: {error}"))))?;
     // Waits for the host to end this process.
     while link.next().await?.is_some() {}
     Ok(())
@@ -142,9 +142,9 @@ fn compiled(
         Ok(compiled) => compiled,
         Err(error) => {
             let is_known = matches!(error, LoadError::Imports { .. });
-            let shown = is_known.then(|| names_ahead(&bytes)).flatten();
+            let shown = is_known.then(|| component_names(&bytes)).flatten();
             let shown = shown.filter(|names| names.bytes() <= SHOWN_BYTES_MAX);
-            let shown = shown.map(|NamesAhead { exports, imports }| ExternNames { exports, imports });
+            let shown = shown.map(|ComponentNames { exports, imports }| ExternNames { exports, imports });
             return Ok(refused(&error, shown));
         }
     };
@@ -186,11 +186,11 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Ho
             return finish(&mut link, &refused(&error, Some(ExternNames { exports, imports }))).await;
         }
     };
-    link.tell(&FromLoader::Linked(Box::new(component.facts())))?;
+    link.send(&FromLoader::Linked(Box::new(component.facts())))?;
     while let Some((ToLoader::List { limits, schemas }, files)) = link.next().await? {
         let answer = listed(&component, &limits, schemas, decode(&content(&files)?)?).await;
-        match link.tell(&answer) {
-            Err(InsideError::NotSent(SendError::TooLarge(_))) => link.tell(&too_large())?,
+        match link.send(&answer) {
+            Err(InsideError::NotSent(SendError::TooLarge(_))) => link.send(&too_large())?,
             told => told?,
         }
     }
@@ -205,7 +205,7 @@ fn refused(error: &LoadError, shown: Option<ExternNames>) -> FromLoader {
 
 /// Sends the last message, then waits for the host to end the process.
 async fn finish(link: &mut HostLink<'_>, message: &FromLoader) -> Result<(), InsideError> {
-    link.tell(message)?;
+    link.send(message)?;
     while link.next().await?.is_some() {}
     Ok(())
 }
@@ -219,7 +219,7 @@ async fn listed(
 ) -> FromLoader {
     match Descriptions::read(written) {
         Ok(descriptions) => {
-            let found = component.look(&message::limits(limits), &descriptions, &schemas).await;
+            let found = component.list_tools(&message::limits(limits), &descriptions, &schemas).await;
             let RawListing { report, beside, schemas } = found;
             FromLoader::Listed(Box::new(ListReport::new(report, beside, schemas)))
         }

@@ -140,7 +140,7 @@ async fn serve(socket: OwnedFd, place: &RunPlace) -> Result<(), InsideError> {
     // No thread starts after the seal, so this starts those for blocking and for long work.
     drop(tokio::task::spawn_blocking(|| ()).await);
     drop(checks.run(|| ()).await);
-    inside.tell(&FromSandbox::Sealed { missing: missing(entered) })?;
+    inside.send(&FromSandbox::Sealed { missing: missing(entered) })?;
     inside.serve(&mut frames).await
 }
 
@@ -322,7 +322,7 @@ impl SandboxState {
             Ok(loaded) => self.components.push(Some(Arc::new(loaded))),
             Err(problem) => {
                 self.components.push(None);
-                self.tell(&FromSandbox::NotLoaded(id, problem))?;
+                self.send(&FromSandbox::NotLoaded(id, problem))?;
             }
         }
         Ok(())
@@ -362,7 +362,7 @@ impl SandboxState {
         }
     }
 
-    fn tell(&self, message: &FromSandbox) -> Result<(), InsideError> {
+    fn send(&self, message: &FromSandbox) -> Result<(), InsideError> {
         Ok(self.link.send(&encoding::encode(message)?, &[])?)
     }
 }

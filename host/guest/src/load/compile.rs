@@ -6,7 +6,7 @@ use wasmtime::Engine;
 use super::error::LoadError;
 use super::features;
 use super::file_kind::FileKind;
-use super::inspect::names_ahead;
+use super::inspect::component_names;
 use super::precompiled;
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
@@ -32,7 +32,7 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, cost: &InstanceCost) -> wasmtime::R
 /// Refuses a component that imports what this host does not offer, before it is compiled. If its
 /// imports cannot be read without compiling, linking refuses it.
 fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
-    let imports = names_ahead(bytes).unwrap_or_default().imports;
+    let imports = component_names(bytes).unwrap_or_default().imports;
     let names: Vec<String> = imports.into_iter().filter(|name| !offered(name)).collect();
     if names.is_empty() { Ok(()) } else { Err(LoadError::Imports { names }) }
 }

@@ -21,12 +21,12 @@ const READ_AHEAD_MAX: usize = 10_000;
 
 /// The names that a component imports and exports.
 #[derive(Debug, Default)]
-pub(crate) struct NamesAhead {
+pub(crate) struct ComponentNames {
     pub(crate) exports: Vec<String>,
     pub(crate) imports: Vec<String>,
 }
 
-impl NamesAhead {
+impl ComponentNames {
     pub(crate) fn bytes(&self) -> usize {
         self.exports.iter().chain(&self.imports).map(String::len).sum()
     }
@@ -38,12 +38,12 @@ impl NamesAhead {
 
 /// Both, read without compiling the component. `None` for anything but a component, and if there
 /// are too many.
-pub(crate) fn names_ahead(bytes: &[u8]) -> Option<NamesAhead> {
+pub(crate) fn component_names(bytes: &[u8]) -> Option<ComponentNames> {
     if is_module(bytes) {
         return None;
     }
     let mut depth = 0_usize;
-    let mut names = NamesAhead::default();
+    let mut names = ComponentNames::default();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.ok()? {
             Payload::Version { .. } => depth += 1,
@@ -102,15 +102,15 @@ mod tests {
             let source =
                 SourceFacts { digest: ComponentDigest::of(&bytes), size_bytes: bytes.len() as u64, adapted: false };
             let inspection = of_code(&component, source);
-            let NamesAhead { mut exports, mut imports } = names_ahead(&bytes).unwrap();
+            let ComponentNames { mut exports, mut imports } = component_names(&bytes).unwrap();
             let mut own_exports = inspection.exports().to_vec();
             let mut own_imports = inspection.imports().to_vec();
             for names in [&mut exports, &mut imports, &mut own_exports, &mut own_imports] {
                 names.sort();
             }
             assert_eq!((exports, imports), (own_exports, own_imports), "{text}");
-            (8..bytes.len()).for_each(|cut| drop(names_ahead(&bytes[..cut])));
+            (8..bytes.len()).for_each(|cut| drop(component_names(&bytes[..cut])));
         }
-        assert!(names_ahead(&wat::parse_str("(module (import \"a\" \"b\" (func)))").unwrap()).is_none());
+        assert!(component_names(&wat::parse_str("(module (import \"a\" \"b\" (func)))").unwrap()).is_none());
     }
 }

@@ -273,7 +273,7 @@ async fn run<T>(
             }
             caller.instantiated();
             if caller.notes_use() {
-                instance.tell_use(caller.as_ref());
+                instance.report_use(caller.as_ref());
             }
             let GuestInstance { store, exports, .. } = &mut instance;
             match exports {

@@ -64,7 +64,7 @@ impl GuestInstance {
     }
 
     /// Reports to the caller what was used since the fuel was last refilled.
-    pub(crate) fn tell_use(&self, caller: &dyn CallerLink) {
+    pub(crate) fn report_use(&self, caller: &dyn CallerLink) {
         let state = self.store.data();
         caller.used(state.fuel.used(self.store.get_fuel().unwrap_or(0)), state.limiter.peak_bytes());
     }

@@ -18,7 +18,7 @@ pub(crate) struct RawListing {
 
 impl ToolComponent {
     /// Lists its entries, and compiles the schemas of its tools for what is wrong with them.
-    pub(crate) async fn look(
+    pub(crate) async fn list_tools(
         &self,
         limits: &Limits,
         descriptions: &Descriptions,

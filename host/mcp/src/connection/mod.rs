@@ -173,7 +173,7 @@ impl<H: Host> ServerEvents for ConnectionParts<H> {
             self.announce_resources();
         }
         self.note_updates(has_changed);
-        self.tell_updates();
+        self.notify_of_updates();
     }
 
     fn resources_changed(&self, news: &ResourceNews) -> bool {
@@ -185,7 +185,7 @@ impl<H: Host> ServerEvents for ConnectionParts<H> {
     }
 
     fn task_changed(&self, task: &TaskRecord, options: &TaskOptions) {
-        self.tell_task(task, options);
+        self.notify_of_task(task, options);
     }
 
     fn server_ends(&self) {

@@ -42,7 +42,7 @@ struct Wants {
 }
 
 /// The notifications that a listener asks for, and the resources that it watches.
-struct ListenWishes {
+struct ListenRequest {
     wants: Wants,
     uris: Vec<String>,
     tasks: Vec<String>,
@@ -53,7 +53,7 @@ const FLAGS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesLi
 
 /// Reads `params.notifications`. Ill-typed members are refused, also those of notifications that
 /// this server never sends.
-fn wanted(params: &Params<'_>) -> Result<ListenWishes, RpcError> {
+fn wanted(params: &Params<'_>) -> Result<ListenRequest, RpcError> {
     let wrong = |member: &str, must: &str| RpcError::params(format!("params.notifications{member} must be {must}"));
     let text = params.get("notifications").filter(|text| scan::is_object(text));
     let filter: Map<String, Value> =
@@ -77,7 +77,7 @@ fn wanted(params: &Params<'_>) -> Result<ListenWishes, RpcError> {
         prompts: flag("promptsListChanged"),
         resources: flag("resourcesListChanged"),
     };
-    Ok(ListenWishes { wants, uris: strings("resourceSubscriptions")?, tasks: strings("taskIds")? })
+    Ok(ListenRequest { wants, uris: strings("resourceSubscriptions")?, tasks: strings("taskIds")? })
 }
 
 pub(super) fn tag(params: &mut Object<'_>, id: &RequestId) {
@@ -90,7 +90,7 @@ impl<H: Host> ConnectionParts<H> {
     /// Opens a subscription and acknowledges it.
     pub(super) fn listen(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let id = exchange.id();
-        let ListenWishes { mut wants, mut uris, tasks: task_ids } = wanted(&exchange.request.params)?;
+        let ListenRequest { mut wants, mut uris, tasks: task_ids } = wanted(&exchange.request.params)?;
         let tasks = self.wanted_tasks(exchange, &task_ids)?;
         // A server without prompts or resources does not promise to tell of them.
         wants.prompts = wants.prompts && self.offers(Feature::Prompts, &exchange.catalog);
@@ -141,7 +141,7 @@ impl<H: Host> ConnectionParts<H> {
         outbox.queue(frame);
         drop(state);
         if !ids.is_empty() {
-            self.tell_tasks_at_first(id, ids);
+            self.notify_of_first_tasks(id, ids);
         }
         Ok(())
     }
@@ -211,14 +211,14 @@ impl<H: Host> ConnectionParts<H> {
     /// reads too slowly.
     pub(super) fn take_news(&self, news: &ResourceNews) -> bool {
         if news.to.as_deref().is_some_and(|to| !self.is_holder(to)) {
-            return self.tell_updates();
+            return self.notify_of_updates();
         }
         let catalog = self.server.host.snapshot();
         self.note_updates(&|uri| news.touches(uri, |uri| catalog.component_of(uri)));
         if news.list {
             self.announce_resources();
         }
-        self.tell_updates()
+        self.notify_of_updates()
     }
 
     /// Notes that what is watched at these addresses has changed.
@@ -234,7 +234,7 @@ impl<H: Host> ConnectionParts<H> {
 
     /// Notifies the client of changed resources, if it reads. Returns true if some remain. Until it
     /// reads, several changes of one resource become one.
-    pub(super) fn tell_updates(&self) -> bool {
+    pub(super) fn notify_of_updates(&self) -> bool {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         let mut waits = false;
         {

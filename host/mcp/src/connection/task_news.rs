@@ -45,7 +45,7 @@ impl<H: Host> ConnectionParts<H> {
     }
 
     /// Tells the client of a task that has changed. One that does not read is not told: it asks.
-    pub(super) fn tell_task(&self, task: &TaskRecord, options: &TaskOptions) {
+    pub(super) fn notify_of_task(&self, task: &TaskRecord, options: &TaskOptions) {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
             let mut state = self.state();
@@ -62,7 +62,7 @@ impl<H: Host> ConnectionParts<H> {
             }
             for (id, open) in &state.open {
                 let UnansweredRequest::Subscription(subscription) = open else { continue };
-                if subscription.tasks.has(&task.id) && subscription.tell_task(id, task, options) {
+                if subscription.tasks.has(&task.id) && subscription.notify_of_task(id, task, options) {
                     told.push(Arc::clone(&subscription.outbox));
                 }
             }
@@ -74,7 +74,7 @@ impl<H: Host> ConnectionParts<H> {
 
     /// Tells a new subscription of the tasks that it watches, as they are now: they may have ended
     /// before it began.
-    pub(super) fn tell_tasks_at_first(self: &Arc<Self>, id: &RequestId, tasks: Vec<String>) {
+    pub(super) fn notify_of_first_tasks(self: &Arc<Self>, id: &RequestId, tasks: Vec<String>) {
         let shared = Arc::clone(self);
         let id = id.clone();
         self.executor.run(Box::pin(async move {
@@ -83,7 +83,7 @@ impl<H: Host> ConnectionParts<H> {
                 let Ok(Some(task)) = store.find(shared.caller.name(), &task).await else { continue };
                 let state = shared.state();
                 let Some(UnansweredRequest::Subscription(subscription)) = state.open.get(&id) else { return };
-                if subscription.tell_task(&id, &task, options) {
+                if subscription.notify_of_task(&id, &task, options) {
                     let outbox = Arc::clone(&subscription.outbox);
                     drop(state);
                     outbox.flush();
@@ -95,7 +95,7 @@ impl<H: Host> ConnectionParts<H> {
 
 impl OpenListen {
     /// Queues the news of a task. False if the client does not read.
-    fn tell_task(&self, id: &RequestId, task: &TaskRecord, options: &TaskOptions) -> bool {
+    fn notify_of_task(&self, id: &RequestId, task: &TaskRecord, options: &TaskOptions) -> bool {
         if self.outbox.congested() {
             return false;
         }

@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::replicas::{HeardItem, Recipient, Replicas, ReplicasAway};
+use super::replicas::{Recipient, ReplicaItem, Replicas, ReplicasAway};
 use super::session::{KeptFrames, LegacySessions};
 use crate::asking::ReplyText;
 use crate::connection::{CancelKnown, Elsewhere, Passed};
@@ -301,11 +301,11 @@ pub(super) async fn hear<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<
     let mut looking = JoinSet::new();
     loop {
         match exchange.replicas.hear().await {
-            HeardItem::Listening => {
+            ReplicaItem::Listening => {
                 looking.abort_all();
                 looking.spawn(look_again(Arc::clone(&exchange), Arc::clone(&sessions)));
             }
-            HeardItem::Message(mut sealed) => {
+            ReplicaItem::Message(mut sealed) => {
                 let note = exchange.key.open(Purpose::Message, &mut sealed);
                 if let Some(note) = note.and_then(|text| serde_json::from_slice::<SessionNote>(text).ok()) {
                     take(&exchange, &sessions, note);

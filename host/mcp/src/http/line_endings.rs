@@ -63,7 +63,7 @@ impl RequestLines {
 
     /// Checks the bytes that came. Returns the number of bytes to keep if it found a forbidden one,
     /// which it replaced.
-    fn look(&mut self, mut bytes: &mut [u8]) -> Option<usize> {
+    fn scan(&mut self, mut bytes: &mut [u8]) -> Option<usize> {
         let all = bytes.len();
         loop {
             match &mut self.request.at {
@@ -154,7 +154,7 @@ impl PartialRequest {
 impl ReadCheck for RequestLines {
     fn check(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
         let came = buffer.filled_mut().get_mut(start..).unwrap_or_default();
-        if let Some(kept) = self.look(came) {
+        if let Some(kept) = self.scan(came) {
             // The reader waits for the end of the head before it parses the rest.
             buffer.set_filled(start + kept);
             let end = HEAD_END.get(..HEAD_END.len().min(buffer.remaining())).unwrap_or_default();
@@ -174,7 +174,7 @@ mod tests {
             let mut lines = RequestLines::new();
             let mut bytes = text.as_bytes().to_vec();
             bytes.chunks_mut(piece_bytes).for_each(|piece| {
-                let _ = lines.look(piece);
+                let _ = lines.scan(piece);
             });
             String::from_utf8(bytes).unwrap()
         };

@@ -233,7 +233,7 @@ impl AcceptedConnection {
                         // A client that cannot shake hands is not told why.
                         Ok(Err(_)) | Err(_) => return,
                     },
-                    () = watch.told_to_leave() => return,
+                    () = watch.asked_to_leave() => return,
                 }
             }
         };

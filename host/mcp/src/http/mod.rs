@@ -46,7 +46,7 @@ use crate::cancellation::Cancellation;
 pub use limits::{CallerLimits, HttpLimits};
 pub use listener::HttpListener;
 pub use origin::{OriginError, OriginPolicy};
-pub use replicas::{HeardItem, Recipient, ReplicaAnswer, Replicas, ReplicasAway};
+pub use replicas::{Recipient, ReplicaAnswer, ReplicaItem, Replicas, ReplicasAway};
 pub use serve::{HttpOptions, HttpShutdown, serve};
 pub use tls::{Certificate, TlsError};
 pub use traffic::{HttpLoad, Traffic};
@@ -66,12 +66,12 @@ pub trait Gatekeeper: Send + Sync + 'static {
 
 /// Finds out if the server can do its work, besides taking requests.
 pub trait Readiness: Send + Sync + 'static {
-    /// Looks. Anyone may have it look, as often as they like: its work is bounded.
-    fn look(&self) -> ReadinessLook<'_>;
+    /// Checks. Anyone may ask for it, as often as they like: its work is bounded.
+    fn check(&self) -> ReadinessCheck<'_>;
 }
 
-/// A look at what the server needs, while it runs. It gives a word or two for the missing thing.
-pub type ReadinessLook<'r> = Pin<Box<dyn Future<Output = Option<&'static str>> + Send + 'r>>;
+/// A check of what the server needs, while it runs. It gives a word or two for what is missing.
+pub type ReadinessCheck<'r> = Pin<Box<dyn Future<Output = Option<&'static str>> + Send + 'r>>;
 
 /// The authentication of a caller, while it runs.
 pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, AuthFailure>> + Send + 'h>>;

@@ -16,7 +16,7 @@ pub trait Replicas: Send + Sync + 'static {
     fn send(&self, to: Recipient<'_>, caller: &str, message: Vec<u8>);
 
     /// Waits for the next item. One task asks.
-    fn hear(&self) -> ReplicaAnswer<'_, HeardItem>;
+    fn hear(&self) -> ReplicaAnswer<'_, ReplicaItem>;
 
     /// Notes for a time that a session has ended.
     fn note_ended<'r>(&'r self, session: &'r str, time: Duration) -> ReplicaAnswer<'r, Result<(), ReplicasAway>>;
@@ -39,7 +39,7 @@ pub enum Recipient<'a> {
 
 /// The item that a replica hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeardItem {
+pub enum ReplicaItem {
     /// Messages arrive from now on. Earlier ones may be lost.
     Listening,
     /// A message.

@@ -180,7 +180,7 @@ impl<H: Host> Service<H> {
             LIVE => return Some(plain(StatusCode::OK, "ok\n".to_owned())),
             READY if self.leaving.load(Ordering::SeqCst) => Some("ending"),
             READY => match &self.readiness {
-                Some(readiness) => readiness.look().await,
+                Some(readiness) => readiness.check().await,
                 None => None,
             },
             _ => return None,

@@ -83,7 +83,7 @@ impl ConnectionWatch {
     }
 
     /// Waits until the connection is told to go.
-    pub(super) async fn told_to_leave(&self) {
+    pub(super) async fn asked_to_leave(&self) {
         poll_fn(|context| if self.is_leaving(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 

@@ -75,7 +75,7 @@ impl TaskParam {
     /// Reads `params.task`. Other revisions have none, and ignore it.
     pub(crate) fn read(params: &Params<'_>, revision: Revision) -> Result<Option<Self>, RpcError> {
         #[derive(serde::Deserialize)]
-        struct TaskWish {
+        struct RequestedTask {
             ttl: Option<f64>,
         }
         let has_tasks = revision.features().tasks && !revision.is_modern();
@@ -84,7 +84,7 @@ impl TaskParam {
         if !scan::is_object(text) {
             return Err(wrong());
         }
-        let TaskWish { ttl } = serde_json::from_str(text).map_err(|_| wrong())?;
+        let RequestedTask { ttl } = serde_json::from_str(text).map_err(|_| wrong())?;
         let ttl = ttl.map(|ttl| Duration::try_from_secs_f64(ttl / 1_000.0).map_err(|_| wrong())).transpose()?;
         Ok(Some(Self { ttl }))
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 use toolcell_policy::{Askable, Capability, Host, HttpAsk};
-use toolcell_wall::doors::consent::{ConsentSaid, ConsentWish, WishedRequest};
+use toolcell_wall::doors::consent::{HttpWanted, PermissionReply, PermissionRequest};
 use toolcell_walls::door::{DoorError, FrameWriter};
 
 use crate::wasi::sockets::{LookupParts, resolved};
@@ -33,14 +33,14 @@ struct NamedTarget {
 }
 
 /// `None` where it is not well formed.
-fn http_ask(request: &WishedRequest) -> Option<HttpAsk> {
+fn http_ask(request: &HttpWanted) -> Option<HttpAsk> {
     HttpAsk::new(&request.method, &request.scheme, &request.authority, &request.target).ok()
 }
 
 /// The host's side of a permission request: asks a person if it must, and answers the guest.
 pub(crate) async fn serve(
     mut consenting: ConsentParts<'_>,
-    wish: ConsentWish,
+    wish: PermissionRequest,
     mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     let waits = Notify::new();
@@ -51,7 +51,7 @@ pub(crate) async fn serve(
             biased;
             said = &mut asked => said,
             () = waits.notified() => {
-                writer.message(&ConsentSaid::Waits).await?;
+                writer.message(&PermissionReply::Waits).await?;
                 asked.await
             }
         }
@@ -60,23 +60,29 @@ pub(crate) async fn serve(
 }
 
 impl ConsentParts<'_> {
-    async fn wished(&mut self, wish: ConsentWish) -> ConsentSaid {
+    async fn wished(&mut self, wish: PermissionRequest) -> PermissionReply {
         if !self.asked.capabilities.may_ask() {
-            return ConsentSaid::Goes(None);
+            return PermissionReply::Goes(None);
         }
-        let goes = |to| ConsentSaid::Goes(Some(to));
+        let goes = |to| PermissionReply::Goes(Some(to));
         match wish {
-            ConsentWish::Request(request) => match http_ask(&request) {
-                Some(ask) => self.before_request(&ask).await.map_or_else(|ended| ended, |()| ConsentSaid::Goes(None)),
-                None => ConsentSaid::Goes(None),
+            PermissionRequest::Request(request) => match http_ask(&request) {
+                Some(ask) => {
+                    self.before_request(&ask).await.map_or_else(|ended| ended, |()| PermissionReply::Goes(None))
+                }
+                None => PermissionReply::Goes(None),
             },
-            ConsentWish::Connect(to) => self.before_socket(Capability::Tcp, to).await.map_or_else(|ended| ended, goes),
-            ConsentWish::Send(to) => self.before_socket(Capability::Udp, to).await.map_or_else(|ended| ended, goes),
+            PermissionRequest::Connect(to) => {
+                self.before_socket(Capability::Tcp, to).await.map_or_else(|ended| ended, goes)
+            }
+            PermissionRequest::Send(to) => {
+                self.before_socket(Capability::Udp, to).await.map_or_else(|ended| ended, goes)
+            }
         }
     }
 
     /// Asks about a request that no rule allows. The error ends the call.
-    async fn before_request(&mut self, ask: &HttpAsk) -> Result<(), ConsentSaid> {
+    async fn before_request(&mut self, ask: &HttpAsk) -> Result<(), PermissionReply> {
         let grants = self.asked.capabilities.grants();
         let allowed = self.asked.net.decide(grants, |network| match (network.http(ask), ask.host()) {
             (Ok(permit), Host::Addr(address)) => permit.check_address(*address).is_ok(),
@@ -90,7 +96,7 @@ impl ConsentParts<'_> {
     }
 
     /// Asks about a target that no rule allows. Returns the address to go to.
-    async fn before_socket(&mut self, capability: Capability, to: SocketAddr) -> Result<SocketAddr, ConsentSaid> {
+    async fn before_socket(&mut self, capability: Capability, to: SocketAddr) -> Result<SocketAddr, PermissionReply> {
         let net = self.asked.net;
         let grants = self.asked.capabilities.grants();
         let target = {
@@ -123,7 +129,7 @@ impl ConsentParts<'_> {
 
     /// Asks a person, once per request in a call. True if it is allowed; then the call's network
     /// has a rule for it.
-    async fn ask_person(&mut self, offer: &Askable) -> Result<bool, ConsentSaid> {
+    async fn ask_person(&mut self, offer: &Askable) -> Result<bool, PermissionReply> {
         let LookupParts { capabilities, net, .. } = self.asked;
         if net.was_refused(offer) {
             return Ok(false);
@@ -148,7 +154,7 @@ impl ConsentParts<'_> {
                 net.refuse(offer);
                 Ok(false)
             }
-            ConsentAnswer::Ended(refused) => Err(ConsentSaid::Ended(refused)),
+            ConsentAnswer::Ended(refused) => Err(PermissionReply::Ended(refused)),
         }
     }
 }

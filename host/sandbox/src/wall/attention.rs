@@ -140,7 +140,7 @@ impl Attention {
         let calls = self.processes.iter().any(Attended::has_calls);
         if calls {
             let wait = wait.get_or_insert_with(|| self.pace.wait(Instant::now()));
-            if wait.looks() && self.pace.stays(wait) {
+            if wait.polls() && self.pace.stays(wait) {
                 let now = Instant::now();
                 if now.saturating_duration_since(*polled) < POLLS_EVERY {
                     return Ok(AttentionTurn::Nothing);

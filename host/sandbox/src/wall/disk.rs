@@ -76,7 +76,7 @@ pub(super) async fn refusal(folders: Vec<WatchedFolder>) -> (Vec<WatchedFolder>,
         return (folders, None);
     }
     let looked = tokio::task::spawn_blocking(move || {
-        let found = folders.iter().filter(|folder| folder.lock().is_over).find_map(|folder| folder.look(0));
+        let found = folders.iter().filter(|folder| folder.lock().is_over).find_map(|folder| folder.check(0));
         (folders, found)
     });
     looked.await.unwrap_or_else(|_| (Vec::new(), Some("its folders cannot be counted".to_owned())))
@@ -103,7 +103,7 @@ pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watche
             }
             let mut found = None;
             for folder in &folders {
-                found = folder.look(calls_at_most).or(found);
+                found = folder.check(calls_at_most).or(found);
                 if has_ended {
                     folder.end();
                 }
@@ -156,7 +156,7 @@ impl WatchedFolder {
     }
 
     /// Counts it. Returns a sentence if it is too large.
-    fn look(&self, calls: u64) -> Option<String> {
+    fn check(&self, calls: u64) -> Option<String> {
         let quota = self.folder.quota(calls);
         let mut growth = self.lock();
         let before = growth.before.unwrap_or(Amount { bytes: 0, files: FILES_AT_FIRST_MAX });
@@ -217,31 +217,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         grow(&folder, "theirs", 1 << 40);
         let watched = watched(&folder);
-        assert_eq!(watched.look(0), None, "what was there before");
+        assert_eq!(watched.check(0), None, "what was there before");
         grow(&folder, "ours", QUOTA.bytes + SLACK_BYTES);
-        assert_eq!(watched.look(0), None);
+        assert_eq!(watched.check(0), None);
         grow(&folder, "one byte more", 1);
-        assert!(watched.look(0).unwrap().contains("grew by more than its quota of 1MiB"));
+        assert!(watched.check(0).unwrap().contains("grew by more than its quota of 1MiB"));
         std::fs::remove_file(folder.path().join("theirs")).unwrap();
-        assert_eq!(watched.look(0), None, "it shrank");
+        assert_eq!(watched.check(0), None, "it shrank");
         grow(&folder, "theirs", 1 << 40);
-        assert!(watched.look(0).is_some(), "and grew again");
+        assert!(watched.check(0).is_some(), "and grew again");
     }
 
     #[test]
     fn names_are_counted_as_well_and_depth_hides_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let watched = watched(&folder);
-        assert_eq!(watched.look(0), None);
+        assert_eq!(watched.check(0), None);
         for name in 0..=QUOTA.files + SLACK_FILES {
             grow(&folder, &name.to_string(), 0);
         }
-        assert!(watched.look(0).is_some());
+        assert!(watched.check(0).is_some());
         let folder = tempfile::tempdir().unwrap();
         let watched = self::watched(&folder);
-        assert_eq!(watched.look(0), None);
+        assert_eq!(watched.check(0), None);
         std::fs::create_dir_all(folder.path().join(["d"; 100].join("/"))).unwrap();
-        assert!(watched.look(0).is_some());
+        assert!(watched.check(0).is_some());
     }
 
     #[test]
@@ -253,16 +253,16 @@ mod tests {
         grow(&folder, "theirs", before);
         let first = watched_on(&disks, &folder);
         first.begin();
-        assert_eq!(first.look(0), None);
+        assert_eq!(first.check(0), None);
         grow(&folder, "ours", QUOTA.bytes + SLACK_BYTES);
-        assert_eq!(first.look(0), None);
+        assert_eq!(first.check(0), None);
         first.end();
         grow(&folder, "theirs later", others);
         let second = watched_on(&disks, &folder);
         second.begin();
-        assert_eq!(second.look(0), None);
+        assert_eq!(second.check(0), None);
         grow(&folder, "ours again", 1);
-        assert!(second.look(0).is_some());
+        assert!(second.check(0).is_some());
         second.end();
     }
 
@@ -273,7 +273,7 @@ mod tests {
         std::fs::create_dir_all(folder.path().join(["d"; 100].join("/"))).unwrap();
         assert_eq!(refusal(vec![watched_on(&disks, &folder)]).await.1, None, "nobody has looked yet");
         let watched = watched_on(&disks, &folder);
-        assert_eq!(watched.look(0).unwrap(), TOO_DEEP);
+        assert_eq!(watched.check(0).unwrap(), TOO_DEEP);
         let (folders, refused) = refusal(vec![watched]).await;
         assert_eq!(refused.unwrap(), TOO_DEEP);
         std::fs::remove_dir_all(folder.path().join("d")).unwrap();

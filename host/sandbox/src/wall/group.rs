@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use toolcell_policy::{Limits, Quota};
 
 use super::bound;
-use super::conduct::Standing;
+use super::crash_history::Standing;
 use super::disk;
 use super::pool::{SandboxPool, StartedProcess};
 use super::process::{
@@ -431,9 +431,9 @@ impl SandboxGroup {
                     .collect(),
                 observing: self.options.observing,
             };
-            process.say_when_taken(&ToSandbox::Load(Box::new(load)), &[code.as_fd()]).await?;
+            process.send_when_taken(&ToSandbox::Load(Box::new(load)), &[code.as_fd()]).await?;
             for schemas in member.schemas.iter() {
-                process.say_when_taken(&ToSandbox::Schemas(Box::new(schemas.clone())), &[]).await?;
+                process.send_when_taken(&ToSandbox::Schemas(Box::new(schemas.clone())), &[]).await?;
             }
             let files = member.files.clone();
             // Opening a single file may wait for its disk.
@@ -441,14 +441,14 @@ impl SandboxGroup {
             let mounts = mounts.map_err(std::io::Error::other).and_then(|mounts| mounts);
             for (mount, fds) in mounts.map_err(|error| refused("its files", error))? {
                 let fds: Vec<_> = fds.iter().map(std::os::fd::AsFd::as_fd).collect();
-                process.say_when_taken(&ToSandbox::Mount(Box::new(mount)), &fds).await?;
+                process.send_when_taken(&ToSandbox::Mount(Box::new(mount)), &fds).await?;
             }
         }
         if let Some(scratch) = process.scratch() {
-            process.say_when_taken(&ToSandbox::Scratch, &[scratch.dir().as_fd()]).await?;
+            process.send_when_taken(&ToSandbox::Scratch, &[scratch.dir().as_fd()]).await?;
         }
         let bound =
             message::Bound { writable_bytes_max: self.memory().writable, file_bytes_max: self.file_bytes_max() };
-        process.say_when_taken(&ToSandbox::Seal(bound), &[]).await
+        process.send_when_taken(&ToSandbox::Seal(bound), &[]).await
     }
 }

@@ -9,7 +9,7 @@
 //! | `attention.rs` | a thread that waits for its calls' replies and for other things at once |
 //! | `disk.rs` | what a process puts into folders, counted from outside |
 //! | `required.rs` | the walls that a process must have |
-//! | `group.rs`, `conduct.rs` | components that share processes, started when needed; those that end them |
+//! | `group.rs`, `crash_history.rs` | components that share processes, started when needed; those that end them |
 //! | `loading/` | components compiled and listed in processes, and what is kept of it |
 //! | `duties.rs` | threads that have other duties than calls |
 //! | `reuse.rs` | an instance that serves one caller again |
@@ -21,7 +21,7 @@
 pub(crate) mod address_space;
 pub(crate) mod attention;
 mod bound;
-pub(crate) mod conduct;
+pub(crate) mod crash_history;
 mod disk;
 pub(crate) mod duties;
 pub(crate) mod group;

@@ -13,7 +13,7 @@ use toolcell_walls::kernel::Wall;
 use toolcell_walls::link::{self, Receiver};
 use toolcell_walls::process::{Process, Program, Starter};
 
-use super::conduct::{Conduct, SharedEnds, Standing};
+use super::crash_history::{CrashHistory, SharedEnds, Standing};
 use super::disk::Disks;
 use super::process::{NotStarted, end_at_start};
 use toolcell_wall::encoding;
@@ -59,7 +59,7 @@ pub struct SandboxPool {
     waiting: Mutex<WaitingStart>,
     options: PoolOptions,
     refilling: AtomicBool,
-    conduct: Conduct,
+    crash_history: CrashHistory,
     shared_ends: OnceLock<Arc<dyn SharedEnds>>,
     notices: OnceLock<Arc<dyn PoolNotices>>,
     walls: Mutex<Option<WallsMissing>>,
@@ -96,7 +96,7 @@ impl SandboxPool {
         let starter = Arc::new(Starter::bounded(options.memory_bytes_max)?);
         let waiting = Mutex::new(WaitingStart { processes: VecDeque::new(), taken: Instant::now() });
         let refilling = AtomicBool::new(false);
-        let conduct = Conduct::default();
+        let crash_history = CrashHistory::default();
         let walls = Mutex::default();
         let shared_ends = OnceLock::new();
         let notices = OnceLock::new();
@@ -104,7 +104,7 @@ impl SandboxPool {
             waiting,
             options,
             refilling,
-            conduct,
+            crash_history,
             shared_ends,
             notices,
             walls,
@@ -160,12 +160,12 @@ impl SandboxPool {
 
     /// The standing of a component, by the name that a group's member has.
     pub(super) fn standing(&self, component: &str) -> Standing {
-        self.conduct.of(component, self.shared_ends.get().map(AsRef::as_ref))
+        self.crash_history.of(component, self.shared_ends.get().map(AsRef::as_ref))
     }
 
     /// Notes that a process was ended that ran a call of this component.
     pub(super) fn ended(&self, component: &str, process: u32) {
-        let changed = self.conduct.ended(component, process, self.shared_ends.get().map(AsRef::as_ref));
+        let changed = self.crash_history.ended(component, process, self.shared_ends.get().map(AsRef::as_ref));
         if let (Some(standing), Some(notices)) = (changed, self.notices.get()) {
             notices.standing(component, standing);
         }
@@ -173,7 +173,7 @@ impl SandboxPool {
 
     /// Forgets all ends of processes so far, at every host.
     pub fn forget_ends(&self) {
-        self.conduct.forget(self.shared_ends.get().map(AsRef::as_ref));
+        self.crash_history.forget(self.shared_ends.get().map(AsRef::as_ref));
     }
 
     /// The settings of its processes.

@@ -1,12 +1,12 @@
 //! Parts of a tool's definition that model APIs and clients refuse or cut. The rules, and whose
 //! they are, stand in `apis.json`. Must not hold: the form that is served, which avoids most.
-mod look;
+mod scan;
 mod table;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use look::{Findings, Form};
+use scan::{Findings, Form};
 use table::TABLE;
 
 /// Most warnings of one tool; further ones are counted. Of one rule there are 8 for each schema at

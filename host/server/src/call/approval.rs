@@ -90,11 +90,11 @@ impl StartedCall<'_> {
             Some(AskOutcome::Refused(error)) => return Err(self.cannot_ask(&error)),
             Some(AskOutcome::Ended(refused)) => return Err(self.asked_elsewhere(refused)),
             None if call.context.cancellation.is_cancelled() => {
-                self.tell_operators(&call.context.caller, "cancelled", CALLER);
+                self.notify_operators(&call.context.caller, "cancelled", CALLER);
                 return Err(self.not_approved("cancelled", CANCELLED));
             }
             None => {
-                self.tell_operators(&call.context.caller, "timed_out", "nobody");
+                self.notify_operators(&call.context.caller, "timed_out", "nobody");
                 return Err(self.not_approved("timed_out", &self.nobody_within(wait)));
             }
         };
@@ -112,7 +112,7 @@ impl StartedCall<'_> {
         let state = self.catalog.services.state.as_ref();
         let claim = self.claim(call, self.target.limits.ask_wait()).await?;
         let decided = answer.as_ref().map_or("dismissed", named);
-        self.tell_operators(&call.context.caller, decided, "the person at the client");
+        self.notify_operators(&call.context.caller, decided, "the person at the client");
         match answer {
             Some(ClientAnswer::Accepted(_)) => {
                 self.note_approval(decided, None);

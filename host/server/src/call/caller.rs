@@ -25,7 +25,7 @@ use crate::observing::traces::CallTrace;
 
 /// Changes that one call tells of at once, and then a second. No client hears of one address more
 /// often than ten times a second; a call that fills a page of a list changes a hundred.
-const TOLD_PER_SECOND: u64 = 100;
+const NOTIFIED_PER_SECOND: u64 = 100;
 
 /// Entries of state that one operation changes. More of them are told as a change of any of the
 /// component's: each is held against up to 64 rules.
@@ -46,7 +46,7 @@ pub struct McpCaller {
     /// Trace of the call.
     trace: Option<Arc<CallTrace>>,
     /// News of resources that it changes.
-    telling: Option<Telling>,
+    notifier: Option<CallNotifier>,
     /// Set once the guest was told that shared state is away: the reason.
     state_away: OnceLock<String>,
 }
@@ -70,7 +70,7 @@ impl McpCaller {
             interruptions,
             live: None,
             trace: None,
-            telling: None,
+            notifier: None,
             state_away: OnceLock::new(),
         }
     }
@@ -81,8 +81,8 @@ impl McpCaller {
     }
 
     /// Also tells of resources that the call changes.
-    pub fn telling(self, telling: Telling) -> Self {
-        Self { telling: Some(telling), ..self }
+    pub fn notifying(self, notifier: CallNotifier) -> Self {
+        Self { notifier: Some(notifier), ..self }
     }
 
     /// The call has ended.
@@ -165,15 +165,15 @@ impl CallerLink for McpCaller {
     }
 
     fn updated(&self, uri: &str) {
-        self.telling.iter().for_each(|telling| telling.updated(uri));
+        self.notifier.iter().for_each(|notifier| notifier.updated(uri));
     }
 
     fn notes_state(&self) -> bool {
-        self.telling.as_ref().is_some_and(Telling::notes_state)
+        self.notifier.as_ref().is_some_and(CallNotifier::notes_state)
     }
 
     fn state_changed(&self, bucket: &str, keys: &[String]) {
-        self.telling.iter().for_each(|telling| telling.state_changed(bucket, keys));
+        self.notifier.iter().for_each(|notifier| notifier.state_changed(bucket, keys));
     }
 
     fn log(&self, level: GuestLogLevel, message: &str) {
@@ -369,7 +369,7 @@ async fn cancelled(cancellation: Option<&Cancellation>) {
 }
 
 /// The news of one call.
-pub struct Telling {
+pub struct CallNotifier {
     services: Arc<Services>,
     resources: Arc<DeclaredResources>,
     component: String,
@@ -378,7 +378,7 @@ pub struct Telling {
     allowance: Mutex<Allowance>,
 }
 
-impl Telling {
+impl CallNotifier {
     /// News of a call of this component's, by this caller.
     pub fn new(services: &Arc<Services>, resources: &Arc<DeclaredResources>, component: &str, caller: &str) -> Self {
         let keeps_entries = resources.entries_of(component).next().is_some();
@@ -388,20 +388,20 @@ impl Telling {
             component: component.to_owned(),
             caller: caller.to_owned(),
             keeps_entries,
-            allowance: Mutex::new(Allowance::new(Pace::new(TOLD_PER_SECOND, Duration::from_secs(1)))),
+            allowance: Mutex::new(Allowance::new(Pace::new(NOTIFIED_PER_SECOND, Duration::from_secs(1)))),
         }
     }
 
     /// The guest says that what is read at this address has changed.
     pub fn updated(&self, uri: &str) {
         // Before it is looked up, which takes time in proportion to all templates.
-        if !self.may_tell() {
-            self.services.news.tell_of_all(&self.component, None);
+        if !self.may_notify() {
+            self.services.news.notify_of_all(&self.component, None);
             return;
         }
         let reads = self.resources.reader(uri).map(|(_, origin)| origin.component.name());
         if reads == Some(&self.component) {
-            self.tell(None, [normal_uri(uri)]);
+            self.notify(None, [normal_uri(uri)]);
         }
     }
 
@@ -417,21 +417,21 @@ impl Telling {
             if !entries.is_of(bucket) {
                 continue;
             }
-            if keys.len() > ENTRIES_MAX || !self.may_tell() {
-                self.services.news.tell_of_all(&self.component, to);
+            if keys.len() > ENTRIES_MAX || !self.may_notify() {
+                self.services.news.notify_of_all(&self.component, to);
             } else {
-                self.tell(to, keys.iter().filter_map(|key| entries.uri_of(key)));
+                self.notify(to, keys.iter().filter_map(|key| entries.uri_of(key)));
             }
         }
     }
 
-    fn may_tell(&self) -> bool {
+    fn may_notify(&self) -> bool {
         self.allowance.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now()).is_ok()
     }
 
-    fn tell(&self, to: Option<String>, uris: impl IntoIterator<Item = String>) {
+    fn notify(&self, to: Option<String>, uris: impl IntoIterator<Item = String>) {
         // No number tells these states apart.
         let updated = uris.into_iter().map(|uri| (uri, 0)).collect();
-        self.services.news.tell(&self.component, ResourceNews { to, updated, ..ResourceNews::default() });
+        self.services.news.notify(&self.component, ResourceNews { to, updated, ..ResourceNews::default() });
     }
 }

@@ -7,9 +7,9 @@ use toolcell_policy::{Capability, Denial};
 use toolcell_sandbox::{CallFailure, CallReport, Captured, Redactor, SandboxCall, contract};
 
 use super::StartedCall;
+use super::caller::CallNotifier;
 use super::caller::Interruptions;
 use super::caller::McpCaller;
-use super::caller::Telling;
 use super::consent::Consenting;
 use super::record::log_call;
 use crate::catalog::{CallTarget, content};
@@ -102,12 +102,12 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     });
     let catalog = started.catalog;
     let component = target.component.name();
-    let telling = Telling::new(&catalog.services, &catalog.resources, component, context.caller.name());
+    let notifier = CallNotifier::new(&catalog.services, &catalog.resources, component, context.caller.name());
     let caller = McpCaller::new(limits, context, denials, asks, interruptions);
     let caller = Arc::new(
         caller
             .consenting(consenting)
-            .telling(telling)
+            .notifying(notifier)
             .shown_as(started.live().map(Arc::clone))
             .traced(started.trace.clone()),
     );

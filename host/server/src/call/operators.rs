@@ -47,11 +47,15 @@ impl Drop for UndecidedCall<'_> {
         match started.live().and_then(|live| Some((live, live.stopped_text()?))) {
             Some((live, text)) => {
                 started.note_approval("cancelled", Some(text));
-                started.tell_operators(self.caller, "cancelled", &format!("{}, by ending the call", live.stopped_by()));
+                started.notify_operators(
+                    self.caller,
+                    "cancelled",
+                    &format!("{}, by ending the call", live.stopped_by()),
+                );
             }
             None => {
                 started.note_approval("cancelled", Some(CANCELLED));
-                started.tell_operators(self.caller, "cancelled", CALLER);
+                started.notify_operators(self.caller, "cancelled", CALLER);
             }
         }
     }
@@ -59,7 +63,7 @@ impl Drop for UndecidedCall<'_> {
 
 impl StartedCall<'_> {
     /// Shows operators the end of a wait that none of them answered.
-    pub(super) fn tell_operators(&self, caller: &Caller, answer: &'static str, by: &str) {
+    pub(super) fn notify_operators(&self, caller: &Caller, answer: &'static str, by: &str) {
         let Some(queue) = self.operators() else { return };
         queue.note(DecidedCall {
             at: SystemTime::now(),

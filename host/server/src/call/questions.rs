@@ -101,16 +101,16 @@ impl UnansweredQuestions<'_> {
             sandbox::AskRefusal::TimedOut => ("timed_out", None),
             sandbox::AskRefusal::Failed(text) => ("failed", Some(text.as_str())),
         };
-        self.tell(answer, detail);
+        self.report(answer, detail);
         sandbox::AskResult::Answered(Err(refusal))
     }
 
     fn ended(mut self, refused: Option<String>) -> sandbox::AskResult {
-        self.tell(if refused.is_some() { "failed" } else { "pending" }, refused.as_deref());
+        self.report(if refused.is_some() { "failed" } else { "pending" }, refused.as_deref());
         sandbox::AskResult::Ended(refused)
     }
 
-    fn tell(&mut self, answer: &str, detail: Option<&str>) {
+    fn report(&mut self, answer: &str, detail: Option<&str>) {
         self.recorded = true;
         for (key, kind) in &self.asked {
             self.questions.records.write(kind, key, answer, detail);
@@ -122,8 +122,8 @@ impl Drop for UnansweredQuestions<'_> {
     fn drop(&mut self) {
         if !self.recorded {
             match self.questions.interruptions.cause() {
-                Some(interruption) => self.tell("cancelled", Some(interruption.text())),
-                None => self.tell("timed_out", None),
+                Some(interruption) => self.report("cancelled", Some(interruption.text())),
+                None => self.report("timed_out", None),
             }
         }
     }

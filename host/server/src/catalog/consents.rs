@@ -13,7 +13,7 @@ use toolcell_shared::Allowances;
 
 use super::queue::pace;
 use crate::files::file::{read_bounded, write_whole};
-use crate::replicas::boards::{BoardName, Boards};
+use crate::replicas::replicated_sets::{ReplicatedSetName, ReplicatedSets};
 
 /// Requests that are remembered, of at most 2 KiB each. A person allows a few in a day. Without
 /// room one is not remembered, and the person is asked again.
@@ -68,7 +68,7 @@ pub struct Consents {
     manifest: OnceLock<PathBuf>,
     writing: Mutex<()>,
     /// All replicas know what was allowed.
-    boards: OnceLock<Arc<Boards>>,
+    sets: OnceLock<Arc<ReplicatedSets>>,
     person: OnceLock<Arc<dyn Person>>,
 }
 
@@ -104,9 +104,9 @@ impl Default for Consents {
         let open = Mutex::default();
         let asked = Mutex::new(Allowances::new(pace(ASKED), ASKED_CALLERS_MAX));
         let manifest = OnceLock::new();
-        let boards = OnceLock::new();
+        let sets = OnceLock::new();
         let person = OnceLock::new();
-        Self { given, open, asked, manifest, writing: Mutex::default(), boards, person }
+        Self { given, open, asked, manifest, writing: Mutex::default(), sets, person }
     }
 }
 
@@ -149,13 +149,13 @@ impl Consents {
     }
 
     /// From now on what was allowed for more than one call is known to all replicas.
-    pub fn share(&self, boards: &Arc<Boards>) {
-        let _ = self.boards.set(Arc::clone(boards));
+    pub fn share(&self, sets: &Arc<ReplicatedSets>) {
+        let _ = self.sets.set(Arc::clone(sets));
     }
 
     /// The meaning of a choice, for people.
     pub fn meaning(&self, choice: Choice) -> String {
-        match (choice, self.boards.get()) {
+        match (choice, self.sets.get()) {
             (Choice::Session, Some(_)) => format!("allow it to this tool for {} hours", GIVEN_FOR.as_secs() / 3_600),
             (choice, _) => choice.meaning().to_owned(),
         }
@@ -168,17 +168,17 @@ impl Consents {
 
     /// True if this was allowed to the caller for more than one call.
     pub fn holds(&self, caller: &str, what: &str) -> bool {
-        match self.boards.get() {
-            Some(boards) => boards.has_of(BoardName::Consents, caller, &[what]),
+        match self.sets.get() {
+            Some(sets) => sets.has_of(ReplicatedSetName::Consents, caller, &[what]),
             None => self.given().contains(caller, what),
         }
     }
 
     /// Remembers that this was allowed to the caller. Without room, it is asked again.
     pub async fn remember(&self, caller: &str, what: String) {
-        let remembered = match self.boards.get() {
-            Some(boards) => {
-                boards.post_of(BoardName::Consents, caller, GIVEN_PER_CALLER_MAX, &[&what], GIVEN_FOR).await
+        let remembered = match self.sets.get() {
+            Some(sets) => {
+                sets.post_of(ReplicatedSetName::Consents, caller, GIVEN_PER_CALLER_MAX, &[&what], GIVEN_FOR).await
             }
             None => Ok(self.given().insert(caller, what)),
         };
@@ -273,15 +273,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_allowed_at_one_replica_is_allowed_at_all() {
-        let boards = crate::replicas::boards::tests::replicas([1, 1]);
-        let [one, other] = boards.each_ref().map(|boards| {
+        let sets = crate::replicas::replicated_sets::tests::replicas([1, 1]);
+        let [one, other] = sets.each_ref().map(|sets| {
             let consents = Consents::default();
-            consents.share(boards);
+            consents.share(sets);
             consents
         });
         one.remember("ann", "a".to_owned()).await;
         assert!(one.holds("ann", "a") && !one.holds("bob", "a"));
-        crate::replicas::boards::tests::comes_true("the other knows", || other.holds("ann", "a")).await;
+        crate::replicas::replicated_sets::tests::comes_true("the other knows", || other.holds("ann", "a")).await;
         assert!(!other.holds("ann", "b"));
         assert_eq!(other.meaning(Choice::Session), "allow it to this tool for 12 hours");
         assert_eq!(Consents::default().meaning(Choice::Session), Choice::Session.meaning());

@@ -12,7 +12,7 @@ use toolcell_sandbox::{RemoteInstance, ReusedInstance, StartCall};
 pub(super) const CALLERS_MAX: usize = 64;
 
 /// Logs once for a component that its instances cannot be prewarmed.
-pub(super) fn tell(component: &str, call: &StartCall) {
+pub(super) fn report_unwarmed(component: &str, call: &StartCall) {
     tracing::info!(component, "no instances are prewarmed: {call}");
 }
 

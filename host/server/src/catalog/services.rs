@@ -15,7 +15,7 @@ use crate::observing::log::{NoLog, OperatorLog};
 use crate::observing::observation::Observation;
 use crate::observing::refusals::Refusals;
 use crate::observing::traces::Traces;
-use crate::replicas::boards::Boards;
+use crate::replicas::replicated_sets::ReplicatedSets;
 use crate::replicas::updates::NewsDesk;
 use crate::resources::folders::FileReads;
 use crate::resources::kept_entries::EntryReads;
@@ -43,8 +43,8 @@ pub struct Services {
     pub consents: Consents,
     /// State that is one for all replicas, or for this process alone.
     pub state: Arc<dyn SharedState>,
-    /// The boards of all replicas, where they share state.
-    pub boards: Option<Arc<Boards>>,
+    /// The replicated sets, where replicas share state.
+    pub replicated_sets: Option<Arc<ReplicatedSets>>,
     pub caller_queues: CallerQueues,
     /// Reads resources that are files.
     pub files: FileReads,
@@ -69,7 +69,7 @@ impl Services {
             activity: None,
             consents: Consents::default(),
             state: Arc::new(Embedded::default()),
-            boards: None,
+            replicated_sets: None,
             caller_queues: CallerQueues::default(),
             files: FileReads::new(runtime.clone()),
             entries: EntryReads::new(runtime.clone()),

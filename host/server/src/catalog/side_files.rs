@@ -19,7 +19,7 @@ pub fn files(policy: &ComponentPolicy, folder: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// Stamps of the side files now.
-pub fn looks(policy: &ComponentPolicy, folder: &Path) -> Stamps {
+pub fn stamps(policy: &ComponentPolicy, folder: &Path) -> Stamps {
     file_stamp::all(&files(policy, folder))
 }
 

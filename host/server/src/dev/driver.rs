@@ -92,7 +92,7 @@ struct Wakeup {
 
 impl BuildThread {
     fn go_on(&mut self) {
-        self.look();
+        self.poll();
         // Times of the first and the last change.
         let mut noticed: Option<(Instant, Instant)> = None;
         loop {
@@ -100,7 +100,7 @@ impl BuildThread {
             let due = noticed.map(|(first, last)| (last + DEBOUNCE).min(first + DEBOUNCE_MAX));
             if due.is_some_and(|due| due <= now) {
                 noticed = None;
-                self.look();
+                self.poll();
                 continue;
             }
             let woken = self.wait(due.map(|due| due.saturating_duration_since(now)));
@@ -118,8 +118,8 @@ impl BuildThread {
     /// Builds if the project differs from its state at the start of the last build. A running build
     /// of older files is killed. One beside which nothing but new files came runs to its end: most
     /// are drafts that the build renames, and what is still there then is built.
-    fn look(&mut self) {
-        let look = self.job.project.look();
+    fn poll(&mut self) {
+        let look = self.job.project.poll();
         // Watched before it is compared, so any change from here on is noticed.
         if let Some(folder_watch) = &mut self.folder_watch
             && let Err(error) = folder_watch.follow(&look.folders)
@@ -127,7 +127,7 @@ impl BuildThread {
             tracing::warn!("the kernel does not watch the project ({error}): it is polled twice a second");
             self.folder_watch = None;
         }
-        let mut look = self.job.project.look();
+        let mut look = self.job.project.poll();
         look.files.retain(|path, _| !self.left_out.contains(path));
         if look == self.built || (self.is_building() && self.built.is_part_of(&look)) {
             return;
@@ -179,13 +179,13 @@ impl BuildThread {
 
     fn check_build(&mut self) {
         let Some(done) = self.build.as_mut().and_then(Build::step) else { return };
-        self.job.tell(&done);
+        self.job.report(&done);
         if done.is_good {
             self.orders.files();
         }
         // Changes during this build must be examined now, while they still count as such. Another
         // build may begin.
-        self.look();
+        self.poll();
         drop(self.build.take_if(|build| build.is_over()));
     }
 
@@ -252,7 +252,7 @@ mod tests {
             };
             let mut staged = Self { folder, thread, _stop: stop };
             staged.save("tool.py", "1");
-            staged.thread.look();
+            staged.thread.poll();
             staged
         }
 
@@ -293,15 +293,15 @@ mod tests {
         let mut staged = Staged::new();
         staged.have_begun(1);
         staged.save("tool.wasm.4711.draft", "half");
-        staged.thread.look();
-        staged.thread.look();
+        staged.thread.poll();
+        staged.thread.poll();
         staged.remove("tool.wasm.4711.draft");
         staged.ends();
-        staged.thread.look();
+        staged.thread.poll();
         assert!(staged.thread.build.is_none(), "nothing is left to build");
         assert_eq!(staged.builds(), 1);
         staged.save("tool.py", "two");
-        staged.thread.look();
+        staged.thread.poll();
         staged.have_begun(2);
         staged.ends();
         assert!(staged.thread.build.is_none());
@@ -313,7 +313,7 @@ mod tests {
         let mut staged = Staged::new();
         staged.have_begun(1);
         staged.save("more.py", "1");
-        staged.thread.look();
+        staged.thread.poll();
         assert_eq!(staged.builds(), 1, "the build goes on");
         staged.ends();
         staged.have_begun(2);
@@ -327,7 +327,7 @@ mod tests {
         let mut staged = Staged::new();
         staged.have_begun(1);
         staged.save("tool.py", "two");
-        staged.thread.look();
+        staged.thread.poll();
         staged.have_begun(2);
         staged.ends();
         assert!(staged.thread.build.is_none());

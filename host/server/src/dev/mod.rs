@@ -57,7 +57,7 @@ impl BuildJob {
             let mut build = self.begin()?;
             loop {
                 if let Some(done) = build.step() {
-                    self.tell(&done);
+                    self.report(&done);
                     return Ok(true);
                 }
                 tokio::select! {
@@ -81,7 +81,7 @@ impl BuildJob {
     }
 
     /// Reports the result of a build.
-    fn tell(&self, done: &BuildResult) {
+    fn report(&self, done: &BuildResult) {
         let took = done.took.as_secs_f64();
         if done.is_good {
             tracing::info!("built in {took:.1} s");

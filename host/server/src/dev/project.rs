@@ -75,7 +75,7 @@ impl Project {
     }
 
     /// Its state now.
-    pub fn look(&self) -> ProjectState {
+    pub fn poll(&self) -> ProjectState {
         let outside = self.outside.clone();
         let is_part = move |entry: &DirEntry| {
             let is_written = entry.file_name().to_str().is_some_and(|name| WRITTEN_BY_TOOLS.contains(&name));
@@ -138,7 +138,7 @@ mod tests {
         let manifest = parse(&Source { name: "test", text }).unwrap().manifest;
         let project = Project::new(folder.path(), Some(&manifest), folder.path());
         let inside = |path: PathBuf| path.strip_prefix(project.folder()).unwrap().to_owned();
-        let files: Vec<PathBuf> = project.look().files.into_keys().map(inside).collect();
+        let files: Vec<PathBuf> = project.poll().files.into_keys().map(inside).collect();
         assert_eq!(files, ["Cargo.toml", "read/e", "src/main.rs"].map(PathBuf::from));
     }
 }

@@ -24,7 +24,7 @@ struct PolledFiles<F> {
 }
 
 impl<F: Fn()> PolledFiles<F> {
-    fn look(&mut self) {
+    fn poll(&mut self) {
         let now = file_stamp::all(&self.paths);
         if now != self.last {
             self.last = now;
@@ -48,7 +48,7 @@ impl FilePolling {
                 // A hanging mount takes seconds, which the thread that drives connections does not
                 // have.
                 let looked = tokio::task::spawn_blocking(move || {
-                    watched.look();
+                    watched.poll();
                     watched
                 });
                 match looked.await {

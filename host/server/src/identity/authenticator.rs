@@ -10,7 +10,7 @@ use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
 use super::oauth::Oauth;
 use super::token_file::TOKEN_PREFIX;
 use super::tokens::Tokens;
-use crate::replicas::boards::Boards;
+use crate::replicas::replicated_sets::ReplicatedSets;
 
 /// Challenge for a caller without a token, if no issuer is configured.
 const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
@@ -30,8 +30,8 @@ impl Authenticator {
     }
 
     /// From now on replicas tell each other of tokens that are revoked.
-    pub fn share(&self, boards: &Arc<Boards>) {
-        self.tokens.iter().for_each(|tokens| tokens.share(boards));
+    pub fn share(&self, sets: &Arc<ReplicatedSets>) {
+        self.tokens.iter().for_each(|tokens| tokens.share(sets));
     }
 
     /// The tokens of the file, if there is one.

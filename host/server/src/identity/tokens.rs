@@ -10,8 +10,8 @@ use toolcell_mcp::{Caller, Cancellation};
 
 use super::token_file::{TokenEntry, TokenFile, hash};
 use crate::files::FilePolling;
-use crate::replicas::boards::BoardName::Revoked;
-use crate::replicas::boards::Boards;
+use crate::replicas::replicated_sets::ReplicatedSetName::Revoked;
+use crate::replicas::replicated_sets::ReplicatedSets;
 
 /// Time for which a token stays revoked by a replica that saw its line go. A replica that still has
 /// the line makes it longer.
@@ -35,7 +35,7 @@ struct KnownTokens {
     first: FirstLines,
     lines: Mutex<Lines>,
     callers: RwLock<CallersByHash>,
-    boards: OnceLock<Arc<Boards>>,
+    sets: OnceLock<Arc<ReplicatedSets>>,
 }
 
 /// The lines of the file when this process began, and the time when the file was written.
@@ -84,17 +84,17 @@ impl Tokens {
         let first = FirstLines { hashes: hashes(&read), written, compared: false.into() };
         let callers = RwLock::new(known(&now, &read, &mut CallersByHash::new()));
         let lines = Mutex::new(Lines { read, now });
-        let known = Arc::new(KnownTokens { file, first, lines, callers, boards: OnceLock::new() });
+        let known = Arc::new(KnownTokens { file, first, lines, callers, sets: OnceLock::new() });
         let changed = Arc::clone(&known);
         polling.files(vec![known.file.path().to_owned()], move || changed.read_again());
         Ok(Self(known))
     }
 
     /// From now on replicas tell each other of tokens that are revoked.
-    pub fn share(&self, boards: &Arc<Boards>) {
-        if self.0.boards.set(Arc::clone(boards)).is_ok() {
+    pub fn share(&self, sets: &Arc<ReplicatedSets>) {
+        if self.0.sets.set(Arc::clone(sets)).is_ok() {
             let known = Arc::downgrade(&self.0);
-            boards.on_read(Revoked, move || {
+            sets.on_read(Revoked, move || {
                 if let Some(known) = known.upgrade() {
                     known.take_back_restored();
                     known.renew();
@@ -112,8 +112,8 @@ impl Tokens {
     /// [`AuthFailure::NotNow`] while it is not known which tokens other replicas have revoked.
     pub async fn find(&self, token: &str) -> Result<Option<Admitted>, AuthFailure> {
         let Some(admitted) = self.0.caller_with(token) else { return Ok(None) };
-        match self.0.boards.get() {
-            Some(boards) if !boards.has_read(Revoked) => match boards.was_read(Revoked, READ_WITHIN).await {
+        match self.0.sets.get() {
+            Some(sets) if !sets.has_read(Revoked) => match sets.was_read(Revoked, READ_WITHIN).await {
                 true => Ok(self.0.caller_with(token)),
                 false => Err(AuthFailure::NotNow),
             },
@@ -169,7 +169,7 @@ impl KnownTokens {
     }
 
     fn is_revoked(&self, hash: &str) -> bool {
-        self.boards.get().is_some_and(|boards| boards.has(Revoked, &[hash]))
+        self.sets.get().is_some_and(|sets| sets.has(Revoked, &[hash]))
     }
 
     /// Reads the file, and tells other replicas of lines that went, or came back.
@@ -181,12 +181,12 @@ impl KnownTokens {
                 let read = uses(&now, &lines.read);
                 let before = hashes(&std::mem::replace(&mut lines.read, read));
                 lines.now = now;
-                if let Some(boards) = self.boards.get() {
+                if let Some(sets) = self.sets.get() {
                     let now = hashes(&lines.read);
                     let gone = before.difference(&now);
                     let come = now.difference(&before);
-                    gone.for_each(|hash| boards.post_later(Revoked, &[hash], REVOKED_FOR));
-                    come.for_each(|hash| boards.take_down_later(Revoked, &[hash]));
+                    gone.for_each(|hash| sets.post_later(Revoked, &[hash], REVOKED_FOR));
+                    come.for_each(|hash| sets.take_down_later(Revoked, &[hash]));
                 }
             }
             // Somebody may have removed the file so that nobody gets in. Others have their own.
@@ -214,25 +214,25 @@ impl KnownTokens {
     /// written after they were revoked, and has them. A file with an older time makes none valid. A
     /// copy that was made or mounted after the revocation has a newer one, and counts as restored.
     fn take_back_restored(&self) {
-        let Some(boards) = self.boards.get() else { return };
+        let Some(sets) = self.sets.get() else { return };
         let FirstLines { hashes, written, compared } = &self.first;
         if compared.swap(true, Ordering::AcqRel) {
             return;
         }
         let age = written.and_then(|written| SystemTime::now().duration_since(written).ok());
         let is_younger = |left: Duration| age.is_some_and(|age| age < REVOKED_FOR.saturating_sub(left));
-        let restored = hashes.iter().filter(|hash| boards.left(Revoked, &[hash]).is_some_and(is_younger));
-        restored.for_each(|hash| boards.take_down_later(Revoked, &[hash]));
+        let restored = hashes.iter().filter(|hash| sets.left(Revoked, &[hash]).is_some_and(is_younger));
+        restored.for_each(|hash| sets.take_down_later(Revoked, &[hash]));
     }
 
     /// Has tokens stay revoked for as long as a line of them stays in this file.
     fn renew(&self) {
-        let Some(boards) = self.boards.get() else { return };
+        let Some(sets) = self.sets.get() else { return };
         let lines = self.lines();
         let ends_soon =
-            |entry: &&TokenEntry| boards.left(Revoked, &[&entry.hash]).is_some_and(|left| left < REVOKED_FOR / 2);
+            |entry: &&TokenEntry| sets.left(Revoked, &[&entry.hash]).is_some_and(|left| left < REVOKED_FOR / 2);
         let ending = lines.now.iter().filter(ends_soon);
-        ending.for_each(|entry| boards.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
+        ending.for_each(|entry| sets.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
     }
 
     /// A panic elsewhere leaves whole lines behind.
@@ -285,7 +285,7 @@ mod tests {
 
     use super::super::token_file::NewToken;
     use super::*;
-    use crate::replicas::boards::tests::{comes_true, replicas};
+    use crate::replicas::replicated_sets::tests::{comes_true, replicas};
 
     fn entry(name: &str, lifetime: Option<Duration>) -> TokenEntry {
         TokenEntry::new(&NewToken { name, scopes: &[], lifetime }, hash(name), SystemTime::now())
@@ -334,12 +334,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_goes_or_comes_counts_for_all_and_one_that_cannot_be_read_for_itself_alone() {
-        let boards = replicas([1, 1]);
+        let sets = replicas([1, 1]);
         let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let mut polling = FilePolling::new(&Handle::current());
         let [one, other] = [0, 1].map(|place: usize| {
             let tokens = Tokens::open(file(folders[place].path(), &["ann", "bob"]), &mut polling).unwrap();
-            tokens.share(&boards[place]);
+            tokens.share(&sets[place]);
             tokens
         });
         let revoked = other.find("ann").await.unwrap().unwrap().validity.revoked.unwrap();

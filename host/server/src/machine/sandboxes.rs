@@ -10,8 +10,8 @@ use toolcell_sandbox::{
 use toolcell_walls::process::Program;
 
 use crate::machine::memory;
-use crate::replicas::boards::BoardName::Ends;
-use crate::replicas::boards::Boards;
+use crate::replicas::replicated_sets::ReplicatedSetName::Ends;
+use crate::replicas::replicated_sets::ReplicatedSets;
 
 /// The means of starting sandbox processes, or threads in their place.
 #[derive(Clone)]
@@ -53,8 +53,8 @@ impl SandboxSetup {
     }
 
     /// From now on ends of sandbox processes count for all replicas.
-    pub(crate) fn share_ends(&self, boards: &Arc<Boards>) {
-        self.pool.share_ends(Arc::new(PostedEnds(Arc::clone(boards))));
+    pub(crate) fn share_ends(&self, sets: &Arc<ReplicatedSets>) {
+        self.pool.share_ends(Arc::new(PostedEnds(Arc::clone(sets))));
     }
 
     /// From now on the log has what operators should know of sandbox processes. Returns one line on
@@ -118,7 +118,7 @@ fn required_walls(required: bool, without: &[String]) -> RequiredWalls {
 }
 
 /// Ends of sandbox processes, as all replicas know them.
-struct PostedEnds(Arc<Boards>);
+struct PostedEnds(Arc<ReplicatedSets>);
 
 impl SharedEnds for PostedEnds {
     fn ended(&self, component: &str, time: Duration) {

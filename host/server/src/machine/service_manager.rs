@@ -1,5 +1,5 @@
-//! Telling the service manager that the server serves, ends, or is alive. The protocol is that of
-//! `sd_notify(3)`, which systemd has had since version 1.
+//! CallNotifier the service manager that the server serves, ends, or is alive. The protocol is that
+//! of `sd_notify(3)`, which systemd has had since version 1.
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;

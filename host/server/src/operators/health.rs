@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
-use toolcell_mcp::http::{Readiness, ReadinessLook};
+use toolcell_mcp::http::{Readiness, ReadinessCheck};
 
 use crate::catalog::LeftOutComponent;
 use crate::http::ending_certificates;
@@ -96,7 +96,7 @@ impl Health {
     }
 
     /// The problems. Of the shared state it is the answer that `/readyz` got last:
-    /// see [`Self::look_again`].
+    /// see [`Self::check_again`].
     pub fn problems(&self) -> Vec<HealthProblem> {
         let mut problems = Vec::new();
         if self.sink.is_failing() {
@@ -130,7 +130,7 @@ impl Health {
     }
 
     /// Asks the shared state again, if its last answer is old. Takes as long as that does.
-    pub async fn look_again(&self) {
+    pub async fn check_again(&self) {
         if let Some(state) = &self.state {
             state.is_reached().await;
         }
@@ -138,9 +138,9 @@ impl Health {
 }
 
 impl Readiness for Health {
-    fn look(&self) -> ReadinessLook<'_> {
+    fn check(&self) -> ReadinessCheck<'_> {
         Box::pin(async {
-            self.look_again().await;
+            self.check_again().await;
             self.problems().into_iter().find(|problem| problem.fails_calls).map(|problem| problem.part.external())
         })
     }

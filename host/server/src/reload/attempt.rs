@@ -81,8 +81,8 @@ pub struct Reloader {
     withheld_of: Option<Manifest>,
     /// `[server]` of the serving catalog.
     server: toolcell_policy::Server,
-    /// By component: the bytes, and the version of the board, when it was last seen that no other
-    /// replica has approved it as it is here.
+    /// By component: the bytes, and the version of the replicated set, when it was last seen that
+    /// no other replica has approved it as it is here.
     unapproved: HashMap<String, (String, u64)>,
 }
 

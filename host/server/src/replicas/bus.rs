@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use toolcell_mcp::http::{HeardItem, Recipient, ReplicaAnswer, Replicas, ReplicasAway};
+use toolcell_mcp::http::{Recipient, ReplicaAnswer, ReplicaItem, Replicas, ReplicasAway};
 use toolcell_shared::{Bus, News, PublishError, SharedState, Subscription};
 
 /// Messages that wait to be sent. 4,096: as many as requests that are answered at once.
@@ -191,11 +191,11 @@ impl Replicas for SharedReplicas {
         self.outgoing.push(caller, channel, message);
     }
 
-    fn hear(&self) -> ReplicaAnswer<'_, HeardItem> {
+    fn hear(&self) -> ReplicaAnswer<'_, ReplicaItem> {
         Box::pin(async {
             match self.heard.lock().await.next().await {
-                News::Listening => HeardItem::Listening,
-                News::Message(message) => HeardItem::Message(message),
+                News::Listening => ReplicaItem::Listening,
+                News::Message(message) => ReplicaItem::Message(message),
             }
         })
     }
@@ -226,13 +226,13 @@ mod tests {
         });
         assert_ne!(one.name(), other.name());
         for replica in [&one, &other] {
-            assert_eq!(replica.hear().await, HeardItem::Listening);
+            assert_eq!(replica.hear().await, ReplicaItem::Listening);
         }
         one.send(Recipient::Replica(other.name()), "ann", b"to the other".to_vec());
         one.send(Recipient::All, "ann", b"to all".to_vec());
-        assert_eq!(other.hear().await, HeardItem::Message(b"to the other".to_vec()));
+        assert_eq!(other.hear().await, ReplicaItem::Message(b"to the other".to_vec()));
         for replica in [&one, &other] {
-            assert_eq!(replica.hear().await, HeardItem::Message(b"to all".to_vec()));
+            assert_eq!(replica.hear().await, ReplicaItem::Message(b"to all".to_vec()));
         }
         assert_eq!(other.has_ended("session").await, Ok(false));
         one.note_ended("session", Duration::from_secs(60)).await.unwrap();

@@ -2,7 +2,7 @@
 //! shared entry is good for.
 
 pub(crate) mod announcements;
-pub(crate) mod boards;
 pub(crate) mod bus;
 pub(crate) mod readiness;
+pub(crate) mod replicated_sets;
 pub(crate) mod updates;

@@ -62,14 +62,14 @@ impl NewsDesk {
     }
 
     /// Takes news of a component's resources, without waiting.
-    pub fn tell(&self, component: &str, news: ResourceNews) {
+    pub fn notify(&self, component: &str, news: ResourceNews) {
         if let Some(updates) = self.0.get().and_then(Weak::upgrade) {
             updates.gathered.add(Some(component), news);
         }
     }
 
     /// Any of a component's resources may have changed, for this client or for all.
-    pub fn tell_of_all(&self, component: &str, to: Option<String>) {
+    pub fn notify_of_all(&self, component: &str, to: Option<String>) {
         let components = [component.to_owned()].into();
         self.tell(component, ResourceNews { to, components, ..ResourceNews::default() });
     }
@@ -171,7 +171,7 @@ async fn speak<H: Host>(gathered: Arc<Gathered>, server: Arc<McpServer<H>>, bus:
 }
 
 async fn hear<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
-    let mut told = Told::default();
+    let mut told = NotifiedVersions::default();
     let mut began = false;
     let mut waits = false;
     loop {
@@ -195,9 +195,9 @@ async fn hear<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
 
 /// The versions of resources that clients know.
 #[derive(Default)]
-struct Told(HashMap<String, u64>);
+struct NotifiedVersions(HashMap<String, u64>);
 
-impl Told {
+impl NotifiedVersions {
     /// The part of the news that no earlier ones said.
     fn new_of(&mut self, mut news: ResourceNews) -> ResourceNews {
         let said = news.updated.len();
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn several_replicas_tell_of_one_change_and_clients_hear_it_once() {
-        let mut told = Told::default();
+        let mut told = NotifiedVersions::default();
         let change = |version| news(None, [("a:/".to_owned(), version)]);
         assert_eq!(told.new_of(change(7)), change(7));
         assert!(told.new_of(change(7)).is_empty());

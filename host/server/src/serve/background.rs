@@ -13,7 +13,7 @@ use crate::error::{StartError, StepExt as _};
 use crate::lock;
 use crate::operators::control::{Control, ControlSocket, StatusSources, load};
 use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, Watcher};
-use crate::replicas::boards::BoardName;
+use crate::replicas::replicated_sets::ReplicatedSetName;
 use crate::resources::folders::{FolderChanges, FolderWatch};
 
 /// State that the background work starts from.
@@ -50,11 +50,11 @@ impl Background {
         let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
         let base = base.canonicalize().step("the manifest's folder is gone")?;
         let (orders, inbox) = Driver::channel();
-        if let Some(boards) = &serving.services.boards {
+        if let Some(sets) = &serving.services.replicated_sets {
             let orders = orders.clone();
-            // The catalogs have the boards.
+            // The catalogs have the replicated sets.
             let current = Arc::downgrade(&serving.current);
-            boards.on_read(BoardName::Approvals, move || {
+            sets.on_read(ReplicatedSetName::Approvals, move || {
                 let Some(current) = current.upgrade() else { return };
                 if !current.journal.quarantined().is_empty() {
                     orders.approved_elsewhere();
@@ -124,7 +124,7 @@ fn control(
         started: (Instant::now(), began),
         locked: serving.opened.locked,
         build: options.build.as_ref().map(|build| build.job.last_build.clone()),
-        doorman: serving.doorman.clone(),
+        session_gate: serving.session_gate.clone(),
         health: Arc::clone(&serving.health),
         views: serving.views.clone(),
     };

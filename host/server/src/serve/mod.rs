@@ -34,14 +34,14 @@ use crate::observing::observation::Observation;
 use crate::observing::refusals::{RefusalRecords, Refusals};
 use crate::observing::traces::Traces;
 use crate::open::{OpenedAs, Ready};
-use crate::operators::console::{BoundConsole, Console, ConsoleAddress, Doorman, ServedConsole, Sources};
+use crate::operators::console::{BoundConsole, Console, ConsoleAddress, ServedConsole, SessionGate, Sources};
 use crate::operators::control::ControlSocket;
 use crate::operators::health::Health;
 use crate::operators::metrics::{BoundPage, MetricSources, NamedTools, Page, ServedPage};
 use crate::reload::{Current, Orders};
 use crate::replicas::announcements::Announcements;
-use crate::replicas::boards::Boards;
 use crate::replicas::readiness::StateReach;
+use crate::replicas::replicated_sets::ReplicatedSets;
 use crate::replicas::updates::Updates;
 use crate::state::shared::{self, Shared};
 use crate::state::tasks::KeptTasks;
@@ -121,7 +121,7 @@ struct Serving {
     /// Views of calls, for the console and `toolcell top`; none if nobody could look.
     views: Option<Arc<Sources>>,
     /// Gives links into the console.
-    doorman: Option<Arc<Doorman>>,
+    session_gate: Option<Arc<SessionGate>>,
     health: Arc<Health>,
     ending: Arc<Ending>,
     _memory: MemoryReturn,
@@ -152,7 +152,7 @@ impl Server {
         for component in catalog.left_out() {
             tracing::error!("left out: {}", component.problem);
         }
-        look_at_lock(&opened, &catalog, services.log.as_ref());
+        check_lock(&opened, &catalog, services.log.as_ref());
         raise_walls(&catalog, &machine, services.log.as_ref())?;
         services.observation = options.observe.clone().map(Observation::open).transpose()?.map(Arc::new);
         let mut transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
@@ -164,20 +164,20 @@ impl Server {
         if let Some((Shared { state, bus, .. }, key)) = &shared {
             state_reach = manifest.state().and_then(|policy| StateReach::of(policy, state));
             transport.reach_replicas(state, Arc::clone(bus), &machine)?;
-            let boards = Boards::start(key.clone(), Arc::clone(state), Arc::clone(bus), runtime);
-            let boards = boards.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
-            transport.share_revoked(&boards);
-            services.consents.share(&boards);
-            machine.sandboxes.iter().for_each(|sandboxes| sandboxes.share_ends(&boards));
+            let sets = ReplicatedSets::start(key.clone(), Arc::clone(state), Arc::clone(bus), runtime);
+            let sets = sets.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
+            transport.share_revoked(&sets);
+            services.consents.share(&sets);
+            machine.sandboxes.iter().for_each(|sandboxes| sandboxes.share_ends(&sets));
             services.state = Arc::clone(state);
-            services.boards = Some(boards);
+            services.replicated_sets = Some(sets);
         }
         let health = Arc::new(Health::new(&services.sink, machine.sandboxes.as_ref(), state_reach));
         transport.ready_with(Arc::<Health>::clone(&health));
         let alerts = manifest.alerts().map(|policy| Alerts::start(policy, &folder, &services.sink, runtime));
         services.alerts = alerts.transpose()?;
         services.refusals = Arc::new(Refusals::new(&services.sink, services.alerts.clone()));
-        transport.tell_refused(&services.refusals);
+        transport.report_refused(&services.refusals);
         let mut console = BoundConsole::open(options.console.as_ref(), manifest.console(), (&folder, runtime))?;
         let activity = activity(&manifest, console.as_ref(), began)?;
         let is_watched = console.is_some() || options.control != ControlSocket::Off;
@@ -191,12 +191,16 @@ impl Server {
         let services = Arc::new(services);
         catalog.services = Arc::clone(&services);
         let current = Arc::new(Current::new(catalog));
-        let checks = operators::Checks { folder: &folder, transport: &transport, boards: services.boards.as_ref() };
+        let checks = operators::Checks {
+            folder: &folder,
+            transport: &transport,
+            replicated_sets: services.replicated_sets.as_ref(),
+        };
         let operators =
             console.as_mut().map(|bound| operators::open(&manifest, bound, &current, &checks)).transpose()?.flatten();
         let authenticator = checks.authenticator(operators.as_ref());
-        let doorman = console.as_ref().map(|bound| Doorman::new(bound.url(), bound.port(), bound.has_tls()));
-        let doorman = doorman.map(|doorman| Arc::new(doorman.admitting(operators)));
+        let session_gate = console.as_ref().map(|bound| SessionGate::new(bound.url(), bound.port(), bound.has_tls()));
+        let session_gate = session_gate.map(|session_gate| Arc::new(session_gate.admitting(operators)));
         let server = identity::server(&manifest, state_key, &current);
         let (bus, resources) = shared.map(|(shared, _)| (shared.bus, shared.resources)).unzip();
         resources.into_iter().for_each(|resources| server.keep_resources_in(resources));
@@ -235,7 +239,7 @@ impl Server {
             tasks,
             refusal_records,
             views,
-            doorman,
+            session_gate,
             health,
             ending: Arc::new(Ending { manager: ServiceManager::of_environment(), signal: OnceLock::new() }),
             _memory: memory,
@@ -321,7 +325,7 @@ fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> R
 
 /// Removes drafts of the lock that a stopped process left. Logs once if nothing pins the
 /// components.
-fn look_at_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
+fn check_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
     if opened.given.is_some() {
         return;
     }
@@ -372,14 +376,14 @@ impl Serving {
 
     /// Serves the console, and says where it is.
     fn show_console(&self, bound: BoundConsole, name: String, orders: Orders) -> Result<ServedConsole, StartError> {
-        let (Some(views), Some(doorman)) = (&self.views, &self.doorman) else {
+        let (Some(views), Some(session_gate)) = (&self.views, &self.session_gate) else {
             return Err(StartError::refused("the console has nothing to show"));
         };
         views.activity.running.recent().open();
-        let entrance = (Arc::clone(doorman), bound.doors());
+        let entrance = (Arc::clone(session_gate), bound.doors());
         let means = (orders, self.machine.workers.executor());
         let console = Arc::new(Console::new(Arc::clone(views), entrance, means, name));
-        let link = doorman.link().map_err(StartError::refused)?;
+        let link = session_gate.link().map_err(StartError::refused)?;
         let served = bound.serve(console, self.machine.runtime.handle()).step("the console cannot be served")?;
         self.services
             .log

@@ -10,15 +10,15 @@ use crate::http;
 use crate::identity::Authenticator;
 use crate::operators::console::{BoundConsole, Operators};
 use crate::reload::Current;
-use crate::replicas::boards::Boards;
+use crate::replicas::replicated_sets::ReplicatedSets;
 
 /// Needed beside the manifest to check tokens.
 pub(super) struct Checks<'a> {
     /// The manifest's folder.
     pub folder: &'a Path,
     pub transport: &'a Transport,
-    /// The boards of all replicas, where they share state.
-    pub boards: Option<&'a Arc<Boards>>,
+    /// The replicated sets, where replicas share state.
+    pub replicated_sets: Option<&'a Arc<ReplicatedSets>>,
 }
 
 impl Checks<'_> {
@@ -46,8 +46,8 @@ pub(super) fn open(
             let opened = http::authenticator(manifest, checks.folder, console.polling());
             let opened =
                 opened.map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?.map(Arc::new);
-            if let (Some(authenticator), Some(boards)) = (&opened, checks.boards) {
-                authenticator.share(boards);
+            if let (Some(authenticator), Some(sets)) = (&opened, checks.replicated_sets) {
+                authenticator.share(sets);
             }
             opened
         }

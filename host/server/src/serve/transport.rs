@@ -15,8 +15,8 @@ use crate::identity::Authenticator;
 use crate::machine::Machine;
 use crate::machine::descriptors;
 use crate::observing::refusals::Refusals;
-use crate::replicas::boards::Boards;
 use crate::replicas::bus::SharedReplicas;
+use crate::replicas::replicated_sets::ReplicatedSets;
 
 /// Transport of clients.
 pub(super) enum Transport {
@@ -65,9 +65,9 @@ impl Transport {
     }
 
     /// Has a token that one replica saw revoked count for none.
-    pub(super) fn share_revoked(&self, boards: &Arc<Boards>) {
+    pub(super) fn share_revoked(&self, sets: &Arc<ReplicatedSets>) {
         if let Self::Http { bound, .. } = self {
-            bound.authenticator.iter().for_each(|authenticator| authenticator.share(boards));
+            bound.authenticator.iter().for_each(|authenticator| authenticator.share(sets));
         }
     }
 
@@ -103,7 +103,7 @@ impl Transport {
     }
 
     /// Counts what it refuses there.
-    pub(super) fn tell_refused(&mut self, refusals: &Arc<Refusals>) {
+    pub(super) fn report_refused(&mut self, refusals: &Arc<Refusals>) {
         if let Self::Http { bound, .. } = self {
             bound.options.refusals = Some(Arc::<Refusals>::clone(refusals));
         }

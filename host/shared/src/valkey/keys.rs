@@ -57,8 +57,8 @@ impl Keys {
         format!("{}:noted:{{{}}}", self.prefix, digest(name))
     }
 
-    pub fn board(&self, name: &str) -> String {
-        format!("{}:board:{{{}}}", self.prefix, digest(name))
+    pub fn set(&self, name: &str) -> String {
+        format!("{}:set:{{{}}}", self.prefix, digest(name))
     }
 
     /// Resources that are kept: the beginning of their keys, and this name.
@@ -121,7 +121,7 @@ mod tests {
             keys.asked(&name, &name).bytes,
             keys.used(&name),
             keys.noted(&name),
-            keys.board(&name),
+            keys.set(&name),
             keys.shelf(&format!("bytes:origin:{}:{}", digest(&name), digest(&name))),
             keys.task(&format!("bytes:caller:{}", digest(&name))),
             keys.change(&name, request),

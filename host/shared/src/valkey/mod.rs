@@ -25,7 +25,7 @@ use redis::{FromRedisValue, Script, ScriptInvocation};
 
 use crate::digest::{DIGEST_CHARS, digest};
 use crate::requests::{OF_CALLER_BYTES_MAX, OF_CALLER_MAX};
-use crate::state::{BOARD_ENTRIES_MAX, BOARD_ENTRY_BYTES_MAX};
+use crate::state::{REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX};
 use crate::{AllowanceName, Away, Begun, Claim, Place, Posted, Request, SharedState, Taken};
 use bus::Listening;
 use keys::Keys;
@@ -240,26 +240,26 @@ impl SharedState for Valkey {
         self.servers.run(Operation::Command(&command)).await
     }
 
-    async fn post(&self, board: &str, entry: &str, time: Duration) -> Result<bool, Away> {
-        if entry.len() > BOARD_ENTRY_BYTES_MAX {
+    async fn post(&self, set: &str, entry: &str, time: Duration) -> Result<bool, Away> {
+        if entry.len() > REPLICATED_SET_ENTRY_BYTES_MAX {
             return Ok(false);
         }
         let mut script = self.post.prepare_invoke();
-        script.key(self.keys.board(board)).arg(entry).arg(millis(time)).arg(BOARD_ENTRIES_MAX);
+        script.key(self.keys.set(set)).arg(entry).arg(millis(time)).arg(REPLICATED_SET_ENTRIES_MAX);
         self.write(Operation::Script(&script)).await
     }
 
-    async fn take_down(&self, board: &str, entry: &str) -> Result<(), Away> {
+    async fn take_down(&self, set: &str, entry: &str) -> Result<(), Away> {
         let mut command = redis::cmd("ZREM");
-        command.arg(self.keys.board(board)).arg(entry);
+        command.arg(self.keys.set(set)).arg(entry);
         self.write(Operation::Command(&command)).await
     }
 
-    async fn posted(&self, board: &str) -> Result<Vec<Posted>, Away> {
+    async fn posted(&self, set: &str) -> Result<Vec<Posted>, Away> {
         let mut script = self.posted.prepare_invoke();
-        script.key(self.keys.board(board));
+        script.key(self.keys.set(set));
         let found: Vec<(String, u64)> = self.run(&script).await?;
-        let found = found.into_iter().take(BOARD_ENTRIES_MAX);
+        let found = found.into_iter().take(REPLICATED_SET_ENTRIES_MAX);
         Ok(found.map(|(entry, left)| Posted { entry, left: Duration::from_millis(left) }).collect())
     }
 }

@@ -1,5 +1,5 @@
--- toolcell post 1. Posts an entry on a board for a time, unless the board is full.
--- KEYS: the board's entries, by the time at which each ends. ARGV: the entry, for how many milliseconds it is posted, and
+-- toolcell post 1. Posts an entry in a replicated set for a time, unless the replicated set is full.
+-- KEYS: the replicated set's entries, by the time at which each ends. ARGV: the entry, for how many milliseconds it is posted, and
 -- how many entries there may be.
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)

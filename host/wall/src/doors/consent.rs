@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// The operation that a guest is about to begin.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum ConsentWish {
+pub enum PermissionRequest {
     /// An HTTP request.
-    Request(WishedRequest),
+    Request(HttpWanted),
     /// A TCP connection to this address.
     Connect(SocketAddr),
     /// Packets to this address.
@@ -16,7 +16,7 @@ pub enum ConsentWish {
 
 /// An HTTP request, as the guest wrote it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct WishedRequest {
+pub struct HttpWanted {
     /// Its method.
     pub method: String,
     /// Its scheme.
@@ -29,7 +29,7 @@ pub struct WishedRequest {
 
 /// A message of the host about a permission request.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum ConsentSaid {
+pub enum PermissionReply {
     /// A person is asked now, and the call waits.
     Waits,
     /// The operation can begin; it is decided on then. For a socket, with the address to connect

@@ -52,7 +52,7 @@ pub enum BodyEnd {
 
 /// A message of the host. After the head come frames of data.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum HttpSaid {
+pub enum HttpReply {
     /// The head of the response.
     Head(ResponseHead),
     /// The response is complete.

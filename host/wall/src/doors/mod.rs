@@ -39,7 +39,7 @@ pub enum Opening {
     /// A socket for packets.
     Udp(sockets::UdpWanted),
     /// A permission request to a person, if no rule allows what the guest is about to do.
-    Consent(consent::ConsentWish),
+    Consent(consent::PermissionRequest),
 }
 
 /// Bytes of memory that the items of a message's lists may take. The longest list is a message's
@@ -80,7 +80,7 @@ mod tests {
             ("lookup", Opening::Lookup("x.example".to_owned())),
             ("tcp", Opening::Tcp(sockets::TcpWanted { to, six: false, options: options.clone() })),
             ("udp", Opening::Udp(sockets::UdpWanted { six: false, options })),
-            ("consent", Opening::Consent(consent::ConsentWish::Connect(to))),
+            ("consent", Opening::Consent(consent::PermissionRequest::Connect(to))),
         ];
         let seeds = openings.map(|(name, opening)| {
             let opened = framed(b"tw\x01", &encoding::encode(&opening).unwrap());

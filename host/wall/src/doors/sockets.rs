@@ -22,7 +22,7 @@ pub struct TcpWanted {
 
 /// A message of the host about a connection. Frames of data come between the first and the last.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum TcpSaid {
+pub enum TcpReply {
     /// It is connected, from this address.
     Connected(SocketAddr),
     /// It was not made.
@@ -59,7 +59,7 @@ pub enum UdpWants {
 
 /// A message of the host about packets.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum UdpSaid {
+pub enum UdpReply {
     /// The answer to a message of the guest. The first one has the address that the socket is bound
     /// to.
     Done(Result<Option<SocketAddr>, SocketCode>),

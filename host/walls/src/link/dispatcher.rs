@@ -104,15 +104,15 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
     }
 
     /// Polls for one frame. `again` is true if the caller will poll again, false if it sleeps next.
-    fn look(&self, again: bool) -> Result<bool, LinkError> {
-        let look = if again { Receiver::look_again } else { Receiver::try_receive_before_poll };
+    fn poll(&self, again: bool) -> Result<bool, LinkError> {
+        let look = if again { Receiver::poll_again } else { Receiver::try_receive_before_poll };
         Ok(matches!(self.hand_out(1, look)?, Read::More))
     }
 
     /// The last polls before the thread leaves. The background task handles what comes over the
     /// socket, if its watch was on all the time.
     fn last_looks(&self, at_socket: bool) -> Result<Read, LinkError> {
-        let look = if at_socket { Receiver::try_receive } else { Receiver::look_in_memory_last };
+        let look = if at_socket { Receiver::try_receive } else { Receiver::poll_memory_last };
         self.hand_out(FRAMES_AT_ONCE, look)
     }
 
@@ -171,10 +171,10 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
             (receiver.pace.wait(begun), receiver.has_memory())
         };
         while !until() {
-            if !(wait.looks() && has_memory) {
+            if !(wait.polls() && has_memory) {
                 self.unwatch();
             }
-            let Ok(found) = dispatcher.look(wait.looks()) else {
+            let Ok(found) = dispatcher.poll(wait.polls()) else {
                 return;
             };
             let now = Instant::now();
@@ -185,7 +185,7 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
             if found {
                 continue;
             }
-            if !wait.looks() {
+            if !wait.polls() {
                 if socket::sleep(dispatcher.sender.0.watch.socket(), left).is_err() {
                     return;
                 }
@@ -257,8 +257,8 @@ impl<F: Fn(Frame) + Send + Sync> Attending<F> {
     ///
     /// # Errors
     /// The link ended. The background task returns the error, too, once this is dropped.
-    pub fn look(&self) -> Result<bool, LinkError> {
-        self.hand_out(Receiver::look_in_memory)
+    pub fn poll(&self) -> Result<bool, LinkError> {
+        self.hand_out(Receiver::poll_memory)
     }
 
     /// Polls the shared memory once more, and asks to be woken for the next frame. True if
@@ -267,7 +267,7 @@ impl<F: Fn(Frame) + Send + Sync> Attending<F> {
     /// # Errors
     /// As for [`look`](Self::look).
     pub fn arm(&self) -> Result<bool, LinkError> {
-        self.hand_out(Receiver::look_in_memory_last)
+        self.hand_out(Receiver::poll_memory_last)
     }
 
     /// Dispatches all that came, including over the socket. True if something did.

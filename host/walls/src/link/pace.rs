@@ -78,13 +78,13 @@ pub struct Wait {
     begun: Instant,
     looked: Instant,
     /// True while polling is still worthwhile.
-    looks: bool,
+    polls: bool,
 }
 
 impl Wait {
     /// True if it is worth polling again before sleeping.
-    pub fn looks(&self) -> bool {
-        self.looks
+    pub fn polls(&self) -> bool {
+        self.polls
     }
 
     /// Call this after the thread did other work since the last poll.
@@ -103,7 +103,7 @@ impl Default for Pace {
 
 impl Pace {
     /// True if polling is worthwhile for a wait that begins now.
-    fn looks(&self) -> bool {
+    fn polls(&self) -> bool {
         self.rest == 0 && *OTHERS_RUN
     }
 
@@ -111,37 +111,37 @@ impl Pace {
     pub fn wait(&self, now: Instant) -> Wait {
         let has_spent = self.spent_until.is_some_and(|until| until > now + IN_VAIN_MAX * IN_VAIN_SHARE);
         let is_shared = self.shared_until.is_some_and(|until| until > now);
-        Wait { begun: now, looked: now, looks: self.looks() && !has_spent && !is_shared }
+        Wait { begun: now, looked: now, polls: self.polls() && !has_spent && !is_shared }
     }
 
     /// After an unsuccessful poll: true if another one is worthwhile. Yields the core to others,
     /// unless the wait is very short so far.
     pub fn stays(&mut self, wait: &mut Wait) -> bool {
-        if self.looks_again(wait, Instant::now()) && wait.looked - wait.begun >= ALONE {
+        if self.polls_again(wait, Instant::now()) && wait.looked - wait.begun >= ALONE {
             thread::yield_now();
-            self.looks_again(wait, Instant::now());
+            self.polls_again(wait, Instant::now());
         }
-        wait.looks
+        wait.polls
     }
 
     /// After an unsuccessful poll: true if another one is worthwhile.
-    fn looks_again(&mut self, wait: &mut Wait, now: Instant) -> bool {
+    fn polls_again(&mut self, wait: &mut Wait, now: Instant) -> bool {
         let interrupted = self.was_interrupted(wait, now);
         wait.looked = now;
-        if wait.looks && (interrupted || now - wait.begun >= LOOK_TIME_MAX) {
-            wait.looks = false;
+        if wait.polls && (interrupted || now - wait.begun >= LOOK_TIME_MAX) {
+            wait.polls = false;
             self.failed();
             let spent = (now - wait.begun).min(LOOK_TIME_MAX) * IN_VAIN_SHARE;
             self.spent_until = Some(self.spent_until.unwrap_or(now).max(now) + spent);
         }
-        wait.looks
+        wait.polls
     }
 
     /// After the wait.
     pub fn ended(&mut self, wait: &Wait, now: Instant) {
-        if wait.looks && self.was_interrupted(wait, now) {
+        if wait.polls && self.was_interrupted(wait, now) {
             self.failed();
-        } else if wait.looks {
+        } else if wait.polls {
             self.paid += 1;
             if self.paid == PAID {
                 self.paid = 0;
@@ -155,7 +155,7 @@ impl Pace {
     /// True if another thread had the core since the last poll.
     fn was_interrupted(&mut self, wait: &Wait, now: Instant) -> bool {
         let away = now - wait.looked;
-        if wait.looks && away >= SHARED {
+        if wait.polls && away >= SHARED {
             self.shared_until = Some(now + away.saturating_mul(SHARED_SHARE).min(SHARED_FOR_MAX));
         }
         away >= INTERRUPTED
@@ -183,11 +183,11 @@ mod tests {
         let begun = Instant::now();
         let mut wait = Wait { looks: pace.rest == 0, ..pace.wait(begun) };
         let mut now = begun;
-        while now < begun + time && pace.looks_again(&mut wait, now) {
+        while now < begun + time && pace.polls_again(&mut wait, now) {
             now += Duration::from_micros(1);
         }
         pace.ended(&wait, begun + time);
-        wait.looks
+        wait.polls
     }
 
     const SOON: Duration = Duration::from_micros(20);
@@ -248,8 +248,8 @@ mod tests {
         while now < begun + Duration::from_secs(2) {
             pace.rest = 0;
             let mut wait = pace.wait(now);
-            if *OTHERS_RUN && wait.looks {
-                assert!(!pace.looks_again(&mut wait, now + LOOK_TIME_MAX));
+            if *OTHERS_RUN && wait.polls {
+                assert!(!pace.polls_again(&mut wait, now + LOOK_TIME_MAX));
                 looked += LOOK_TIME_MAX;
             }
             now += LOOK_TIME_MAX;
@@ -264,7 +264,7 @@ mod tests {
         let now = Instant::now();
         let mut wait = Wait { begun: now, looked: now, looks: true };
         wait.goes_on(now + LATE);
-        assert!(pace.looks_again(&mut wait, now + LATE + Duration::from_micros(1)));
+        assert!(pace.polls_again(&mut wait, now + LATE + Duration::from_micros(1)));
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
         let mut pace = Pace { rest: 0, ..Pace::default() };
         let now = Instant::now();
         let mut wait = Wait { begun: now, looked: now, looks: true };
-        assert!(!pace.looks_again(&mut wait, now + INTERRUPTED));
+        assert!(!pace.polls_again(&mut wait, now + INTERRUPTED));
         assert_eq!(pace.rest, 1);
         // The same if the frame came meanwhile.
         pace.rest = 0;
@@ -293,7 +293,7 @@ mod tests {
             let mut pace = Pace { rest: 0, ..Pace::default() };
             let now = Instant::now();
             let mut wait = Wait { begun: now, looked: now, looks: true };
-            assert!(!pace.looks_again(&mut wait, now + away));
+            assert!(!pace.polls_again(&mut wait, now + away));
             // As if short waits had come since, so polling might pay.
             pace.rest = 0;
             pace.spent_until = None;
@@ -313,10 +313,10 @@ mod tests {
         while now < begun + Duration::from_secs(60) {
             pace.rest = 0;
             let mut wait = pace.wait(now);
-            if wait.looks {
+            if wait.polls {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let away = Duration::from_micros((random >> 33) % 4_000);
-                pace.looks_again(&mut wait, now + away);
+                pace.polls_again(&mut wait, now + away);
                 now += away;
                 lost += away;
             }

@@ -36,17 +36,17 @@ pub struct Receiver {
 }
 
 /// Polls of the shared memory between two polls of the socket, which are system calls.
-const LOOKS_IN_MEMORY: usize = 64;
+const POLLS_OF_MEMORY: usize = 64;
 
 /// What a poll reads, and whether the caller sleeps next.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct Poll {
     /// Reads of the socket that drain it.
     reads: u8,
     last: bool,
 }
 
-impl Look {
+impl Poll {
     /// With edge-triggered readiness, only what comes after a complete read is reported. The other
     /// side may have closed the link before that read, with one event for its last bytes and its
     /// end: then no more events would come. The second read finds the end.
@@ -99,8 +99,8 @@ impl Receiver {
         loop {
             // Before sleeping it asks to be woken, then polls a last time.
             let frame = match &self.wait {
-                None => self.look_in_memory()?,
-                Some(wait) if wait.looks() => self.look_again()?,
+                None => self.poll_memory()?,
+                Some(wait) if wait.polls() => self.poll_again()?,
                 Some(_) => match self.try_receive()? {
                     None => {
                         self.ready().await?;
@@ -116,7 +116,7 @@ impl Receiver {
                 return Ok(frame);
             }
             let wait = self.wait.get_or_insert_with(|| self.pace.wait(Instant::now()));
-            if wait.looks() && self.pace.stays(wait) {
+            if wait.polls() && self.pace.stays(wait) {
                 tokio::task::yield_now().await;
                 if let Some(wait) = &mut self.wait {
                     wait.goes_on(Instant::now());
@@ -136,7 +136,7 @@ impl Receiver {
 
     /// The next frame if it is there. Otherwise the other side will wake the caller for it.
     pub fn try_receive(&mut self) -> Result<Option<Frame>, LinkError> {
-        self.look(Look::LAST)
+        self.poll(Poll::LAST)
     }
 
     /// True if a frame is in the shared memory.
@@ -150,12 +150,12 @@ impl Receiver {
     /// Like [`try_receive`](Self::try_receive), for a caller that sleeps until the socket is
     /// readable.
     pub(super) fn try_receive_before_poll(&mut self) -> Result<Option<Frame>, LinkError> {
-        self.look(Look::ASKS)
+        self.poll(Poll::ASKS)
     }
 
     /// Polls only the shared memory, for a caller that will poll again.
-    pub(super) fn look_in_memory(&mut self) -> Result<Option<Frame>, LinkError> {
-        self.look(Look::MEMORY)
+    pub(super) fn poll_memory(&mut self) -> Result<Option<Frame>, LinkError> {
+        self.poll(Poll::MEMORY)
     }
 
     /// True if small frames come through shared memory.
@@ -164,42 +164,42 @@ impl Receiver {
     }
 
     /// Polls several times, for a caller that will poll again. It does not ask to be woken.
-    pub(super) fn look_again(&mut self) -> Result<Option<Frame>, LinkError> {
+    pub(super) fn poll_again(&mut self) -> Result<Option<Frame>, LinkError> {
         if self.inlet.is_some() {
-            for _ in 0..LOOKS_IN_MEMORY {
-                if let Some(frame) = self.look(Look::MEMORY)? {
+            for _ in 0..POLLS_OF_MEMORY {
+                if let Some(frame) = self.poll(Poll::MEMORY)? {
                     return Ok(Some(frame));
                 }
                 std::hint::spin_loop();
             }
         }
-        self.look(Look::SOCKET)
+        self.poll(Poll::SOCKET)
     }
 
     /// The last poll of the shared memory by a caller that leaves the socket to others.
-    pub(super) fn look_in_memory_last(&mut self) -> Result<Option<Frame>, LinkError> {
-        self.look(Look::MEMORY_LAST)
+    pub(super) fn poll_memory_last(&mut self) -> Result<Option<Frame>, LinkError> {
+        self.poll(Poll::MEMORY_LAST)
     }
 
-    fn look(&mut self, look: Look) -> Result<Option<Frame>, LinkError> {
+    fn poll(&mut self, poll: Poll) -> Result<Option<Frame>, LinkError> {
         if let Some(reason) = self.sender.ended() {
             return Err(reason);
         }
-        self.look_within(look).map_err(|reason| self.sender.0.end(reason))
+        self.poll_within(poll).map_err(|reason| self.sender.0.end(reason))
     }
 
-    fn look_within(&mut self, look: Look) -> Result<Option<Frame>, LinkError> {
+    fn poll_within(&mut self, poll: Poll) -> Result<Option<Frame>, LinkError> {
         if let Some(inlet) = &mut self.inlet
-            && !look.last
+            && !poll.last
         {
             inlet.disarm()?;
         }
-        let mut reads = look.reads;
+        let mut reads = poll.reads;
         loop {
             if let Some(frame) = self.next_there()? {
                 return Ok(Some(frame));
             }
-            if look.last
+            if poll.last
                 && let Some(inlet) = &mut self.inlet
             {
                 inlet.arm()?;
@@ -315,7 +315,7 @@ mod tests {
 
     /// Whatever polling was worth before, a sleeping receiver is woken.
     #[tokio::test]
-    async fn a_receiver_that_may_look_no_more_is_woken() {
+    async fn a_receiver_that_may_poll_no_more_is_woken() {
         let (ours, theirs) = pair().unwrap();
         let (sender, _here) = open(ours).unwrap();
         let (_, mut there) = join(theirs).await.unwrap();

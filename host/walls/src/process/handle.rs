@@ -83,7 +83,7 @@ impl Process {
     pub fn kill(&self) {
         match &self.0 {
             Runs::Process(child) => child.kill(),
-            Runs::Thread(thread) => thread.tell_to_end(),
+            Runs::Thread(thread) => thread.ask_to_end(),
         }
     }
 

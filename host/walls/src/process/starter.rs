@@ -129,9 +129,9 @@ impl Room {
     fn run(mut self) {
         while self.start_asked() {
             self.wait(None);
-            self.look();
+            self.poll();
             if let Some(together) = &mut self.together {
-                together.look(Instant::now(), self.children.iter().map(|child| child.child.as_ref()));
+                together.poll(Instant::now(), self.children.iter().map(|child| child.child.as_ref()));
             }
         }
         self.end();
@@ -195,7 +195,7 @@ impl Room {
     }
 
     /// Reaps the children that have ended.
-    fn look(&mut self) {
+    fn poll(&mut self) {
         self.children.retain_mut(|child| {
             let status = match child.child.reap() {
                 Ok(None) => return true,
@@ -213,7 +213,7 @@ impl Room {
         let until = Instant::now() + END_TIME_MAX;
         while !self.children.is_empty() && Instant::now() < until {
             self.wait(Some(until));
-            self.look();
+            self.poll();
         }
     }
 }

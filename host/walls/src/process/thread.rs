@@ -117,7 +117,7 @@ pub(super) struct RunningThread {
 
 impl RunningThread {
     /// Asks it to end. It does when it next reads its link.
-    pub(super) fn tell_to_end(&self) {
+    pub(super) fn ask_to_end(&self) {
         if self.end.get().is_none() && self.told.set(Instant::now()).is_ok() {
             // An error means that it is already closed.
             let _ = shutdown(&self.link, Shutdown::Both);

@@ -29,7 +29,7 @@ impl Together {
     }
 
     /// Adds up if it is time, and ends the largest until the others fit.
-    pub(super) fn look<'r>(&mut self, now: Instant, running: impl Iterator<Item = &'r Running>) {
+    pub(super) fn poll<'r>(&mut self, now: Instant, running: impl Iterator<Item = &'r Running>) {
         if now < self.next {
             return;
         }

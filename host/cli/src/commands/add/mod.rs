@@ -26,7 +26,7 @@ use crate::commands::registries::{left_out_json, left_out_lines};
 use crate::commands::{grant, wishes};
 use crate::edit::{self, Consent, Screen, agree};
 use crate::exit::{Exit, Failure};
-use crate::manifest::{open_file_or_say, say_note};
+use crate::manifest::{open_file_or_report, report_note};
 use crate::sandbox_process;
 use crate::terminal;
 use placing::PlacedFile;
@@ -50,7 +50,7 @@ struct Addition {
 pub fn run(args: &AddArgs) -> anyhow::Result<Exit> {
     match add(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(args.json),
+        Err(failure) => failure.report(args.json),
     }
 }
 
@@ -61,7 +61,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
         Err(failure) => return Ok(Err(failure)),
     };
     let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
-    machine.notes.iter().for_each(say_note);
+    machine.notes.iter().for_each(report_note);
     let mut addition = match Addition::of(args, &edit, &machine) {
         Ok(addition) => addition,
         Err(failure) => return Ok(Err(failure)),
@@ -250,7 +250,7 @@ impl Addition {
         };
         let opened = ManifestFile::unwritten(manifest, edit.text());
         let options = OpenOptions { code: args.code.options(), ..OpenOptions::default() };
-        let Some((opened, ready)) = open_file_or_say(opened, options)? else {
+        let Some((opened, ready)) = open_file_or_report(opened, options)? else {
             let problem = format!("{} would have these problems, and stays as it is", file.name());
             let hint = "`--no-metadata` takes nothing of what its author suggests";
             let hint = if self.offer.taken.is_empty() { "" } else { hint };
@@ -269,22 +269,24 @@ impl Addition {
         if args.json {
             terminal::print(&format!("{:#}\n", self.json(&locked, manifest)))?;
         } else {
-            self.say_next(args, &locked);
+            self.print_next(args, &locked);
         }
         Ok(Ok(Exit::Done))
     }
 
-    fn say_next(&self, args: &AddArgs, locked: &WrittenLock) {
+    fn print_next(&self, args: &AddArgs, locked: &WrittenLock) {
         let manifest = args.manifest.manifest.display();
-        terminal::say(&match &locked.after {
+        terminal::eprint(&match &locked.after {
             Some(_) => format!("{manifest}: {} is added, and pinned in {}\n", self.name, locked.path.display()),
             None => format!("{manifest}: {} is added; `toolcell lock` pins it\n", self.name),
         });
         let commands = wishes::commands(&self.name, &args.manifest.manifest, &self.inspected.wishes);
         if !commands.is_empty() {
-            terminal::say(&format!("\nhint: grant of its wishes what you agree with, and nothing else:\n{commands}"));
+            terminal::eprint(&format!(
+                "\nhint: grant of its wishes what you agree with, and nothing else:\n{commands}"
+            ));
         } else if let Some(need) = self.inspected.needs.asked.first() {
-            terminal::say(&format!(
+            terminal::eprint(&format!(
                 "\nhint: allow it something with `toolcell grant {} \"{}\"`\n",
                 self.name, need.right
             ));

@@ -107,7 +107,7 @@ fn wrong_filter(problem: &str) -> Exit {
 }
 
 /// Reports lines that are not records.
-fn say_unreadable(file: &Path, lines: u64) -> Exit {
+fn report_unreadable(file: &Path, lines: u64) -> Exit {
     if lines == 0 {
         return Exit::Done;
     }

@@ -6,7 +6,7 @@ use toolcell_audit::{Archive, ArchivedFile, Between, Filter, Lines};
 
 use super::filter;
 use super::printer::Printer;
-use super::{UnreadableFile, each_chain, named, say_unreadable, time_of, unreadable, wrong_filter};
+use super::{UnreadableFile, each_chain, named, report_unreadable, time_of, unreadable, wrong_filter};
 use crate::args::AuditShowArgs;
 use crate::exit::Exit;
 
@@ -60,7 +60,7 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
     };
     let file = match named(&args.file) {
         Ok(file) => file,
-        Err(failure) => return failure.tell(false),
+        Err(failure) => return failure.report(false),
     };
     let mut chains = Vec::new();
     let mut exit = each_chain(&file, |chain, archive| {
@@ -75,7 +75,7 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
     let left_out = printer.end()?;
     for chain in &chains {
         let lines = left_out.get(&chain.number).copied().unwrap_or_default();
-        exit = exit.or(say_unreadable(&chain.path, lines));
+        exit = exit.or(report_unreadable(&chain.path, lines));
     }
     Ok(exit)
 }

@@ -8,7 +8,7 @@ use toolcell_audit::{Archive, Chain, Follower};
 
 use super::filter;
 use super::printer::Printer;
-use super::{UnreadableFile, each_chain, named, say_unreadable, time_of, unreadable, wrong_filter};
+use super::{UnreadableFile, each_chain, named, report_unreadable, time_of, unreadable, wrong_filter};
 use crate::args::AuditTailArgs;
 use crate::exit::Exit;
 
@@ -77,7 +77,7 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
     };
     let file = match named(&args.file) {
         Ok(file) => file,
-        Err(failure) => return failure.tell(false),
+        Err(failure) => return failure.report(false),
     };
     let mut merged = Merged(Vec::new());
     let mut exit = each_chain(&file, |chain, archive| {
@@ -96,7 +96,7 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
     }
     let left_out = printer.end()?;
     for chain in &merged.0 {
-        exit = exit.or(say_unreadable(&chain.path, left_out.get(&chain.number).copied().unwrap_or_default()));
+        exit = exit.or(report_unreadable(&chain.path, left_out.get(&chain.number).copied().unwrap_or_default()));
     }
     Ok(exit)
 }

@@ -17,7 +17,7 @@ const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
 pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
     let file = match named(&args.file) {
         Ok(file) => file,
-        Err(failure) => return failure.tell(args.json),
+        Err(failure) => return failure.report(args.json),
     };
     let chains = match toolcell_audit::chains(&file) {
         Ok(chains) => chains,

@@ -15,7 +15,7 @@ use toolcell_server::Ready;
 use crate::args::{BenchArgs, SketchRights};
 use crate::commands::{calibrate, sample};
 use crate::exit::Exit;
-use crate::manifest::open_again_or_say;
+use crate::manifest::open_again_or_report;
 use crate::terminal::{self, Progress};
 
 use series::Series;
@@ -42,12 +42,12 @@ struct Measurement {
 
 /// Measures and prints.
 pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
-    let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
+    let Some(arguments) = sample::arguments_or_report(&args.arguments) else { return Ok(Exit::Usage) };
+    let Some((_, ready)) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
         return Ok(Exit::AtFault);
     };
     let Ready { manifest, catalog, machine, .. } = ready;
-    let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
+    let Some((index, tool)) = sample::tool_or_report(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     if let Err(problems) = tool.check_arguments(&arguments, &Patience::default()) {
         terminal::error(&calibrate::text_of(&tool.refuse_arguments(&problems)), None);
         return Ok(Exit::AtFault);

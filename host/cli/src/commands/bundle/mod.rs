@@ -14,7 +14,7 @@ use toolcell_server::{OpenOptions, lock};
 
 use crate::args::BundleArgs;
 use crate::exit::Exit;
-use crate::manifest::open_with_or_say;
+use crate::manifest::open_with_or_report;
 use crate::terminal;
 use contents::Contents;
 use zip::{ENTRIES_MAX, Kind, TooLarge, Zip};
@@ -72,7 +72,7 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     // With a lock, only the components that it pins are bundled, and nothing else will be served.
     let locked = lock::path_beside(path).exists();
     let options = OpenOptions { code: args.code.options(), locked, ..OpenOptions::default() };
-    let Some((file, ready)) = open_with_or_say(path, options)? else { return Ok(Exit::AtFault) };
+    let Some((file, ready)) = open_with_or_report(path, options)? else { return Ok(Exit::AtFault) };
     let name = bundle_name(&ready.manifest, path);
     let output = args.output.clone().unwrap_or_else(|| file_name(&name));
     let bundled = Contents::of(&file, &ready.manifest, &output).and_then(|contents| {
@@ -88,7 +88,7 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    contents.notes().iter().for_each(|note| terminal::say(&format!("note: {note}\n")));
+    contents.notes().iter().for_each(|note| terminal::eprint(&format!("note: {note}\n")));
     if let Err(error) = write_whole(&output, &bytes) {
         terminal::error(&format!("{} cannot be written: {error}", output.display()), Some("name a file with --output"));
         return Ok(Exit::HostFailed);

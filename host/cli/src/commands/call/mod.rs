@@ -19,16 +19,16 @@ use toolcell_server::{CallTraces, Ready, USAGE_KEY};
 use crate::args::CallArgs;
 use crate::commands::sample;
 use crate::exit::Exit;
-use crate::manifest::open_to_call_or_say;
+use crate::manifest::open_to_call_or_report;
 use crate::sketch;
 use crate::terminal;
 use printed::Printed;
 
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
-    let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
+    let Some(arguments) = sample::arguments_or_report(&args.arguments) else { return Ok(Exit::Usage) };
     // What the tool reaches for in vain is seen, files too, and told below.
-    let Some((_, ready)) = open_to_call_or_say(&args.manifest.manifest, &args.rights, &args.code)? else {
+    let Some((_, ready)) = open_to_call_or_report(&args.manifest.manifest, &args.rights, &args.code)? else {
         return Ok(Exit::AtFault);
     };
     let Ready { catalog, machine, .. } = ready;
@@ -39,7 +39,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         }
         catalog.consents().ask_on(Arc::new(asked::OnTerminal));
     }
-    let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
+    let Some((index, tool)) = sample::tool_or_report(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     let cancellation = Cancellation::new();
     let (mut result, beside) = match tool.check_arguments(&arguments, &Patience::default()) {
         Err(problems) => (tool.refuse_arguments(&problems), CallTraces::default()),
@@ -61,12 +61,12 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let hints = denied::hints(&beside.denials, &place, result.is_error);
     show(args, &result, &hints)?;
     if let Some(usage) = beside.usage.filter(|_| args.usage) {
-        terminal::say(&used(&usage));
+        terminal::eprint(&used(&usage));
     }
     if !args.json {
-        terminal::say(&printed.beside(&args.tool, &result));
+        terminal::eprint(&printed.beside(&args.tool, &result));
     }
-    terminal::say(&hints);
+    terminal::eprint(&hints);
     Ok(if result.is_error { Exit::AtFault } else { Exit::Done })
 }
 
@@ -91,7 +91,7 @@ fn show(args: &CallArgs, result: &CallResult, hints: &str) -> anyhow::Result<()>
     } else {
         let text: String = result.content.iter().map(|content| for_people(content, args.save.is_some())).collect();
         if result.is_error {
-            terminal::say(&denied::untold(&text, hints));
+            terminal::eprint(&denied::untold(&text, hints));
         } else {
             terminal::print(&text)?;
         }
@@ -147,7 +147,7 @@ fn save(folder: &Path, result: &CallResult) -> anyhow::Result<()> {
         };
         let path = folder.join(format!("content-{index}.{}", extension(mime_type)));
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        terminal::say(&format!("wrote {}\n", path.display()));
+        terminal::eprint(&format!("wrote {}\n", path.display()));
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         terminal::print(escaped(&text, false).as_deref().unwrap_or(&text))?;
     } else {
         if sketch::is_component(path) {
-            opened.problems.iter().for_each(|problem| sketch::say(None, problem));
+            opened.problems.iter().for_each(|problem| sketch::report(None, problem));
         } else {
             manifest::show_problems(&opened);
         }

@@ -16,7 +16,7 @@ use super::{inspect, json_text};
 use crate::args::InspectArgs;
 use crate::commands::registries::{beside, failed, fetch, left_out_json, left_out_lines, manifest_if_any};
 use crate::exit::{Exit, Failure};
-use crate::manifest::say_note;
+use crate::manifest::report_note;
 use crate::sandbox_process;
 use crate::terminal;
 
@@ -45,7 +45,7 @@ struct Artifact {
 pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
     let artifact = match Artifact::fetch(args, written) {
         Ok(artifact) => artifact,
-        Err(failure) => return failure.tell(args.json),
+        Err(failure) => return failure.report(args.json),
     };
     // Bytes that the rule does not take reach no parser.
     if let Err((problem, hint)) = &artifact.signed {
@@ -58,11 +58,11 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
         return Ok(Exit::AtFault);
     }
     let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
-    machine.notes.iter().for_each(say_note);
+    machine.notes.iter().for_each(report_note);
     let name = artifact.reference.to_string();
     let inspected = match inspect(&machine, Path::new(&name), &artifact.component.bytes) {
         Ok(inspected) => inspected,
-        Err((problem, hint)) => return Failure::at_fault(problem, hint).tell(args.json),
+        Err((problem, hint)) => return Failure::at_fault(problem, hint).report(args.json),
     };
     let text = if args.json {
         let mut json = inspected.json();

@@ -19,7 +19,7 @@ use super::wishes::{self, ReadWishes};
 use crate::args::InspectArgs;
 use crate::exit::Exit;
 use crate::logging::escaped;
-use crate::manifest::say_note;
+use crate::manifest::report_note;
 use crate::sandbox_process;
 use crate::terminal;
 pub use entry::name as component_name;
@@ -52,7 +52,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
         return artifact::run(args, &name);
     }
     let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
-    machine.notes.iter().for_each(say_note);
+    machine.notes.iter().for_each(report_note);
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
         Ok(bytes) => inspect(&machine, &args.file, &bytes),
         Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component".to_owned())),

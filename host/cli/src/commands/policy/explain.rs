@@ -17,7 +17,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
-    let Some(mut subjects) = Subjects::open_or_say(&args.manifest.manifest, &args.code) else {
+    let Some(mut subjects) = Subjects::open_or_report(&args.manifest.manifest, &args.code) else {
         return Ok(Exit::AtFault);
     };
     let Some(grants) = subjects.grants(&args.tool)? else {

@@ -8,7 +8,7 @@ use toolcell_server::catalog::{BuilderOptions, CatalogBuilder, folder_of};
 use toolcell_server::machine::Machine;
 
 use crate::args::CodeCacheArgs;
-use crate::manifest::say_note;
+use crate::manifest::report_note;
 use crate::sandbox_process;
 use crate::terminal;
 
@@ -23,7 +23,7 @@ pub struct Subjects<'a> {
 
 impl<'a> Subjects<'a> {
     /// Reads the manifest, or prints its problems.
-    pub fn open_or_say(path: &Path, code: &'a CodeCacheArgs) -> Option<Self> {
+    pub fn open_or_report(path: &Path, code: &'a CodeCacheArgs) -> Option<Self> {
         let file = match ManifestFile::read(path) {
             Ok(file) => file,
             Err(problem) => {
@@ -67,7 +67,7 @@ impl<'a> Subjects<'a> {
     /// Lists the tools of every component. One that cannot be loaded is reported, and has none.
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
         let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), &sandbox_process::guests())?;
-        machine.notes.iter().for_each(say_note);
+        machine.notes.iter().for_each(report_note);
         let builder = CatalogBuilder::new(&machine, BuilderOptions::default());
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));
         say(&self.file, &problems);
@@ -77,6 +77,6 @@ impl<'a> Subjects<'a> {
 
 fn say(file: &ManifestFile, problems: &[Diagnostic]) {
     if !problems.is_empty() {
-        terminal::say(&render_all(&file.source(), problems, terminal::stderr_style()));
+        terminal::eprint(&render_all(&file.source(), problems, terminal::stderr_style()));
     }
 }

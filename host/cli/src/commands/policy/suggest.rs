@@ -11,7 +11,7 @@ use toolcell_server::ManifestFile;
 use toolcell_server::file::plain;
 
 use crate::args::SuggestArgs;
-use crate::edit::apply_or_say;
+use crate::edit::apply_or_report;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -45,7 +45,7 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
         }
     };
     if attempts.is_empty() {
-        terminal::say("nothing was denied: the manifest allows all that was tried\n");
+        terminal::eprint("nothing was denied: the manifest allows all that was tried\n");
         return Ok(Exit::Done);
     }
     let attempts: Vec<Attempt> = attempts.into_iter().collect();
@@ -81,7 +81,7 @@ fn apply(args: &SuggestArgs, attempts: &[Attempt]) -> anyhow::Result<Exit> {
     if let Some(more) = fitting.left_out.len().checked_sub(LEFT_OUT_SHOWN).filter(|more| *more > 0) {
         terminal::warning(&format!("not written: {more} more like these"));
     }
-    apply_or_say(&file, &fitting.text, args.consent.consent())
+    apply_or_report(&file, &fitting.text, args.consent.consent())
 }
 
 /// Attempts whose lines a manifest can have, and those whose lines it cannot.

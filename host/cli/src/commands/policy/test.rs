@@ -21,11 +21,11 @@ pub fn run(args: &PolicyTestArgs) -> anyhow::Result<Exit> {
     let expectations = match parse_expectations(&source) {
         Ok(expectations) => expectations,
         Err(problems) => {
-            terminal::say(&render_all(&source, &problems, terminal::stderr_style()));
+            terminal::eprint(&render_all(&source, &problems, terminal::stderr_style()));
             return Ok(Exit::AtFault);
         }
     };
-    let Some(mut subjects) = Subjects::open_or_say(&args.manifest.manifest, &args.code) else {
+    let Some(mut subjects) = Subjects::open_or_report(&args.manifest.manifest, &args.code) else {
         return Ok(Exit::AtFault);
     };
     let mut results = Vec::with_capacity(expectations.len());
@@ -40,7 +40,7 @@ pub fn run(args: &PolicyTestArgs) -> anyhow::Result<Exit> {
         let report = json!({"ok": differing.is_empty(), "expectations": rows, "problems": problems});
         terminal::print(&format!("{report:#}\n"))?;
     } else {
-        terminal::say(&render_all(&source, &differing, terminal::stderr_style()));
+        terminal::eprint(&render_all(&source, &differing, terminal::stderr_style()));
         let met = results.len() - differing.len();
         terminal::print(&format!("{}: {met} of {} expectations met\n", source.name, results.len()))?;
     }

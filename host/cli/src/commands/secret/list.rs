@@ -26,7 +26,7 @@ struct Row {
 pub fn run(args: &SecretListArgs) -> anyhow::Result<Exit> {
     let edited = match Edited::read(&args.manifest.manifest) {
         Ok(edited) => edited,
-        Err(failure) => return failure.tell(args.json),
+        Err(failure) => return failure.report(args.json),
     };
     let folder = folder_of(edited.file.path());
     let state = folder.join(edited.manifest.server().state());

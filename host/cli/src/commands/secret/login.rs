@@ -22,7 +22,7 @@ struct Named {
 
 /// Logs in.
 pub fn run(args: &SecretLoginArgs) -> anyhow::Result<Exit> {
-    let Some(named) = named_or_say(&args.name, &args.manifest) else { return Ok(Exit::AtFault) };
+    let Some(named) = named_or_report(&args.name, &args.manifest) else { return Ok(Exit::AtFault) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(log_in(&named, args.device)) {
         Ok(made) => {
@@ -38,7 +38,7 @@ pub fn run(args: &SecretLoginArgs) -> anyhow::Result<Exit> {
 
 /// Forgets a login.
 pub fn log_out(args: &SecretLogoutArgs) -> anyhow::Result<Exit> {
-    let Some(Named { policy, folder, state }) = named_or_say(&args.name, &args.manifest) else {
+    let Some(Named { policy, folder, state }) = named_or_report(&args.name, &args.manifest) else {
         return Ok(Exit::AtFault);
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -70,7 +70,7 @@ async fn log_in(named: &Named, device: bool) -> Result<Made, LoginError> {
 
 async fn by_browser<S: SendRequest>(begun: NewLogin<'_, S>) -> Result<Made, LoginError> {
     let login = begun.by_browser().await?;
-    terminal::say("open this address in a browser of this machine, and agree there:\n");
+    terminal::eprint("open this address in a browser of this machine, and agree there:\n");
     show(login.address())?;
     login.finish().await
 }
@@ -78,10 +78,10 @@ async fn by_browser<S: SendRequest>(begun: NewLogin<'_, S>) -> Result<Made, Logi
 async fn by_device<S: SendRequest>(begun: NewLogin<'_, S>) -> Result<Made, LoginError> {
     let login = begun.by_device().await?;
     let prompt = login.prompt();
-    terminal::say("open this address in any browser, and type this code there:\n");
+    terminal::eprint("open this address in any browser, and type this code there:\n");
     show(&format!("{}\n{}", prompt.address, prompt.code))?;
     if let Some(whole) = &prompt.whole {
-        terminal::say(&format!("or open this address, which has the code in it: {whole}\n"));
+        terminal::eprint(&format!("or open this address, which has the code in it: {whole}\n"));
     }
     login.finish().await
 }
@@ -107,7 +107,7 @@ fn say(error: &LoginError) -> Exit {
 }
 
 /// The manifest's login of this name.
-fn named_or_say(name: &str, manifest: &ManifestArg) -> Option<Named> {
+fn named_or_report(name: &str, manifest: &ManifestArg) -> Option<Named> {
     let path = &manifest.manifest;
     let parsed = ManifestFile::read(path).and_then(|file| {
         let wrong = |_| format!("{} has problems; `toolcell check` shows them", path.display());

@@ -41,7 +41,7 @@ impl Edited {
         match parse(&file.source()) {
             Ok(parsed) => Ok(Self { manifest: parsed.manifest, file, edit }),
             Err(problems) => {
-                terminal::say(&render_all(&file.source(), &problems, terminal::stderr_style()));
+                terminal::eprint(&render_all(&file.source(), &problems, terminal::stderr_style()));
                 Err(Failure::at_fault(format!("{} has these problems", file.name()), "mend them first"))
             }
         }

@@ -16,7 +16,7 @@ use crate::terminal;
 pub fn run(args: &SecretRemoveArgs) -> anyhow::Result<Exit> {
     match remove(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(false),
+        Err(failure) => failure.report(false),
     }
 }
 
@@ -33,7 +33,7 @@ fn remove(args: &SecretRemoveArgs) -> anyhow::Result<Result<Exit, Failure>> {
             && forget(&place, &folder_of(file.path()))
                 .map_err(|problem| Failure::at_fault(problem, "the manifest names it no longer"))?;
         let value = if is_gone { "its value is removed" } else { "its value is not touched" };
-        terminal::say(&format!("{}: {} is gone; {value}: {}\n", file.name(), args.name, written(&place)));
+        terminal::eprint(&format!("{}: {} is gone; {value}: {}\n", file.name(), args.name, written(&place)));
         Ok(Exit::Done)
     }))
 }

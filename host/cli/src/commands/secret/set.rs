@@ -24,7 +24,7 @@ const NAME_CHARS_MAX: usize = 128;
 pub fn run(args: &SecretSetArgs) -> anyhow::Result<Exit> {
     match set(args)? {
         Ok(exit) => Ok(exit),
-        Err(failure) => failure.tell(false),
+        Err(failure) => failure.report(false),
     }
 }
 
@@ -43,7 +43,7 @@ fn set(args: &SecretSetArgs) -> anyhow::Result<Result<Exit, Failure>> {
     });
     Ok(kept.map(|()| {
         let named = if changes { format!("; {} says so", file.name()) } else { String::new() };
-        terminal::say(&format!("{} is kept in {}{named}\n", args.name, written(&place)));
+        terminal::eprint(&format!("{} is kept in {}{named}\n", args.name, written(&place)));
         Exit::Done
     }))
 }
@@ -120,9 +120,9 @@ fn given(name: &str) -> Result<GivenSecret, Failure> {
     }
     // The standard library would keep what it read.
     let input = stdin.as_fd().try_clone_to_owned().map_err(|error| wrong(error.to_string()))?;
-    let prompt = || terminal::say(&format!("Value of {name} (it is not shown): "));
+    let prompt = || terminal::eprint(&format!("Value of {name} (it is not shown): "));
     let typed = GivenSecret::type_in(File::from(input), prompt);
-    terminal::say("\n");
+    terminal::eprint("\n");
     match typed {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(Failure::said(Exit::AtFault)),

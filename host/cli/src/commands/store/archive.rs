@@ -24,7 +24,7 @@ pub(super) fn export(args: &StoreExportArgs) -> anyhow::Result<Result<Exit, Fail
         let digests: Vec<String> = written.iter().map(ToString::to_string).collect();
         terminal::print(&format!("{:#}\n", json!({"ok": true, "file": args.file, "components": digests})))?;
     } else {
-        terminal::say(&format!("{file}: written, with components: {}\n", written.len()));
+        terminal::eprint(&format!("{file}: written, with components: {}\n", written.len()));
     }
     Ok(Ok(Exit::Done))
 }
@@ -77,7 +77,7 @@ pub(super) fn import(args: &StoreImportArgs) -> anyhow::Result<Result<Exit, Fail
         terminal::print(&format!("{answer:#}\n"))?;
     } else {
         digests.iter().try_for_each(|digest| terminal::print(&format!("{digest}\n")))?;
-        terminal::say(&format!("components: {}, attached to them: {}\n", digests.len(), imported.attached));
+        terminal::eprint(&format!("components: {}, attached to them: {}\n", digests.len(), imported.attached));
     }
     Ok(Ok(Exit::Done))
 }

@@ -13,7 +13,7 @@ use toolcell_server::registries;
 
 use super::registries::read_manifest;
 use crate::args::{MANIFEST, StoreArg, StoreArgs, StoreCommand, StoreGcArgs, StoreListArgs};
-use crate::edit::{Consent, agrees_or_says};
+use crate::edit::{Consent, agrees_or_reports};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
@@ -26,7 +26,7 @@ pub fn run(args: &StoreArgs) -> anyhow::Result<Exit> {
         StoreCommand::Export(args) => (archive::export(args)?, args.json),
         StoreCommand::Import(args) => (archive::import(args)?, args.json),
     };
-    done.map_or_else(|failure| failure.tell(as_json), Ok)
+    done.map_or_else(|failure| failure.report(as_json), Ok)
 }
 
 /// A problem with the store as a failure.
@@ -68,7 +68,7 @@ fn list(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
         terminal::print(&line_of(one))?;
     }
     if listed.is_empty() {
-        terminal::say(&format!("{} is empty\n", store.root().display()));
+        terminal::eprint(&format!("{} is empty\n", store.root().display()));
     }
     Ok(Ok(Exit::Done))
 }
@@ -105,7 +105,7 @@ fn verify(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
         for Fault { text, .. } in &faults {
             terminal::error(&sanitize::line(text), None);
         }
-        terminal::say(
+        terminal::eprint(
             "\nhint: `toolcell store gc` removes what no manifest names, `toolcell pull` fetches the rest anew\n",
         );
     }
@@ -125,7 +125,7 @@ fn gc(args: &StoreGcArgs) -> anyhow::Result<Result<Exit, Failure>> {
     }
     let consent = if gone.is_empty() { Consent::Given } else { args.consent.consent() };
     let name = store.root().display().to_string();
-    if let Err(failure) = agrees_or_says(&name, "Remove them?", consent)? {
+    if let Err(failure) = agrees_or_reports(&name, "Remove them?", consent)? {
         return Ok(Err(failure));
     }
     let removed = match store.gc(&keep) {
@@ -142,7 +142,7 @@ fn gc(args: &StoreGcArgs) -> anyhow::Result<Result<Exit, Failure>> {
         let components = removed.components;
         let files = removed.files;
         let bytes = show_bytes(removed.bytes);
-        terminal::say(&format!("{name}: removed components: {components}, files: {files}, {bytes}\n"));
+        terminal::eprint(&format!("{name}: removed components: {components}, files: {files}, {bytes}\n"));
     }
     Ok(Ok(Exit::Done))
 }

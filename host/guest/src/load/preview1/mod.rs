@@ -113,7 +113,7 @@ pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
     let module = widened.as_deref().unwrap_or(module);
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);
-    let adapter = paths::with_looks(ADAPTER).ok_or_else(|| wasmtime::Error::msg("the adapter cannot be read"))?;
+    let adapter = paths::with_path_checks(ADAPTER).ok_or_else(|| wasmtime::Error::msg("the adapter cannot be read"))?;
     // It is validated when it is compiled.
     let encoder = ComponentEncoder::default().validate(false).module(module);
     let ready = encoder.and_then(|encoder| encoder.adapter(PREVIEW1, &adapter));

@@ -48,7 +48,7 @@ struct Export<'a> {
 }
 
 /// A function that checks paths before it calls another.
-struct Looking<'p> {
+struct PathCheck<'p> {
     name: &'p str,
     ty: u32,
     parameters: u32,
@@ -58,8 +58,8 @@ struct Looking<'p> {
 }
 
 /// The adapter, with a check of each path. `None` if it cannot be read.
-pub(super) fn with_looks(adapter: &[u8]) -> Option<Vec<u8>> {
-    Parts::read(adapter)?.with_looks()
+pub(super) fn with_path_checks(adapter: &[u8]) -> Option<Vec<u8>> {
+    Parts::read(adapter)?.with_path_checks()
 }
 
 impl<'a> Parts<'a> {
@@ -88,13 +88,13 @@ impl<'a> Parts<'a> {
         Some(parts)
     }
 
-    fn with_looks(&self) -> Option<Vec<u8>> {
+    fn with_path_checks(&self) -> Option<Vec<u8>> {
         let first = self.functions_imported.checked_add(u32::try_from(self.functions.len()).ok()?)?;
-        let looking = self.looking()?;
+        let path_checks = self.path_checks()?;
         let mut types = vec![encoded(&self.types)];
-        types.extend(looking.iter().map(|looking| encoded(&looking.ty)));
+        types.extend(path_checks.iter().map(|path_checks| encoded(&path_checks.ty)));
         let mut code = vec![encoded(&is_utf8())];
-        code.extend(looking.iter().map(|looking| encoded(&looking.body(first))));
+        code.extend(path_checks.iter().map(|path_checks| encoded(&path_checks.body(first))));
         let mut module = Module::new();
         for (id, section) in &self.sections {
             let id = *id;
@@ -102,7 +102,7 @@ impl<'a> Parts<'a> {
                 id if id == SectionId::Type as u8 => longer(section, &[IS_UTF8_TYPE.to_vec()])?,
                 id if id == SectionId::Function as u8 => longer(section, &types)?,
                 id if id == SectionId::Code as u8 => longer(section, &code)?,
-                id if id == SectionId::Export as u8 => self.exported(&looking, first)?,
+                id if id == SectionId::Export as u8 => self.exported(&path_checks, first)?,
                 _ => section.to_vec(),
             };
             module.section(&RawSection { id, data: &data });
@@ -111,23 +111,23 @@ impl<'a> Parts<'a> {
     }
 
     /// The functions to add.
-    fn looking(&self) -> Option<Vec<Looking<'a>>> {
-        let mut looking = Vec::with_capacity(FUNCTIONS.len());
+    fn path_checks(&self) -> Option<Vec<PathCheck<'a>>> {
+        let mut path_checks = Vec::with_capacity(FUNCTIONS.len());
         for (name, paths) in FUNCTIONS {
             let function = self.exports.iter().find(|export| export.name == name)?.function?;
             let own = usize::try_from(function.checked_sub(self.functions_imported)?).ok()?;
             let ty = *self.functions.get(own)?;
             let parameters = *self.parameters.get(usize::try_from(ty).ok()?)?;
-            looking.push(Looking { name, ty, parameters, function, paths });
+            path_checks.push(PathCheck { name, ty, parameters, function, paths });
         }
-        Some(looking)
+        Some(path_checks)
     }
 
     /// The exports. Those of checked functions lead to the added ones, which begin at `first`.
-    fn exported(&self, looking: &[Looking<'_>], first: u32) -> Option<Vec<u8>> {
+    fn exported(&self, path_checks: &[PathCheck<'_>], first: u32) -> Option<Vec<u8>> {
         let mut section = encoded(&u32::try_from(self.exports.len()).ok()?);
         for export in &self.exports {
-            match looking.iter().position(|looking| looking.name == export.name) {
+            match path_checks.iter().position(|path_checks| path_checks.name == export.name) {
                 Some(place) => {
                     export.name.encode(&mut section);
                     section.push(0);
@@ -155,7 +155,7 @@ impl<'a> Export<'a> {
     }
 }
 
-impl Looking<'_> {
+impl PathCheck<'_> {
     fn body(&self, is_utf8: u32) -> Function {
         let mut body = Function::new([]);
         let mut code = body.instructions();
@@ -273,7 +273,7 @@ mod tests {
             parts.exports.iter().map(|export| export.name).filter(|name| name.starts_with("path_")).collect();
         named.sort_unstable();
         assert_eq!(named, taking);
-        let looked = with_looks(ADAPTER).unwrap();
+        let looked = with_path_checks(ADAPTER).unwrap();
         wasmparser::validate(&looked).unwrap();
         let before: Vec<_> = parts.exports.iter().map(|export| (export.name, export.function)).collect();
         let looked = Parts::read(&looked).unwrap();

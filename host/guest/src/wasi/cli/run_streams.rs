@@ -88,7 +88,7 @@ impl Printed {
         Ok(())
     }
 
-    fn tell(&self, bytes: &[u8]) {
+    fn print(&self, bytes: &[u8]) {
         self.log.keep(bytes);
         let mut kept = self.lock();
         let new = bytes.get(bytes.len().saturating_sub(LAST_WORDS_BYTES)..).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Print for Stream {
         if self.is_stdout && printed.stdout_bytes_max.is_some() {
             return printed.answer(bytes, |kept| &mut kept.stdout).map_err(wasmtime::Error::new);
         }
-        printed.tell(bytes);
+        printed.print(bytes);
         if !self.is_stdout && printed.stderr_answers {
             return printed.answer(bytes, |kept| &mut kept.stderr).map_err(wasmtime::Error::new);
         }

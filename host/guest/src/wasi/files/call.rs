@@ -133,7 +133,7 @@ impl Files {
         let (folder, rest) = self.own(path)?;
         match self.place(&folder, &rest, FileAccess::Read)? {
             MountTarget::MountedPath(spot) => {
-                Ok(open_seen(&spot, OpenRequest::to_look(false), Some(&spot.facts(false)?))?.0)
+                Ok(open_seen(&spot, OpenRequest::to_stat(false), Some(&spot.facts(false)?))?.0)
             }
             MountTarget::Virtual(..) => Err(ErrorCode::IsDirectory.into()),
             MountTarget::Device(_) => Err(ErrorCode::NotPermitted.into()),
@@ -161,7 +161,7 @@ impl Files {
     }
 
     /// The manifest's permit for listing a folder. A virtual folder may always be listed.
-    pub(super) fn permit_to_look(&self, mount: usize, at: &[String]) -> Result<(), Refused> {
+    pub(super) fn permit_to_stat(&self, mount: usize, at: &[String]) -> Result<(), Refused> {
         let mount = self.mount(mount)?;
         if mount.grant.is_some() {
             mount.permit(FileAccess::Read, at)?;
@@ -186,7 +186,7 @@ impl Files {
         if facts.is_link() {
             return Err(ErrorCode::Unsupported);
         }
-        let (file, _) = open_seen(spot, OpenRequest::to_look(follow), Some(&facts))?;
+        let (file, _) = open_seen(spot, OpenRequest::to_stat(follow), Some(&facts))?;
         single(&facts)?;
         file.set_times(times).map_err(|error| code(&error))
     }

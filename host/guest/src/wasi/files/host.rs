@@ -250,7 +250,7 @@ impl FilesView<'_> {
             Descriptor::Folder(folder) => folder.clone(),
             Descriptor::File(_) | Descriptor::Device(_) => return Err(ErrorCode::NotDirectory.into()),
         };
-        self.files.permit_to_look(folder.mount, &folder.at)?;
+        self.files.permit_to_stat(folder.mount, &folder.at)?;
         let entries = match self.files.place(&folder, ".", FileAccess::Read)? {
             MountTarget::Virtual(..) | MountTarget::Device(_) => None,
             MountTarget::MountedPath(spot) => {

@@ -56,7 +56,7 @@ impl OpenRequest {
     }
 
     /// For setting the facts of an existing entry.
-    pub(super) fn to_look(follow: bool) -> Self {
+    pub(super) fn to_stat(follow: bool) -> Self {
         let read = true;
         let create = false;
         let directory = false;

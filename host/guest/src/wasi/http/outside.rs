@@ -91,7 +91,7 @@ impl Leaving {
         let mut writer = None;
         let mut is_sent = false;
         let answer = {
-            let mut answer = pin!(reader.message::<HttpSaid>(HOST_BYTES_MAX));
+            let mut answer = pin!(reader.message::<HttpReply>(HOST_BYTES_MAX));
             loop {
                 tokio::select! {
                     biased;
@@ -117,7 +117,7 @@ impl Leaving {
                 };
                 Ok((response, if is_sent { ready } else { Box::new(rest) }))
             }
-            Ok(HttpSaid::Failed(fault)) => Err(fault::error(fault)),
+            Ok(HttpReply::Failed(fault)) => Err(fault::error(fault)),
             // The host closes a door before the answer if it does not serve it.
             _ => Err(Error::ConnectionTerminated),
         }
@@ -236,8 +236,8 @@ impl Body for OutsideBody {
             Ok(HttpSaid::Trailers(trailers)) => {
                 Some(trailers.into_map().map(BodyFrame::trailers).ok_or(Error::HttpProtocolError))
             }
-            Ok(HttpSaid::Failed(fault)) => Some(Err(fault::error(fault))),
-            Ok(HttpSaid::Head(_)) | Err(_) => Some(Err(Error::ConnectionTerminated)),
+            Ok(HttpReply::Failed(fault)) => Some(Err(fault::error(fault))),
+            Ok(HttpReply::Head(_)) | Err(_) => Some(Err(Error::ConnectionTerminated)),
         })
     }
 

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use toolcell_wall::doors::decode;
-use toolcell_wall::doors::sockets::{SendsNoMore, TcpSaid};
+use toolcell_wall::doors::sockets::{SendsNoMore, TcpReply};
 use toolcell_walls::door::{DATA_BYTES_MAX, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
@@ -61,11 +61,11 @@ impl Reading {
                 Err(error) => Err(error),
             };
             *self = match said {
-                Ok(TcpSaid::Ended) => Self::Closed,
-                Ok(TcpSaid::Over(limit)) => Self::Broken(format!("the call has used its whole limit \"{limit}\"")),
-                Ok(TcpSaid::Broken(code)) => Self::Broken(error_code(code).to_string()),
+                Ok(TcpReply::Ended) => Self::Closed,
+                Ok(TcpReply::Over(limit)) => Self::Broken(format!("the call has used its whole limit \"{limit}\"")),
+                Ok(TcpReply::Broken(code)) => Self::Broken(error_code(code).to_string()),
                 // If the end was not announced, the server did not send it.
-                Ok(TcpSaid::Connected(_) | TcpSaid::Refused(_)) | Err(_) => {
+                Ok(TcpReply::Connected(_) | TcpReply::Refused(_)) | Err(_) => {
                     Self::Broken("the host closed the connection".to_owned())
                 }
             };

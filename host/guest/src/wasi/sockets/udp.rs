@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 use toolcell_policy::Capability;
 use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::doors::socket_options::SocketOptions;
-use toolcell_wall::doors::sockets::{self, PACKET_BYTES_MAX, UdpSaid, UdpWanted, UdpWants};
+use toolcell_wall::doors::sockets::{self, PACKET_BYTES_MAX, UdpReply, UdpWanted, UdpWants};
 use toolcell_wall::doors::{Opening, decode};
 use toolcell_walls::door::{self, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
@@ -73,12 +73,12 @@ impl Sides {
             Err(error) => Err(error),
         };
         match said {
-            Ok(UdpSaid::Done(done)) => self.answer = Some(done.map_err(error_code)),
-            Ok(UdpSaid::Received(from, Blob(data))) if self.waiting.len() < WAITING_MAX => {
+            Ok(UdpReply::Done(done)) => self.answer = Some(done.map_err(error_code)),
+            Ok(UdpReply::Received(from, Blob(data))) if self.waiting.len() < WAITING_MAX => {
                 self.waiting.push_back((from, data));
             }
-            Ok(UdpSaid::Received(..)) => {}
-            Ok(UdpSaid::Over) => self.end = Some(ErrorCode::OutOfMemory),
+            Ok(UdpReply::Received(..)) => {}
+            Ok(UdpReply::Over) => self.end = Some(ErrorCode::OutOfMemory),
             Err(_) => self.end = Some(ErrorCode::ConnectionAborted),
         }
         Poll::Ready(())

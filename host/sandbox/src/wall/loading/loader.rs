@@ -262,14 +262,14 @@ impl Loader {
         files.extend(handed.iter().map(|(file, _)| file.as_fd()));
         let functions_bytes = handed.as_ref().map(|(_, bytes)| *bytes);
         let code_bytes_max = message::file_bytes_max(job.memory_bytes_max);
-        run.say(&ToLoader::Compile { functions_bytes }, &files)?;
+        run.send(&ToLoader::Compile { functions_bytes }, &files)?;
         let bounds = LoadBounds {
             until,
             answer_bytes_max: ANSWER_BYTES_MAX,
             memory_bytes_max: job.memory_bytes_max,
             files: &[(&code, code_bytes_max), (&made, FUNCTIONS_BYTES_MAX)],
         };
-        let answer = run.hear(&bounds).await?;
+        let answer = run.receive(&bounds).await?;
         // Once the process is gone, nothing changes the code. A process that gives way needs a core
         // to end.
         tokio::time::timeout_at(until.into(), run.end()).await.map_err(|_| NotLoaded::TooLate)?;
@@ -312,7 +312,7 @@ impl Loader {
     ) -> Result<(LoaderRun, Option<EngineName>), NotLoaded> {
         let mut run = LoaderRun::start(&self.starter, &self.options.program, first, fds).await?;
         let bounds = LoadBounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
-        match run.hear(&bounds).await? {
+        match run.receive(&bounds).await? {
             FromLoader::Ready { missing, engine } => match self.options.required_walls.check(&missing) {
                 Ok(()) => Ok((run, engine)),
                 Err(problem) => Err(NotLoaded::Walls(problem)),
@@ -336,9 +336,9 @@ impl Loader {
         let LinkSettings { memory_bytes_max, facts, .. } = settings;
         let first = ToSandbox::Link(Box::new(settings));
         let (mut run, _) = self.start(&first, &[code.as_fd()], memory_bytes_max, until).await?;
-        run.say(&ToLoader::Link, &[source.as_fd()])?;
+        run.send(&ToLoader::Link, &[source.as_fd()])?;
         let bounds = LoadBounds { until, answer_bytes_max: FACTS_BYTES_MAX, memory_bytes_max, files: &[] };
-        match run.hear(&bounds).await? {
+        match run.receive(&bounds).await? {
             FromLoader::Linked(facts) => Ok((*facts, Lister(run))),
             other => Err(refusal(other, facts.source)),
         }
@@ -420,11 +420,11 @@ impl Loader {
         };
         let written = encode(written).map_err(|error| NotLoaded::Failed(error.to_string()))?;
         let list = ToLoader::List { limits: message::told(limits), schemas };
-        run.say(&list, &[in_memory(&written)?.as_fd()])?;
+        run.send(&list, &[in_memory(&written)?.as_fd()])?;
         let runs = limits.deadline().saturating_add(limits.queue_wait()).saturating_add(ANSWERS_WITHIN);
         let until = Instant::now() + runs + schemas.time;
         let answer =
-            run.hear(&LoadBounds { until, answer_bytes_max: LISTING_BYTES_MAX, memory_bytes_max, files: &[] }).await;
+            run.receive(&LoadBounds { until, answer_bytes_max: LISTING_BYTES_MAX, memory_bytes_max, files: &[] }).await;
         run.end().await;
         answer
     }

@@ -55,7 +55,7 @@ impl LoaderRun {
             Err(broken) => return Err(end_of(&process, Instant::now() + LOOK_EVERY, &broken).await),
         };
         let run = Self::over(process, receiver);
-        run.say(first, fds)?;
+        run.send(first, fds)?;
         Ok(run)
     }
 
@@ -65,7 +65,7 @@ impl LoaderRun {
         Self { process, sender: receiver.sender().clone(), receiver }
     }
 
-    pub(super) fn say(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), NotLoaded> {
+    pub(super) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), NotLoaded> {
         let failed =
             |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("its loader cannot be reached: {error}"));
         let bytes = encode(message).map_err(|error| failed(&error))?;
@@ -77,15 +77,15 @@ impl LoaderRun {
     }
 
     /// Waits for the next answer. A process whose answer is late, too large or wrong is ended.
-    pub(super) async fn hear(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
-        let heard = self.heard(bounds).await;
+    pub(super) async fn receive(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
+        let heard = self.receive(bounds).await;
         if heard.is_err() {
             self.process.kill();
         }
         heard
     }
 
-    async fn heard(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
+    async fn receive(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
         let until = tokio::time::sleep_until(bounds.until.into());
         tokio::pin!(until);
         loop {
@@ -98,12 +98,12 @@ impl LoaderRun {
                     Err(broken) => Err(end_of(&self.process, bounds.until, &broken).await),
                 },
                 () = &mut until => return Err(NotLoaded::TooLate),
-                () = tokio::time::sleep(LOOK_EVERY) => self.look(bounds)?,
+                () = tokio::time::sleep(LOOK_EVERY) => self.check(bounds)?,
             }
         }
     }
 
-    fn look(&self, bounds: &LoadBounds<'_>) -> Result<(), NotLoaded> {
+    fn check(&self, bounds: &LoadBounds<'_>) -> Result<(), NotLoaded> {
         let lengths = bounds.files.iter().filter_map(|(file, _)| Some(file.metadata().ok()?.len()));
         self.process.holds_beside(lengths.fold(0, u64::saturating_add));
         if self.process.memory().is_some_and(|memory| memory.own > bounds.memory_bytes_max) {

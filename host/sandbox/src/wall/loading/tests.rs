@@ -68,7 +68,7 @@ impl Hostile {
             std::future::pending().await
         };
         tokio::select! {
-            heard = self.run.hear(&bounds) => heard,
+            heard = self.run.receive(&bounds) => heard,
             () = read => panic!("it reads for ever"),
         }
     }
@@ -141,11 +141,11 @@ async fn each_wrong_answer_ends_the_load() {
 #[tokio::test]
 async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() {
     let mut hostile = Hostile::new().await;
-    assert!(matches!(hostile.run.hear(&bounds(Duration::from_millis(20))).await, Err(NotLoaded::TooLate)));
+    assert!(matches!(hostile.run.receive(&bounds(Duration::from_millis(20))).await, Err(NotLoaded::TooLate)));
     let mut hostile = Hostile::new().await;
     let file = memory_file::empty().unwrap();
     file.write_all_at(b"four", 0).unwrap();
-    let answer = hostile.run.hear(&LoadBounds { files: &[(&file, 3)], ..bounds(Duration::from_secs(3_600)) }).await;
+    let answer = hostile.run.receive(&LoadBounds { files: &[(&file, 3)], ..bounds(Duration::from_secs(3_600)) }).await;
     assert_eq!(
         answer.unwrap_err().to_string(),
         "the process that loads it was ended: it broke the rules: it wrote more than 3B"
@@ -155,7 +155,7 @@ async fn a_loader_that_is_late_or_writes_too_much_or_closes_its_link_is_ended() 
     let Err(NotLoaded::Ended { reason }) = hostile.hears().await else { panic!("a closed link") };
     assert!(reason.contains("signal: 9"), "{reason}");
     let mut hostile = Hostile::new().await;
-    let answer = hostile.run.hear(&LoadBounds { memory_bytes_max: 1, ..bounds(Duration::from_secs(3_600)) }).await;
+    let answer = hostile.run.receive(&LoadBounds { memory_bytes_max: 1, ..bounds(Duration::from_secs(3_600)) }).await;
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)));
 }
 
@@ -166,13 +166,13 @@ async fn files_that_a_loader_fills_count_as_its_memory() {
     let files = files.each_ref().map(|file| (file, file_bytes_max(64 << 20)));
     let until = Duration::from_secs(30);
     let mut hostile = Hostile::new().await;
-    let answer = hostile.run.hear(&LoadBounds { files: &files, memory_bytes_max: 64 << 20, ..bounds(until) }).await;
+    let answer = hostile.run.receive(&LoadBounds { files: &files, memory_bytes_max: 64 << 20, ..bounds(until) }).await;
     assert!(matches!(answer, Err(NotLoaded::TooMuchMemory)), "{answer:?}");
     // The total for all processes is exceeded as well, if it is smaller.
     let starter = Starter::bounded(1).unwrap();
     // It may be gone before its link is open.
     let heard = match LoaderRun::start(&starter, &idle().into(), &ToSandbox::Cancel(0), &[]).await {
-        Ok(mut run) => run.hear(&bounds(Duration::from_secs(3_600))).await,
+        Ok(mut run) => run.receive(&bounds(Duration::from_secs(3_600))).await,
         Err(gone) => Err(gone),
     };
     let Err(NotLoaded::Ended { reason }) = heard else { panic!("it loads: {heard:?}") };

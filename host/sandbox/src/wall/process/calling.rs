@@ -169,7 +169,7 @@ impl SandboxProcess {
             report = &mut *ended => return given(report),
             () = caller.cancelled() => {}
         }
-        let _ = self.say(&ToSandbox::Cancel(id), &[]);
+        let _ = self.send(&ToSandbox::Cancel(id), &[]);
         pending.give_back_by(Instant::now() + GIVES_BACK_WITHIN);
         given(ended.await)
     }
@@ -191,7 +191,7 @@ impl Drop for GivenCall<'_> {
         if self.ended {
             return;
         }
-        let _ = self.process.say(&ToSandbox::Cancel(self.id), &[]);
+        let _ = self.process.send(&ToSandbox::Cancel(self.id), &[]);
         if let Some(call) = self.process.lock().calls.get(&self.id) {
             call.take_back();
             // Its messages are ignored from now on. It counts as a call of the process until that

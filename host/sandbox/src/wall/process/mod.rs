@@ -5,11 +5,11 @@
 //! |---|---|
 //! | `not_started.rs` | why one does not start |
 //! | `calling.rs` | a call in it, from its sending to its report |
-//! | `heard.rs` | what it says |
+//! | `receiving.rs` | what it says |
 //! | `starved.rs` | the time in which it had no processor |
 mod calling;
-mod heard;
 mod not_started;
+mod receiving;
 mod starved;
 
 use std::collections::HashMap;
@@ -156,7 +156,7 @@ impl SandboxProcess {
         let weak = Arc::downgrade(&this);
         let dispatch: Dispatch = Box::new(move |frame| {
             if let Some(this) = Weak::upgrade(&weak) {
-                this.heard(&frame);
+                this.receive(&frame);
             }
         });
         // It is new, so there is no earlier one.
@@ -208,7 +208,7 @@ impl SandboxProcess {
                 this.lock().calls.values().filter(|call| call.should_end(now)).cloned().collect();
             let waited = if should_end.is_empty() { None } else { this.process.waited() };
             let before = starved.total();
-            starved.look(now, waited);
+            starved.check(now, waited);
             if should_end.iter().any(|call| call.is_late(now, before, starved.total())) {
                 this.kill(LATE);
             }
@@ -249,14 +249,14 @@ impl SandboxProcess {
     }
 
     /// Sends a message at the start of the process's life.
-    pub(crate) fn say(&self, message: &ToSandbox, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), String> {
+    pub(crate) fn send(&self, message: &ToSandbox, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), String> {
         let bytes = encoding::encode(message).map_err(|error| error.to_string())?;
         self.sender.send(&bytes, fds).map_err(|error| error.to_string())
     }
 
     /// Sends a message once the process has read enough of those before: a link holds a bounded
     /// number of bytes and of descriptors.
-    pub(crate) async fn say_when_taken(
+    pub(crate) async fn send_when_taken(
         &self,
         message: &ToSandbox,
         fds: &[std::os::fd::BorrowedFd<'_>],
@@ -402,7 +402,7 @@ impl Drop for RemoteInstance {
     fn drop(&mut self) {
         let Some(process) = self.process.upgrade() else { return };
         // A process that cannot be reached accepts no calls either.
-        let _ = process.say(&ToSandbox::Forget(self.id), &[]);
+        let _ = process.send(&ToSandbox::Forget(self.id), &[]);
         process.kept.fetch_sub(1, Ordering::AcqRel);
     }
 }

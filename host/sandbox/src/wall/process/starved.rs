@@ -31,7 +31,7 @@ impl Starved {
     ///
     /// A process was starved since the last check if its threads waited for half of that time. If
     /// this check is late, the host was starved, too, and may have left an answer unread.
-    pub(super) fn look(&mut self, now: Instant, waited: Option<Duration>) {
+    pub(super) fn check(&mut self, now: Instant, waited: Option<Duration>) {
         let passed = now.saturating_duration_since(self.looked);
         let more = self.waited.zip(waited).map_or(Duration::ZERO, |(before, now)| now.saturating_sub(before));
         let late = passed.saturating_sub(self.every);
@@ -69,7 +69,7 @@ mod tests {
         ];
         let mut starved = Starved::new(tick, start);
         for (when, waited, total) in table {
-            starved.look(at(when), waited);
+            starved.check(at(when), waited);
             assert_eq!(starved.total(), Duration::from_millis(total), "at {when}");
         }
     }

@@ -92,16 +92,16 @@ pub struct DoorPlace {
 
 /// Reports once what no honest sandbox process sends. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Misuse(Arc<ToldPerson>);
+pub(crate) struct Misuse(Arc<MisuseReport>);
 
-struct ToldPerson {
+struct MisuseReport {
     caller: Arc<dyn CallerLink>,
     told: AtomicBool,
 }
 
 impl Misuse {
     fn new(caller: Arc<dyn CallerLink>) -> Self {
-        Self(Arc::new(ToldPerson { caller, told: AtomicBool::new(false) }))
+        Self(Arc::new(MisuseReport { caller, told: AtomicBool::new(false) }))
     }
 
     /// Reports it, unless honest processes cause such an end, too.

@@ -114,7 +114,7 @@ impl PermittedRequest {
         let limits = *net.limits();
         let (mut parts, body) = request.into_parts();
         if body.is_end_stream() {
-            framing::say_empty(&parts.method, &mut parts.headers);
+            framing::set_empty_length(&parts.method, &mut parts.headers);
         }
         let head = self.head(parts.method, parts.headers).await?;
         let body = GuestHttpBody::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);

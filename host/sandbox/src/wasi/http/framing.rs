@@ -49,7 +49,7 @@ impl ResponseHeads {
         Self { expected, line: MessageLine::new(LINE_BYTES_MAX), head: None }
     }
 
-    fn look(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    fn scan(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         if self.expected.0.swap(false, Ordering::AcqRel) {
             self.head = Some(PartialHead::default());
             self.line.clear();
@@ -140,7 +140,7 @@ fn one_end<'v>(
 
 /// Adds the length to a request without a body, if its method expects one (RFC 9110, section 8.6).
 /// Servers refuse such a request without it.
-pub(super) fn say_empty(method: &Method, fields: &mut HeaderMap) {
+pub(super) fn set_empty_length(method: &Method, fields: &mut HeaderMap) {
     if [Method::POST, Method::PUT, Method::PATCH].contains(method) && !fields.contains_key(CONTENT_LENGTH) {
         fields.insert(CONTENT_LENGTH, HeaderValue::from(0));
     }
@@ -162,7 +162,7 @@ pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), HttpFault> {
 
 impl ReadCheck for ResponseHeads {
     fn check(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
-        self.look(buffer.filled().get(start..).unwrap_or_default())
+        self.scan(buffer.filled().get(start..).unwrap_or_default())
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
             let expected = ExpectedHead::default();
             let mut heads = ResponseHeads::new(expected.clone());
             expected.next();
-            text.as_bytes().chunks(pieces).all(|piece| heads.look(piece).is_ok())
+            text.as_bytes().chunks(pieces).all(|piece| heads.scan(piece).is_ok())
         };
         assert_eq!(all(1), all(text.len()), "{text:?}");
         all(1)

@@ -101,7 +101,7 @@ impl ServerBody {
     }
 
     /// Restarts the time between bytes.
-    fn heard(&mut self) {
+    fn receive(&mut self) {
         if let Some((wait, silence)) = &mut self.between {
             silence.as_mut().reset(Instant::now() + *wait);
         }
@@ -133,7 +133,7 @@ impl ServerBody {
     /// The next frame from the server, while there is time.
     fn poll_received(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            self.heard();
+            self.receive();
             return Poll::Ready(match frame {
                 Some(Ok(frame)) => Some(Ok(frame)),
                 Some(Err(error)) => {
@@ -238,7 +238,7 @@ impl Body for ServerBody {
         match self.ahead.pop_front() {
             Some(frame) => {
                 // The guest begins to wait now, however long this was unread.
-                self.heard();
+                self.receive();
                 Poll::Ready(Some(frame))
             }
             None => self.poll_next(context),

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use toolcell_policy::{Capability, Limit};
 use toolcell_wall::doors::decode;
 use toolcell_wall::doors::socket_options::SocketOptions;
-use toolcell_wall::doors::sockets::{SendsNoMore, SocketCode, TcpSaid, TcpWanted, can_connect};
+use toolcell_wall::doors::sockets::{SendsNoMore, SocketCode, TcpReply, TcpWanted, can_connect};
 use toolcell_walls::door::{DATA_BYTES_MAX, DoorError, DoorFrame, FrameReader, FrameWriter};
 
 use super::Deciding;
@@ -30,20 +30,20 @@ pub(crate) async fn serve(
     mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     if !deciding.net.socket() {
-        return writer.message(&TcpSaid::Refused(SocketCode::NewSocketLimit)).await;
+        return writer.message(&TcpReply::Refused(SocketCode::NewSocketLimit)).await;
     }
     if !deciding.permits(Capability::Tcp, to) {
-        return writer.message(&TcpSaid::Refused(SocketCode::AccessDenied)).await;
+        return writer.message(&TcpReply::Refused(SocketCode::AccessDenied)).await;
     }
     if !can_connect(to, six) {
-        return writer.message(&TcpSaid::Refused(SocketCode::InvalidArgument)).await;
+        return writer.message(&TcpReply::Refused(SocketCode::InvalidArgument)).await;
     }
     let connected = connect(to, &options).await.and_then(|stream| Ok((stream.local_addr()?, stream)));
     let (local, stream) = match connected {
         Ok(connected) => connected,
-        Err(error) => return writer.message(&TcpSaid::Refused(code_of(&error))).await,
+        Err(error) => return writer.message(&TcpReply::Refused(code_of(&error))).await,
     };
-    writer.message(&TcpSaid::Connected(local)).await?;
+    writer.message(&TcpReply::Connected(local)).await?;
     let (from_server, to_server) = tokio::io::split(MeteredStream::new(stream, Arc::clone(deciding.net)));
     let writer = Arc::new(Mutex::new(writer));
     // What the guest sent last is still sent after its call has ended. The kernel would do the same
@@ -105,7 +105,7 @@ async fn down(net: &CallNet, mut server: impl AsyncRead + Unpin, writer: &Mutex<
     loop {
         let mut data = BytesMut::with_capacity(DATA_BYTES_MAX);
         match server.read_buf(&mut data).await {
-            Ok(0) => return writer.lock().await.message(&TcpSaid::Ended).await,
+            Ok(0) => return writer.lock().await.message(&TcpReply::Ended).await,
             Ok(_) => writer.lock().await.data(data.freeze()).await?,
             Err(error) => return broken(net, &error, writer).await,
         }
@@ -116,9 +116,9 @@ async fn down(net: &CallNet, mut server: impl AsyncRead + Unpin, writer: &Mutex<
 async fn broken(net: &CallNet, error: &io::Error, writer: &Mutex<FrameWriter>) -> Result<(), DoorError> {
     let over = (error.kind() == io::ErrorKind::QuotaExceeded).then(|| net.over()).flatten();
     let said = match over {
-        Some(OverDirection::Egress) => TcpSaid::Over(Limit::Egress.spec().key.to_owned()),
-        Some(OverDirection::Ingress) => TcpSaid::Over(Limit::Ingress.spec().key.to_owned()),
-        None => TcpSaid::Broken(code_of(error)),
+        Some(OverDirection::Egress) => TcpReply::Over(Limit::Egress.spec().key.to_owned()),
+        Some(OverDirection::Ingress) => TcpReply::Over(Limit::Ingress.spec().key.to_owned()),
+        None => TcpReply::Broken(code_of(error)),
     };
     writer.lock().await.message(&said).await?;
     Err(DoorError::Closed)

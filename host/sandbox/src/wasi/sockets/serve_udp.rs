@@ -6,7 +6,7 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::UdpSocket;
 use toolcell_policy::Capability;
 use toolcell_wall::doors::blob::Blob;
-use toolcell_wall::doors::sockets::{PACKET_BYTES_MAX, SocketCode, UdpSaid, UdpWanted, UdpWants};
+use toolcell_wall::doors::sockets::{PACKET_BYTES_MAX, SocketCode, UdpReply, UdpWanted, UdpWants};
 use toolcell_walls::door::{DoorError, FrameReader, FrameWriter};
 
 use super::Deciding;
@@ -32,15 +32,15 @@ pub(crate) async fn serve(
     mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     if !deciding.net.socket() {
-        return writer.message(&UdpSaid::Done(Err(SocketCode::NewSocketLimit))).await;
+        return writer.message(&UdpReply::Done(Err(SocketCode::NewSocketLimit))).await;
     }
     let bound = bind(six).await.and_then(|socket| Ok((socket.local_addr()?, socket)));
     let (local, socket) = match bound {
         Ok(bound) => bound,
-        Err(error) => return writer.message(&UdpSaid::Done(Err(code_of(&error)))).await,
+        Err(error) => return writer.message(&UdpReply::Done(Err(code_of(&error)))).await,
     };
     apply(&options, &socket, six);
-    writer.message(&UdpSaid::Done(Ok(Some(local)))).await?;
+    writer.message(&UdpReply::Done(Ok(Some(local)))).await?;
     let mut packets = Packets { deciding, socket, connected: None };
     let mut buffer = vec![0; PACKET_BYTES_MAX];
     let mut is_over = false;
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
                     Err(DoorError::Closed) => return Ok(()),
                     wants => packets.done(wants?).await,
                 };
-                writer.message(&UdpSaid::Done(done.map(|()| None))).await?;
+                writer.message(&UdpReply::Done(done.map(|()| None))).await?;
             }
             came = packets.socket.recv_from(&mut buffer), if !is_over => {
                 // Errors belong to packets that were sent before; nobody waits for them.
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
                     continue;
                 }
                 is_over = !packets.deciding.net.charge_ingress(data.len() as u64);
-                let said = if is_over { UdpSaid::Over } else { UdpSaid::Received(from, Blob(data.to_vec())) };
+                let said = if is_over { UdpReply::Over } else { UdpReply::Received(from, Blob(data.to_vec())) };
                 writer.message(&said).await?;
             }
         }

@@ -1,10 +1,10 @@
 //! Building a catalog: reads each component file once, compiles it and lists its tools. Collects
 //! every problem of every component with its place in the manifest.
-mod ahead;
 mod basis;
 mod code;
 mod compiler;
 mod draft;
+mod precheck;
 mod problems;
 mod typed;
 
@@ -35,12 +35,12 @@ use crate::fetching::trust::Signed;
 use crate::files::file_stamp::Stamps;
 use crate::machine::{Machine, SandboxSetup};
 use crate::state::shared::SharedKept;
-use ahead::Ahead;
 pub use basis::{Basis, Pin, Withheld};
 use code::{Code, CodePlaces};
 pub use compiler::Compiling;
 use compiler::{Compilation, Compiler, OpenLister};
 use draft::CatalogDraft;
+use precheck::Precheck;
 pub(crate) use problems::NOT_LOADED;
 use problems::{not_compiled, once, refused};
 
@@ -154,7 +154,7 @@ struct Loading<'a, 'b> {
     code: &'a CodePlaces<'a>,
     basis: &'a Basis<'b>,
     /// `None`: components are compiled whatever else is wrong.
-    ahead: Option<&'a Ahead<'a>>,
+    precheck: Option<&'a Precheck<'a>>,
     steps: &'a Steps<'a>,
 }
 
@@ -180,13 +180,13 @@ impl CatalogBuilder {
         // them.
         let _io = self.runtime.enter();
         let code = CodePlaces::new(manifest, folder).with_dev(self.options.dev.as_ref());
-        let ahead = Ahead::new(manifest, (folder, &code), &self.options.kept, basis);
-        // What is found ahead is of the whole: it would keep others from being compiled.
-        let looks_ahead = basis.tolerance.is_none();
-        let loading = Loading { folder, code: &code, basis, ahead: looks_ahead.then_some(&ahead), steps };
+        let precheck = Precheck::new(manifest, (folder, &code), &self.options.kept, basis);
+        // What the precheck finds is of the whole: it would keep others from being compiled.
+        let prechecks = basis.tolerance.is_none();
+        let loading = Loading { folder, code: &code, basis, precheck: prechecks.then_some(&precheck), steps };
         let built = self.load_all(manifest.components(), &loading);
         let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
-        let mut problems = ahead.into_errors();
+        let mut problems = precheck.into_errors();
         let mut withheld = Vec::new();
         let settings = Arc::new(CatalogSettings::of(manifest, folder));
         let serving = basis.earlier.first().map(AsRef::as_ref);
@@ -277,7 +277,7 @@ impl CatalogBuilder {
         let mut problems = Vec::new();
         let basis = Basis::none();
         let code = CodePlaces::new(manifest, folder);
-        let loading = Loading { folder, code: &code, basis: &basis, ahead: None, steps: &|_| {} };
+        let loading = Loading { folder, code: &code, basis: &basis, precheck: None, steps: &|_| {} };
         let listed = self.load_all(manifest.components(), &loading);
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
@@ -331,13 +331,13 @@ impl CatalogBuilder {
     fn fails_anyway(&self, loading: &Loading<'_, '_>) -> bool {
         // As in `build`: what is opened to look at it may close on the runtime.
         let _io = self.runtime.enter();
-        loading.ahead.is_some_and(Ahead::fails)
+        loading.precheck.is_some_and(Precheck::fails)
     }
 
     fn load<'b>(&self, policy: &ComponentPolicy, loading: &Loading<'_, 'b>) -> Result<BuiltComponent<'b>, Diagnostic> {
         let Loading { folder, code, basis, .. } = *loading;
         // Taken before they are read, so that no change is missed in between.
-        let side_files = side_files::looks(policy, folder);
+        let side_files = side_files::stamps(policy, folder);
         let read = match basis.approved(policy) {
             Some(approved) => Code::approved(approved),
             None => code.read(policy)?,

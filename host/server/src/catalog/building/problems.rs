@@ -42,7 +42,8 @@ pub(super) fn broken_resource(policy: &ComponentPolicy, uri: &str, problem: &Def
     Diagnostic::error("resources::definition", message).at(policy.source_span())
 }
 
-/// Each problem once: those found ahead are found again by what was compiled all the same.
+/// Each problem once: those that the precheck found are found again by what was compiled all the
+/// same.
 pub(super) fn once(problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut told = Vec::with_capacity(problems.len());
     for problem in problems {

@@ -81,7 +81,7 @@ pub(super) async fn renew<S: SendRequest>(
         (Plan::Refresh, Some(record)) => Ok(Err(record)),
         (nothing, _) => Err(NotRenewed::Nothing(nothing)),
     };
-    if let Ok(renewed) = usable(Store::look(state, policy.name())?)? {
+    if let Ok(renewed) = usable(Store::read_record(state, policy.name())?)? {
         return Ok(renewed);
     }
     let store = Store::open(state, policy.name())?;
@@ -169,7 +169,7 @@ mod tests {
         }
 
         fn stored(&self) -> Record {
-            Store::look(self.state.path(), "notes").unwrap().unwrap()
+            Store::read_record(self.state.path(), "notes").unwrap().unwrap()
         }
 
         fn asked(&self) -> usize {

@@ -38,7 +38,7 @@ pub fn state(policy: &Arc<LoginPolicy>, state_folder: &Path) -> LoginState {
     let own = Arc::clone(policy);
     let folder = state_folder.to_owned();
     let path = store::path(state_folder, policy.name());
-    let looked = blocking_files::run(&path, move |_| Store::look(&folder, own.name()));
+    let looked = blocking_files::run(&path, move |_| Store::read_record(&folder, own.name()));
     let record = match looked {
         Ok(Ok(record)) => record,
         Ok(Err(error)) => return LoginState::Unreadable(error.to_string()),

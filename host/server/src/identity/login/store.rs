@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// The record, where there is one; makes nothing.
-    pub(super) fn look(state: &Path, login: &str) -> Result<Option<Record>, LoginError> {
+    pub(super) fn read_record(state: &Path, login: &str) -> Result<Option<Record>, LoginError> {
         if !folder(state).exists() {
             return Ok(None);
         }
@@ -220,7 +220,7 @@ mod tests {
     fn a_login_is_written_whole_for_its_owner_alone_and_removed() {
         let state = tempfile::tempdir().unwrap();
         let policy = policy_of("issuer = \"https://login.example.com\"");
-        assert!(Store::look(state.path(), "notes").unwrap().is_none());
+        assert!(Store::read_record(state.path(), "notes").unwrap().is_none());
         assert!(!folder(state.path()).exists(), "a look makes nothing");
         let store = Store::open(state.path(), "notes").unwrap();
         let lock = store.lock().unwrap();

@@ -296,7 +296,8 @@ mod tests {
         assert_eq!(records(), Vec::<String>::new());
         let raised = alerts.raised().map(|(_, count)| count).sum::<u64>();
         assert_eq!(raised, u64::from(flood::NAMED_MAX) + 1);
-        crate::replicas::boards::tests::comes_true("they are recorded", || records().len() as u64 == raised).await;
+        crate::replicas::replicated_sets::tests::comes_true("they are recorded", || records().len() as u64 == raised)
+            .await;
         assert_eq!(records().iter().filter(|subject| *subject == OTHERS).count(), 1);
     }
 }

@@ -116,7 +116,7 @@ struct CountingExporter {
 }
 
 impl CountingExporter {
-    fn tell(&self, error: &dyn fmt::Display) {
+    fn report(&self, error: &dyn fmt::Display) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_none_or(|warned| warned.elapsed() >= WARN_INTERVAL) {
             *warned = Some(Instant::now());
@@ -139,7 +139,7 @@ impl SpanExporter for CountingExporter {
         let counter = match &taken {
             Ok(()) => &self.sent.taken,
             Err(error) => {
-                self.tell(error);
+                self.report(error);
                 &self.sent.refused
             }
         };

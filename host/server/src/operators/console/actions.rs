@@ -47,15 +47,15 @@ impl Console {
     ) -> Reply {
         if path == routes::SIGN_OUT {
             self.record(&visit.session, "leave", "the console", Ok(""));
-            self.doorman.sessions.leave(&visit.secret);
+            self.session_gate.sessions.leave(&visit.secret);
             let reply = self.sign_in(StatusCode::FORBIDDEN, SignInReason::SignedOut);
-            return reply::with_cookie(reply, &self.doorman.set_cookie(None));
+            return reply::with_cookie(reply, &self.session_gate.set_cookie(None));
         }
         // It changes nothing.
         if path == routes::CHECK_CHAIN {
             time.extend(RELOAD_TIME);
             let came = self.check_chain().await;
-            self.tell(&visit, &came);
+            self.notify(&visit, &came);
             return reply::see_other(routes::AUDIT);
         }
         if !self.sources.decides() {
@@ -83,7 +83,7 @@ impl Console {
         let Some(Asked { decision, subject, back }) = self.asked(path, fields) else { return nowhere() };
         let who = (visit.session.name.as_str(), visit.session.operator.as_deref());
         if let Err(refused) = self.sources.begin(who, decision, &subject) {
-            self.tell(visit, &Err(refused));
+            self.notify(visit, &Err(refused));
             return reply::see_other(back);
         }
         if path == routes::NEW_TOKEN {
@@ -91,7 +91,7 @@ impl Console {
         }
         let came = self.done(visit, path, fields, time).await;
         self.record(&visit.session, decision, &subject, came.as_deref().map_err(String::as_str).map(|_| ""));
-        self.tell(visit, &came);
+        self.notify(visit, &came);
         reply::see_other(back)
     }
 
@@ -214,7 +214,7 @@ impl Console {
         match shown.await {
             Ok(Ok(page)) => reply::page(StatusCode::OK, page),
             Ok(Err(problem)) => {
-                self.tell(visit, &Err(problem));
+                self.notify(visit, &Err(problem));
                 reply::see_other(routes::CALLERS)
             }
             Err(reply) => reply,

@@ -16,7 +16,7 @@ use super::gather::Sources;
 use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit};
-use super::spoken::{Heard, News};
+use super::spoken::{News, SeenNews};
 
 /// Most viewers: operators of one server, with a page or two each.
 const VIEWERS_MAX: usize = 16;
@@ -37,7 +37,7 @@ const BEAT: Duration = Duration::from_secs(15);
 const STREAM_TIME: Duration = Duration::from_secs(3_600);
 
 /// A viewer's page.
-struct LookedAt {
+struct ViewedPage {
     view: View,
     /// The component to which a view of denials is narrowed; empty if it is not.
     component: String,
@@ -86,8 +86,8 @@ impl<T> Shared<T> {
 
 impl Viewers {
     /// Parts of a view, and what there is to know of, for a viewer who came at this time.
-    fn look(&self, sources: &Sources, frame: &Frame, looked_at: &LookedAt, came: Instant) -> (Update, Arc<News>) {
-        let LookedAt { view, component } = looked_at;
+    fn look(&self, sources: &Sources, frame: &Frame, looked_at: &ViewedPage, came: Instant) -> (Update, Arc<News>) {
+        let ViewedPage { view, component } = looked_at;
         let update = match *view {
             View::Now => update::now(frame, &self.now.get(came, || sources.now())),
             View::Denials => update::denials(frame, &self.denials.get(came, || sources.denials()), component),
@@ -109,7 +109,7 @@ impl Console {
             let hint = "Close another page of the console.";
             return reply::problem(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open.", Some(hint));
         };
-        let view = LookedAt { view, component: fields.get(routes::COMPONENT).to_owned() };
+        let view = ViewedPage { view, component: fields.get(routes::COMPONENT).to_owned() };
         let view = Arc::new(view);
         let (sender, pieces) = mpsc::channel(1);
         time.extend(STREAM_TIME);
@@ -120,18 +120,18 @@ impl Console {
     async fn send_events(
         self: Arc<Self>,
         visit: Visit,
-        view: Arc<LookedAt>,
+        view: Arc<ViewedPage>,
         (sender, time, _place): (mpsc::Sender<io::Result<Bytes>>, ConnectionTime, OwnedSemaphorePermit),
     ) {
         let came = Instant::now();
         let ends = came + STREAM_TIME;
         let mut told = came;
         let mut last = Update::default();
-        let mut heard = None::<Heard>;
+        let mut heard = None::<SeenNews>;
         while Instant::now() < ends {
             // A page that is only open does not keep its session from ending as an idle one.
-            let holds = self.doorman.sessions.holds(&visit.secret, Instant::now());
-            if !holds || !self.doorman.still_admits(&visit.session) {
+            let holds = self.session_gate.sessions.holds(&visit.secret, Instant::now());
+            if !holds || !self.session_gate.still_admits(&visit.session) {
                 let _ = sender.try_send(Ok(Bytes::from_static(update::ENDED.as_bytes())));
                 return;
             }
@@ -141,7 +141,7 @@ impl Console {
             let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, &view, came));
             let Ok((update, news)) = made.await else { return };
             // A page that was just loaded shows what there was.
-            let to_say = heard.get_or_insert_with(|| Heard::all_of(&news)).hears(&news);
+            let to_say = heard.get_or_insert_with(|| SeenNews::all_of(&news)).hears(&news);
             let is_news = to_say.is_some() || update != last;
             if is_news || told.elapsed() >= BEAT {
                 let piece =

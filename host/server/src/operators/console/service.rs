@@ -11,7 +11,6 @@ use toolcell_console::model::{ChainState, Frame, Notice, SignInReason};
 use toolcell_console::{View, asset, page, routes};
 use toolcell_mcp::http::{OriginPolicy, RefusalReason};
 
-use super::doorman::{Doorman, ENTER};
 use super::events::Viewers;
 use super::form::{FORM_BYTES_MAX, Fields};
 use super::gather::{ExportForm, Search, Sources, chains_to_read, check_chain, export};
@@ -19,6 +18,7 @@ use super::guard;
 use super::listen::{ConnectionTime, Ends};
 use super::reply::{self, Reply};
 use super::session::SessionName;
+use super::session_gate::{ENTER, SessionGate};
 use crate::machine::workers::GuestExecutor;
 use crate::reload::Orders;
 
@@ -45,7 +45,7 @@ const LED_BYTES_MAX: usize = 2_048;
 /// The console of a server.
 pub struct Console {
     pub(super) sources: Arc<Sources>,
-    pub(super) doorman: Arc<Doorman>,
+    pub(super) session_gate: Arc<SessionGate>,
     pub(super) doors: OriginPolicy,
     pub(super) orders: Orders,
     pub(super) executor: GuestExecutor,
@@ -68,14 +68,14 @@ impl Console {
     /// The console of these sources.
     pub fn new(
         sources: Arc<Sources>,
-        (doorman, doors): (Arc<Doorman>, OriginPolicy),
+        (session_gate, doors): (Arc<SessionGate>, OriginPolicy),
         (orders, executor): (Orders, GuestExecutor),
         name: String,
     ) -> Self {
         Self {
             viewers: Viewers::default(),
             sources,
-            doorman,
+            session_gate,
             doors,
             orders,
             executor,
@@ -101,8 +101,8 @@ impl Console {
         if let Some(link) = path.strip_prefix(ENTER).filter(|_| parts.method == Method::GET) {
             return self.enter(link, ends, guard::is_led_here(&parts.headers));
         }
-        let secret = guard::cookie(&parts.headers, self.doorman.cookie());
-        if let Some(operators) = self.doorman.operators.as_ref().filter(|_| is_post && path == routes::SIGN_IN) {
+        let secret = guard::cookie(&parts.headers, self.session_gate.cookie());
+        if let Some(operators) = self.session_gate.operators.as_ref().filter(|_| is_post && path == routes::SIGN_IN) {
             return self.sign_in_with_token(operators, body, ends.peer, secret).await;
         }
         let Some(visit) = secret.and_then(|secret| self.visit(secret)) else {
@@ -143,9 +143,9 @@ impl Console {
 
     /// The session with this secret. Of who is not an operator any more, it ends here.
     fn visit(&self, secret: &str) -> Option<Visit> {
-        let session = self.doorman.sessions.find(secret, Instant::now())?;
-        if !self.doorman.still_admits(&session) {
-            self.doorman.sessions.leave(secret);
+        let session = self.session_gate.sessions.find(secret, Instant::now())?;
+        if !self.session_gate.still_admits(&session) {
+            self.session_gate.sessions.leave(secret);
             return None;
         }
         Some(Visit { secret: secret.to_owned(), session })
@@ -249,7 +249,7 @@ impl Console {
             csrf: visit.session.csrf.clone(),
             badges: self.sources.badges(),
             problems: self.sources.health.problems().into_iter().map(|problem| problem.text).collect(),
-            notice: if tells { self.doorman.sessions.told(&visit.secret) } else { None },
+            notice: if tells { self.session_gate.sessions.take_notice(&visit.secret) } else { None },
         }
     }
 
@@ -259,7 +259,7 @@ impl Console {
     }
 
     fn enter(&self, link: &str, ends: Ends, is_led_here: bool) -> Reply {
-        let Some(entered) = self.doorman.sessions.enter(link, Instant::now()) else {
+        let Some(entered) = self.session_gate.sessions.enter(link, Instant::now()) else {
             self.refused(ends, RefusalReason::UnknownCredential);
             return self.sign_in(StatusCode::FORBIDDEN, SignInReason::LinkSpent);
         };
@@ -269,7 +269,7 @@ impl Console {
         } else {
             reply::see_other(routes::NOW)
         };
-        reply::with_cookie(goes_on, &self.doorman.set_cookie(Some(&entered.secret)))
+        reply::with_cookie(goes_on, &self.session_gate.set_cookie(Some(&entered.secret)))
     }
 
     async fn export(&self, fields: &Fields, form: ExportForm, time: &ConnectionTime) -> Reply {
@@ -334,10 +334,10 @@ impl Console {
     }
 
     /// Keeps a notice for the next page of this session.
-    pub(super) fn tell(&self, visit: &Visit, came: &Result<String, String>) {
+    pub(super) fn notify(&self, visit: &Visit, came: &Result<String, String>) {
         let (Ok(text) | Err(text)) = came;
         let notice = Notice { failed: came.is_err(), text: text.clone() };
-        self.doorman.sessions.tell(&visit.secret, notice);
+        self.session_gate.sessions.notify(&visit.secret, notice);
     }
 }
 

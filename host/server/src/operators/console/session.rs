@@ -140,14 +140,14 @@ impl Sessions {
     }
 
     /// Keeps a notice for the session's next page.
-    pub fn tell(&self, secret: &str, notice: Notice) {
+    pub fn notify(&self, secret: &str, notice: Notice) {
         if let Some(session) = self.entries().named(&ComponentDigest::of(secret.as_bytes())) {
             session.notice = Some(notice);
         }
     }
 
     /// Takes the notice that was kept.
-    pub fn told(&self, secret: &str) -> Option<Notice> {
+    pub fn take_notice(&self, secret: &str) -> Option<Notice> {
         self.entries().named(&ComponentDigest::of(secret.as_bytes()))?.notice.take()
     }
 
@@ -301,9 +301,9 @@ mod tests {
         let [one, other] = [(); 2].map(|()| sessions.enter(&sessions.link(now).unwrap(), now).unwrap());
         assert!(one.name.has_sent(&one.name.csrf) && !one.name.has_sent(&other.name.csrf) && !one.name.has_sent(""));
         assert!(!one.secret.contains(&one.name.name));
-        sessions.tell(&one.secret, Notice { failed: false, text: "done".to_owned() });
-        assert!(sessions.told(&other.secret).is_none());
-        assert_eq!(sessions.told(&one.secret).unwrap().text, "done");
-        assert!(sessions.told(&one.secret).is_none());
+        sessions.notify(&one.secret, Notice { failed: false, text: "done".to_owned() });
+        assert!(sessions.take_notice(&other.secret).is_none());
+        assert_eq!(sessions.take_notice(&one.secret).unwrap().text, "done");
+        assert!(sessions.take_notice(&one.secret).is_none());
     }
 }

@@ -23,14 +23,14 @@ const RETRY_SECONDS: &str = "60";
 impl Console {
     /// The page for who is not signed in.
     pub(super) fn sign_in(&self, status: StatusCode, reason: SignInReason) -> Reply {
-        let with_token = self.doorman.takes_tokens();
+        let with_token = self.session_gate.takes_tokens();
         let page = SignIn { server: self.name.clone(), reason, with_token };
         reply::page(status, page::sign_in(&page))
     }
 
     /// It in place of the page at this path, to a browser with the cookie of a session or without.
     pub(super) fn sign_in_at(&self, path: &str, had_session: bool) -> Reply {
-        let is_asked_for = path == routes::SIGN_IN && self.doorman.takes_tokens();
+        let is_asked_for = path == routes::SIGN_IN && self.session_gate.takes_tokens();
         let status = if is_asked_for { StatusCode::OK } else { StatusCode::FORBIDDEN };
         self.sign_in(status, if had_session { SignInReason::SessionEnded } else { SignInReason::NotSignedIn })
     }
@@ -55,12 +55,12 @@ impl Console {
                 return reply::with_header(reply, RETRY_AFTER, RETRY_SECONDS);
             }
         };
-        had.into_iter().for_each(|secret| self.doorman.sessions.leave(secret));
-        let Some(entered) = self.doorman.sessions.begin(operator, Instant::now()) else {
+        had.into_iter().for_each(|secret| self.session_gate.sessions.leave(secret));
+        let Some(entered) = self.session_gate.sessions.begin(operator, Instant::now()) else {
             let text = "The system gives no random bytes.";
             return reply::problem(StatusCode::INTERNAL_SERVER_ERROR, text, None);
         };
         self.record(&entered.name, "enter", "the console", Ok(""));
-        reply::with_cookie(reply::see_other(routes::NOW), &self.doorman.set_cookie(Some(&entered.secret)))
+        reply::with_cookie(reply::see_other(routes::NOW), &self.session_gate.set_cookie(Some(&entered.secret)))
     }
 }

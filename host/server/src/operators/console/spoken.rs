@@ -21,7 +21,7 @@ pub struct News {
 
 /// News that a page has heard of.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct SeenNews {
     /// The last question, and the last group of denials.
     question: u64,
     group: u64,
@@ -47,8 +47,8 @@ impl News {
     }
 }
 
-impl Heard {
-    /// Heard of all that the page itself shows.
+impl SeenNews {
+    /// SeenNews of all that the page itself shows.
     pub fn all_of(news: &News) -> Self {
         Self {
             question: news.waiting.iter().map(|(number, _)| *number).max().unwrap_or_default(),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn each_thing_is_said_once() {
-        let mut heard = Heard::all_of(&news(&[(1, "old")], &[("was", "1")], &[(1, "c", "GET x")]));
+        let mut heard = SeenNews::all_of(&news(&[(1, "old")], &[("was", "1")], &[(1, "c", "GET x")]));
         let mut hears = |news: &News| heard.hears(news);
         let first = news(&[(1, "old"), (2, "echo")], &[("was", "1")], &[(1, "c", "GET x")]);
         assert_eq!(hears(&first).as_deref(), Some("A call of echo waits for a person."));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn of_many_their_number_is_said() {
-        let mut heard = Heard::all_of(&News::default());
+        let mut heard = SeenNews::all_of(&News::default());
         let waiting: Vec<(u64, &str)> = (1..=256).map(|number| (number, "t")).collect();
         let denied: Vec<(u64, &str, &str)> = (1..=1_000).map(|number| (number, "c", "x")).collect();
         let said = heard.hears(&news(&waiting, &[("a", "1"), ("b", "1"), ("c", "1")], &denied));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn long_names_are_clipped() {
-        let mut heard = Heard::all_of(&News::default());
+        let mut heard = SeenNews::all_of(&News::default());
         let said = heard.hears(&news(&[(1, &"é".repeat(10_000))], &[], &[])).unwrap();
         assert_eq!(said, format!("A call of {}… waits for a person.", "é".repeat(80)));
     }

@@ -243,10 +243,10 @@ impl Responder {
     }
 
     fn link(&self) -> Value {
-        let Some(doorman) = &self.subject.doorman else {
+        let Some(session_gate) = &self.subject.session_gate else {
             return json!({"pid": std::process::id(), "error": "this process serves no console"});
         };
-        match doorman.link() {
+        match session_gate.link() {
             Ok(link) => json!({"pid": std::process::id(), "link": link}),
             Err(problem) => json!({"error": problem}),
         }

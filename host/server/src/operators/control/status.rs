@@ -13,7 +13,7 @@ use toolcell_sandbox::{SLOT_RESETS, Standing};
 use crate::catalog::{Catalog, Services};
 use crate::identity::login;
 use crate::observing::LastBuild;
-use crate::operators::console::{Doorman, Sources};
+use crate::operators::console::{SessionGate, Sources};
 use crate::operators::health::Health;
 use crate::reload::{Current, ReloadAttempt};
 
@@ -31,7 +31,7 @@ pub struct StatusSources {
     /// The project that is built beside it, if any.
     pub build: Option<LastBuild>,
     /// Gives links into the console, if there is one.
-    pub(crate) doorman: Option<Arc<Doorman>>,
+    pub(crate) session_gate: Option<Arc<SessionGate>>,
     /// Problems of the process.
     pub(crate) health: Arc<Health>,
     /// Views of its activity.
@@ -41,7 +41,7 @@ pub struct StatusSources {
 impl StatusSources {
     /// Its status now.
     pub async fn status(&self) -> Value {
-        self.health.look_again().await;
+        self.health.check_again().await;
         let catalog = self.current.snapshot();
         let earlier = self.current.held();
         let (running, waiting) = load(earlier.iter().chain([&catalog]));

@@ -11,7 +11,7 @@ use crate::catalog::{Basis, Built, Pin, Tolerance, Withheld, folder_of};
 use crate::files::blocking_files;
 use crate::lock::{self, Approval, Lock, LockPath, PinnedComponent, drift};
 use crate::reload::journal::{Quarantined, ReloadFailure};
-use crate::replicas::boards::{BoardName, Boards};
+use crate::replicas::replicated_sets::{ReplicatedSetName, ReplicatedSets};
 
 /// The code of an approval that failed since this process may not write the lock.
 pub const LOCK_UNWRITABLE: &str = "lock::unwritable";
@@ -86,11 +86,11 @@ impl Reloader {
 
     /// Tells other replicas that this component was approved as it is pinned now.
     fn tell_approved(&self, component: &str, pinned: &PinnedComponent) -> Result<(), ReloadFailure> {
-        let Some(boards) = &self.setup.services.boards else { return Ok(()) };
+        let Some(sets) = &self.setup.services.replicated_sets else { return Ok(()) };
         let form = lock::text_of(component, pinned);
         // The bytes come last: who sees them there finds the form as well.
         for parts in [&[component, &form][..], &[component, "bytes", &pinned.digest]] {
-            let problem = match boards.post_waiting(BoardName::Approvals, parts, APPROVED_FOR) {
+            let problem = match sets.post_waiting(ReplicatedSetName::Approvals, parts, APPROVED_FOR) {
                 Ok(true) => continue,
                 Ok(false) => "there is no room for more approvals".to_owned(),
                 Err(away) => away.to_string(),
@@ -105,18 +105,18 @@ impl Reloader {
     /// Pins what is quarantined here and was approved at another replica as it is here: the same
     /// bytes, tools and grants. True if there was any.
     pub fn approve_as_elsewhere(&mut self) -> bool {
-        let (Some(boards), Some(path)) = (self.setup.services.boards.clone(), self.setup.lock.clone()) else {
+        let (Some(sets), Some(path)) = (self.setup.services.replicated_sets.clone(), self.setup.lock.clone()) else {
             return false;
         };
         let mut pinned_any = false;
         for held in self.setup.current.journal.quarantined() {
-            let seen = (held.digest.clone(), boards.version(BoardName::Approvals));
+            let seen = (held.digest.clone(), sets.version(ReplicatedSetName::Approvals));
             if self.unapproved.get(&held.component) == Some(&seen)
-                || !boards.has(BoardName::Approvals, &[&held.component, "bytes", &held.digest])
+                || !sets.has(ReplicatedSetName::Approvals, &[&held.component, "bytes", &held.digest])
             {
                 continue;
             }
-            match self.approve_one_as_elsewhere(&held, &boards, &path) {
+            match self.approve_one_as_elsewhere(&held, &sets, &path) {
                 Ok(true) => {
                     tracing::info!("{} was approved at another replica, and is pinned here as well", held.component);
                     pinned_any = true;
@@ -140,7 +140,7 @@ impl Reloader {
     fn approve_one_as_elsewhere(
         &mut self,
         held: &Quarantined,
-        boards: &Boards,
+        sets: &ReplicatedSets,
         path: &LockPath,
     ) -> Result<bool, ReloadFailure> {
         let locked = read_lock(path)?;
@@ -150,7 +150,7 @@ impl Reloader {
         self.look_into(&approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&held.component) else { return Ok(false) };
         let form = lock::text_of(&component, &pinned);
-        if pinned.digest != held.digest || !boards.has(BoardName::Approvals, &[&component, &form]) {
+        if pinned.digest != held.digest || !sets.has(ReplicatedSetName::Approvals, &[&component, &form]) {
             return Ok(false);
         }
         self.pin(path, locked, (&component, &pinned)).map(|()| true)

@@ -12,7 +12,7 @@ use super::{DEPTH_MAX, URI_BYTES_MAX, is_served, is_served_name, uri_of};
 use crate::files::blocking_files::Heartbeat;
 use toolcell_mcp::ResourceNews;
 
-/// Entries of folders that one look takes in, served or not: twice the most files that a manifest
+/// Entries of folders that one scan takes in, served or not: twice the most files that a manifest
 /// may have listed.
 const ENTRIES_MAX: usize = 20_000;
 
@@ -35,8 +35,8 @@ struct FileFacts {
     version: u64,
 }
 
-/// A look at the files below a folder.
-pub struct Look {
+/// A scan of the files below a folder.
+pub struct FolderScan {
     pub root: PathBuf,
     /// The folder of tools' state, which is left out.
     pub state: PathBuf,
@@ -45,8 +45,8 @@ pub struct Look {
     pub files_max: usize,
 }
 
-impl Look {
-    /// Looks. Links are followed as far as they stay beneath the folder; folders behind links are
+impl FolderScan {
+    /// Scans. Links are followed as far as they stay beneath the folder; folders behind links are
     /// not listed.
     pub fn index(&self, heartbeat: &Heartbeat) -> io::Result<FileIndex> {
         let Self { root, state, prefix, files_max } = self;
@@ -112,7 +112,7 @@ impl FileIndex {
         behind.map(|(uri, facts)| (uri.as_str(), facts.bytes))
     }
 
-    /// The difference from an earlier look.
+    /// The difference from an earlier scan.
     pub fn news_since(&self, earlier: &Self) -> ResourceNews {
         let mut updated = BTreeMap::new();
         for (uri, facts) in &self.files {

@@ -19,7 +19,7 @@ use toolcell_mcp::{Completions, ResourceEntry, normal_uri};
 use toolcell_policy::ResourceRule;
 
 use crate::files::blocking_files;
-use index::{FileIndex, Look};
+use index::{FileIndex, FolderScan};
 pub use read::{FileReads, ReadFile, ReadProblem};
 pub use watch::{FolderChanges, FolderWaker, FolderWatch};
 
@@ -68,20 +68,20 @@ impl Folder {
             files_max: files.files_max(),
             index: RwLock::default(),
         };
-        folder.look();
+        folder.rescan();
         Some(folder)
     }
 
     /// Looks which files there are; returns the index before and after. A folder that does not
     /// answer has none.
-    fn look(&self) -> (Arc<FileIndex>, Arc<FileIndex>) {
-        let look = Look {
+    fn rescan(&self) -> (Arc<FileIndex>, Arc<FileIndex>) {
+        let scan = FolderScan {
             root: self.root.clone(),
             state: self.state.clone(),
             prefix: self.prefix.clone(),
             files_max: self.files_max,
         };
-        let found = blocking_files::run(&self.root, move |heartbeat| look.index(heartbeat));
+        let found = blocking_files::run(&self.root, move |heartbeat| scan.index(heartbeat));
         let found = found.and_then(|found| found).unwrap_or_else(|error| {
             tracing::warn!(
                 "the files of {} are not listed: {}",

@@ -21,11 +21,12 @@ const DEBOUNCE: Duration = Duration::from_millis(25);
 /// Longest wait for quiet.
 const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
 
-/// Pause after a look, as a multiple of the time that it took. 9: a folder that never rests costs a
+/// Pause after a scan, as a multiple of the time that it took. 9: a folder that never rests costs a
 /// tenth of a core.
 const REST: u32 = 9;
 
-/// Interval of looks where changes are not told: network filesystems, and a folder that is gone.
+/// Interval of scans where changes are not reported: network filesystems, and a folder that is
+/// gone.
 const POLL_EVERY: Duration = Duration::from_secs(2);
 
 /// Folders that are watched. More of them are polled. 4,096: half of what Linux grants a user at
@@ -121,7 +122,7 @@ impl Watching {
             if due.is_some_and(|due| due <= now) {
                 first = None;
                 self.follow(&mut known);
-                let polls = self.look(&known);
+                let polls = self.rescan(&known);
                 not_before = Instant::now() + now.elapsed() * REST;
                 if polls {
                     (first, last) = (Some(Instant::now() + POLL_EVERY), Instant::now() + POLL_EVERY);
@@ -155,12 +156,12 @@ impl Watching {
     }
 
     /// Looks at all files, until no new folder is found. Returns true if they are to be polled.
-    fn look(&mut self, known: &[Arc<Folder>]) -> bool {
+    fn rescan(&mut self, known: &[Arc<Folder>]) -> bool {
         let mut polls = self.tree.is_none() && !known.is_empty();
         for _ in 0..ROUNDS_MAX {
             let mut folders = BTreeSet::new();
             for folder in known {
-                let (before, now) = folder.look();
+                let (before, now) = folder.rescan();
                 self.tell(now.news_since(&before));
                 polls |= now.folders.is_empty();
                 folders.extend(now.folders.iter().cloned());

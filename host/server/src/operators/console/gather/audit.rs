@@ -53,9 +53,9 @@ struct Found {
     is_more: bool,
 }
 
-/// Findings of a look at the chains.
+/// Findings of a scan of the chains.
 #[derive(Default)]
-struct Looked {
+struct ChainScan {
     found: Found,
     /// Calls that run, by the places of their starts.
     running: BTreeMap<RecordPlace, AuditRow>,
@@ -118,7 +118,7 @@ impl Search {
         self.filter.takes(record, Some(caller))
     }
 
-    /// The row of a call without an end, if it is looked for.
+    /// The row of a call without an end, if it is scan for.
     fn open_row(&self, call: &OpenCall, run: Run, detail: &str) -> Option<(RecordPlace, AuditRow)> {
         let caller = text(&call.started, "caller");
         let is_it = call.has_text && self.takes(&call.started, caller);
@@ -166,7 +166,7 @@ impl Sources {
             ..Audit::default()
         };
         if let Some(audit) = self.services.sink.audit() {
-            look(audit, &search, &mut view, |path| toolcell_audit::is_written(path).unwrap_or(false));
+            scan(audit, &search, &mut view, |path| toolcell_audit::is_written(path).unwrap_or(false));
         }
         view.query = search.query;
         view
@@ -175,17 +175,17 @@ impl Sources {
 
 /// Searches all chains of the audit at this path. `is_written`: a process writes this chain now, so
 /// that its calls without an end run.
-fn look(audit: &Path, search: &Search, view: &mut Audit, is_written: impl Fn(&Path) -> bool) {
-    let mut looked = Looked::default();
+fn scan(audit: &Path, search: &Search, view: &mut Audit, is_written: impl Fn(&Path) -> bool) {
+    let mut scan = ChainScan::default();
     let read = chains_to_read(audit, SEARCHED_BYTES_MAX).and_then(|chains| {
         let mut read = Ok(true);
         for chain in &chains {
-            let of_chain = looked.look(chain, search, is_written(&chain.path));
+            let of_chain = scan.scan(chain, search, is_written(&chain.path));
             read = read.and_then(|is_all| of_chain.map(|is_all_of_chain| is_all && is_all_of_chain));
         }
         read
     });
-    let Looked { mut found, running } = looked;
+    let ChainScan { mut found, running } = scan;
     // Calls that run are on the first page, above all that has ended.
     let mut open: Vec<AuditRow> = running.into_values().rev().filter(|_| search.before.is_none()).collect();
     let left_out = open.len().saturating_sub(OPEN_ROWS_MAX);
@@ -196,9 +196,9 @@ fn look(audit: &Path, search: &Search, view: &mut Audit, is_written: impl Fn(&Pa
     view.remark = remark(read, left_out);
 }
 
-impl Looked {
+impl ChainScan {
     /// Searches one chain. False if there are older records than it reads.
-    fn look(&mut self, chain: &ChainToRead, search: &Search, is_written: bool) -> std::io::Result<bool> {
+    fn scan(&mut self, chain: &ChainToRead, search: &Search, is_written: bool) -> std::io::Result<bool> {
         let found = &mut self.found;
         let mut reading = Reading::of(chain.number);
         let read = each_record(&chain.archive, chain.bytes_max, |record, line| {
@@ -313,7 +313,7 @@ mod tests {
     fn rows(path: &Path, fields: &str) -> (Vec<String>, Option<String>) {
         let search = Search::of(&Fields::of(fields.as_bytes())).unwrap();
         let mut view = Audit::default();
-        look(path, &search, &mut view, |_| true);
+        scan(path, &search, &mut view, |_| true);
         let name = |row: AuditRow| match row.call {
             Some(call) => format!("{} {}", row.record, call.id),
             None => row.record,
@@ -391,7 +391,7 @@ mod tests {
         let refused = (running + 1..=running + calls).rev().map(|id| format!("call.refused 1.{id}"));
         assert_eq!(seen, refused.chain(["host.started".to_owned()]).collect::<Vec<_>>());
         let mut view = Audit::default();
-        look(&path, &Search::default(), &mut view, |_| true);
+        scan(&path, &Search::default(), &mut view, |_| true);
         assert_eq!(view.remark.as_deref(), Some("50 more calls that have not ended are not shown."));
         assert_eq!(view.rows[0].detail, RUNNING);
     }
@@ -410,7 +410,7 @@ mod tests {
         let before = RecordPlace { time: "20260101000003000000".to_owned(), chain: 3, seq: 3 };
         assert_eq!(rows(&path, &format!("before={before}")).0, expected[2..]);
         let mut view = Audit::default();
-        look(&path, &Search::default(), &mut view, |path| path.ends_with("audit.jsonl"));
+        scan(&path, &Search::default(), &mut view, |path| path.ends_with("audit.jsonl"));
         assert_eq!(view.rows[0].detail, CUT, "its process has ended");
     }
 }

@@ -8,7 +8,7 @@ use super::session::{SessionName, Sessions};
 pub const ENTER: &str = "/enter/";
 
 /// Gives links, and knows sessions.
-pub struct Doorman {
+pub struct SessionGate {
     pub(super) sessions: Sessions,
     /// Those who sign in with a token; `None`: nobody does.
     pub(super) operators: Option<Operators>,
@@ -17,7 +17,7 @@ pub struct Doorman {
     has_tls: bool,
 }
 
-impl Doorman {
+impl SessionGate {
     /// Of the console at this address.
     pub fn new(url: String, port: u16, has_tls: bool) -> Self {
         // Cookies do not tell ports apart: two consoles of one machine have cookies of their own.
@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_console_and_no_script() {
-        let plain = Doorman::new("http://127.0.0.1:9".to_owned(), 9, false);
+        let plain = SessionGate::new("http://127.0.0.1:9".to_owned(), 9, false);
         assert_eq!(plain.set_cookie(Some("x")), "toolcell_console_9=x; Path=/; HttpOnly; SameSite=Strict");
-        let secure = Doorman::new("https://a.example:9".to_owned(), 9, true);
+        let secure = SessionGate::new("https://a.example:9".to_owned(), 9, true);
         let expected = "__Host-toolcell_console_9=; Path=/; HttpOnly; SameSite=Strict; Secure; Max-Age=0";
         assert_eq!(secure.set_cookie(None), expected);
         assert!(plain.link().unwrap().starts_with("http://127.0.0.1:9/enter/"));

@@ -46,13 +46,13 @@ pub(super) struct Places {
 impl Findings {
     /// The findings about a schema, which stands at this pointer.
     pub(super) fn of(pointer: &'static str, form: Form, schema: &Value) -> Self {
-        let mut look = Look { pointer, form, path: Vec::new(), found: Self::default() };
-        look.schema(schema);
-        look.found
+        let mut scan = SchemaScan { pointer, form, path: Vec::new(), found: Self::default() };
+        scan.schema(schema);
+        scan.found
     }
 }
 
-struct Look<'s> {
+struct SchemaScan<'s> {
     pointer: &'static str,
     form: Form,
     /// The way from the root to the schema that is looked at.
@@ -68,7 +68,7 @@ struct Step<'s> {
     number: Option<usize>,
 }
 
-impl<'s> Look<'s> {
+impl<'s> SchemaScan<'s> {
     fn schema(&mut self, schema: &'s Value) {
         let Some(members) = schema.as_object().filter(|_| self.path.len() < DEPTH_MAX) else { return };
         self.keywords(ApiRule::Reference, members);

@@ -39,7 +39,7 @@ pub enum Standing {
 /// The crash history of components: ends of the sandboxes that ran their calls. A component is
 /// known by the name that other hosts also use, so its ends count even if its group changes.
 #[derive(Debug, Default)]
-pub(super) struct Conduct(Mutex<HashMap<String, VecDeque<ProcessEnd>>>);
+pub(super) struct CrashHistory(Mutex<HashMap<String, VecDeque<ProcessEnd>>>);
 
 /// The end of one process.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl ProcessEnd {
     }
 }
 
-impl Conduct {
+impl CrashHistory {
     /// Notes that this process was ended while it ran a call of this component. A process counts
     /// once, however many calls it ran. Notifies other hosts. Returns the standing if it changed.
     pub(super) fn ended(&self, component: &str, process: u32, shared: Option<&dyn SharedEnds>) -> Option<Standing> {
@@ -149,25 +149,25 @@ mod tests {
 
     #[test]
     fn who_ends_sandboxes_runs_apart_and_then_not_at_all_until_time_has_passed() {
-        let conduct = Conduct::default();
+        let crash_history = CrashHistory::default();
         let began = Instant::now();
         let second = Duration::from_secs(1);
         let standings: Vec<_> = (0..6)
             .map(|time| {
                 let now = began + second * time;
-                let standing = Standing::after(conduct.ends_at("one", now));
+                let standing = Standing::after(crash_history.ends_at("one", now));
                 // Each of its calls reports the end.
-                let counted = [(); 3].map(|()| conduct.ended_at("one", ProcessEnd { at: now, process: time }));
+                let counted = [(); 3].map(|()| crash_history.ended_at("one", ProcessEnd { at: now, process: time }));
                 assert_eq!(counted, [true, false, false]);
                 standing
             })
             .collect();
         use Standing::{Apart, Good, HeldBack};
         assert_eq!(standings, [Good, Good, Apart, Apart, Apart, HeldBack]);
-        assert_eq!(Standing::after(conduct.ends_at("other", began)), Good, "another component");
-        assert_eq!(Standing::after(conduct.ends_at("one", began + WITHIN)), HeldBack, "five are not old enough");
-        assert_eq!(Standing::after(conduct.ends_at("one", began + WITHIN + second * 2)), Apart);
-        assert_eq!(Standing::after(conduct.ends_at("one", began + WITHIN + second * 6)), Good);
+        assert_eq!(Standing::after(crash_history.ends_at("other", began)), Good, "another component");
+        assert_eq!(Standing::after(crash_history.ends_at("one", began + WITHIN)), HeldBack, "five are not old enough");
+        assert_eq!(Standing::after(crash_history.ends_at("one", began + WITHIN + second * 2)), Apart);
+        assert_eq!(Standing::after(crash_history.ends_at("one", began + WITHIN + second * 6)), Good);
     }
 
     /// Ends elsewhere, and those reported from here.
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn ends_at_several_hosts_count_together() {
         let elsewhere = Elsewhere::default();
-        let [one, other] = [(); 2].map(|()| Conduct::default());
+        let [one, other] = [(); 2].map(|()| CrashHistory::default());
         let shared = Some(&elsewhere as &dyn SharedEnds);
         use Standing::{Apart, Good, HeldBack};
         let steps = [
@@ -204,16 +204,16 @@ mod tests {
         ];
         for (number, (standing, change)) in steps.into_iter().enumerate() {
             let process = u32::try_from(number).unwrap();
-            let conduct = if number % 2 == 0 { &one } else { &other };
-            assert_eq!([&one, &other].map(|conduct| conduct.of("tool", shared)), [standing; 2]);
-            let told = [(); 3].map(|()| conduct.ended("tool", process, shared));
+            let crash_history = if number % 2 == 0 { &one } else { &other };
+            assert_eq!([&one, &other].map(|crash_history| crash_history.of("tool", shared)), [standing; 2]);
+            let told = [(); 3].map(|()| crash_history.ended("tool", process, shared));
             assert_eq!(told, [change, None, None], "each of its calls says so, and a change is told once");
         }
         assert_eq!(one.of("another", shared), Good);
         assert_eq!(one.of("tool", None), Apart, "its own alone");
         other.forget(shared);
         assert_eq!(
-            [&one, &other].map(|conduct| conduct.of("tool", shared)),
+            [&one, &other].map(|crash_history| crash_history.of("tool", shared)),
             [Apart, Good],
             "each host forgets its own"
         );

@@ -1,5 +1,5 @@
-//! Short entries on boards of the state that replicas share. Each replica has a copy of them, so
-//! looking one up asks nobody.
+//! Short entries in replicated sets of the state that replicas share. Each replica has a copy of
+//! them, so looking one up asks nobody.
 //!
 //! An entry is a tag under `state_key`. Who can write to the state's server can take entries away,
 //! and put none there.
@@ -17,17 +17,18 @@ use toolcell_shared::{Away, Bus, News, SharedState, Subscription};
 
 use crate::replicas::bus::publish;
 
-/// Each board is read again after this long, whatever was heard: news of a change may be lost.
+/// Each replicated set is read again after this long, whatever was heard: news of a change may be
+/// lost.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Pause before the state is asked again that was away.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Most changes that wait for the state to come back: a full board's, twice.
+/// Most changes that wait for the state to come back: a full replicated set's, twice.
 const WAITING_MAX: usize = 8_192;
 
-/// The channel on which replicas say which board has changed.
-const CHANNEL: &str = "boards";
+/// The channel on which replicas say which replicated set has changed.
+const CHANNEL: &str = "replicated-sets";
 
 /// Separates a tag from what tells entries of the same parts apart, and an owner's from an entry's.
 const SEPARATOR: char = ':';
@@ -35,9 +36,9 @@ const SEPARATOR: char = ':';
 /// Digits of an owner's tag, so that an entry with both fits its limit: 128 bits.
 const OWNER_DIGITS: usize = 32;
 
-/// A board.
+/// A replicated set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum BoardName {
+pub enum ReplicatedSetName {
     /// Tokens that were revoked.
     Revoked,
     /// Requests that no rule allows, and a person did, for more than one call.
@@ -48,7 +49,7 @@ pub enum BoardName {
     Ends,
 }
 
-impl BoardName {
+impl ReplicatedSetName {
     /// All of them.
     const ALL: [Self; 4] = [Self::Revoked, Self::Consents, Self::Approvals, Self::Ends];
 
@@ -71,11 +72,11 @@ impl BoardName {
     }
 }
 
-/// Is called after each reading of a board.
+/// Is called after each reading of a replicated set.
 type Reader = Box<dyn Fn() + Send + Sync>;
 
-/// The boards, as this replica knows them.
-pub struct Boards {
+/// The replicated sets, as this replica knows them.
+pub struct ReplicatedSets {
     inner: Arc<Inner>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -85,25 +86,26 @@ struct Inner {
     state: Arc<dyn SharedState>,
     bus: Arc<dyn Bus>,
     runtime: Handle,
-    copies: [BoardCopy; BoardName::ALL.len()],
-    /// A board is to be read.
+    copies: [ReplicatedSetCopy; ReplicatedSetName::ALL.len()],
+    /// A replicated set is to be read.
     stale: Notify,
     /// Changes that are made once the state can be asked: the end of each entry, or nothing to take
     /// it down.
-    waiting: Mutex<BTreeMap<(BoardName, String), Option<Instant>>>,
+    waiting: Mutex<BTreeMap<(ReplicatedSetName, String), Option<Instant>>>,
     has_waiting: Notify,
     /// Number of entries that were told apart.
     numbers: AtomicU64,
     random: u64,
 }
 
-/// A copy of one board.
+/// A copy of one replicated set.
 #[derive(Default)]
-struct BoardCopy {
+struct ReplicatedSetCopy {
     /// Entries, by the time at which each ends.
     entries: RwLock<BTreeMap<String, Instant>>,
     count: AtomicUsize,
-    /// Changes made here. A reading that one came in between is not what the board says now.
+    /// Changes made here. A reading that one came in between is not what the replicated set says
+    /// now.
     changes: AtomicU64,
     /// Changes of the entries, wherever they were made.
     version: AtomicU64,
@@ -113,8 +115,8 @@ struct BoardCopy {
     readers: Mutex<Vec<Reader>>,
 }
 
-impl Boards {
-    /// Begins to follow the boards. `None` if the machine has no randomness.
+impl ReplicatedSets {
+    /// Begins to follow the replicated sets. `None` if the machine has no randomness.
     pub fn start(key: StateKey, state: Arc<dyn SharedState>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Arc<Self>> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).ok()?;
@@ -133,7 +135,7 @@ impl Boards {
             numbers: AtomicU64::new(0),
             random: u64::from_ne_bytes(random),
         });
-        BoardName::ALL.into_iter().for_each(|board| inner.make_stale(board));
+        ReplicatedSetName::ALL.into_iter().for_each(|set| inner.make_stale(set));
         let tasks = vec![
             runtime.spawn(Arc::clone(&inner).hear(heard)),
             runtime.spawn(Arc::clone(&inner).read_stale()),
@@ -142,50 +144,50 @@ impl Boards {
         Some(Arc::new(Self { inner, tasks }))
     }
 
-    /// True if these parts are on the board, as far as this replica knows.
-    pub fn has(&self, board: BoardName, parts: &[&str]) -> bool {
-        self.count(board, parts, 1) > 0
+    /// True if these parts are in the replicated set, as far as this replica knows.
+    pub fn has(&self, set: ReplicatedSetName, parts: &[&str]) -> bool {
+        self.count(set, parts, 1) > 0
     }
 
     /// Entries of these parts, counted up to `most`.
-    pub fn count(&self, board: BoardName, parts: &[&str], most: usize) -> usize {
-        let copy = self.inner.copy(board);
+    pub fn count(&self, set: ReplicatedSetName, parts: &[&str], most: usize) -> usize {
+        let copy = self.inner.copy(set);
         if copy.count.load(Ordering::Acquire) == 0 {
             return 0;
         }
-        self.inner.tag(board, parts).map_or(0, |tag| copy.count_under(&tag, most))
+        self.inner.tag(set, parts).map_or(0, |tag| copy.count_under(&tag, most))
     }
 
-    /// True if these parts are on the board under this owner.
-    pub fn has_of(&self, board: BoardName, owner: &str, parts: &[&str]) -> bool {
-        let copy = self.inner.copy(board);
+    /// True if these parts are in the replicated set under this owner.
+    pub fn has_of(&self, set: ReplicatedSetName, owner: &str, parts: &[&str]) -> bool {
+        let copy = self.inner.copy(set);
         if copy.count.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let entry = self.inner.owner_tag(board, owner).zip(self.inner.tag(board, parts));
+        let entry = self.inner.owner_tag(set, owner).zip(self.inner.tag(set, parts));
         entry.is_some_and(|(owner, tag)| copy.count_under(&(owner + &tag), 1) > 0)
     }
 
-    /// The time after which these parts end that are on the board.
-    pub fn left(&self, board: BoardName, parts: &[&str]) -> Option<Duration> {
-        let tag = self.inner.tag(board, parts)?;
-        let entries = self.inner.copy(board).entries.read().unwrap_or_else(PoisonError::into_inner);
+    /// The time after which these parts end that are in the replicated set.
+    pub fn left(&self, set: ReplicatedSetName, parts: &[&str]) -> Option<Duration> {
+        let tag = self.inner.tag(set, parts)?;
+        let entries = self.inner.copy(set).entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.get(&tag).map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// A number that is another one whenever entries of this board have changed.
-    pub fn version(&self, board: BoardName) -> u64 {
-        self.inner.copy(board).version.load(Ordering::Acquire)
+    /// A number that is another one whenever entries of this replicated set have changed.
+    pub fn version(&self, set: ReplicatedSetName) -> u64 {
+        self.inner.copy(set).version.load(Ordering::Acquire)
     }
 
-    /// True if the board was read once, and its readers know.
-    pub fn has_read(&self, board: BoardName) -> bool {
-        self.inner.copy(board).is_read.load(Ordering::Acquire)
+    /// True if the replicated set was read once, and its readers know.
+    pub fn has_read(&self, set: ReplicatedSetName) -> bool {
+        self.inner.copy(set).is_read.load(Ordering::Acquire)
     }
 
-    /// Waits until the board was read once. False if that takes longer.
-    pub async fn was_read(&self, board: BoardName, within: Duration) -> bool {
-        let copy = self.inner.copy(board);
+    /// Waits until the replicated set was read once. False if that takes longer.
+    pub async fn was_read(&self, set: ReplicatedSetName, within: Duration) -> bool {
+        let copy = self.inner.copy(set);
         let is_read = async {
             loop {
                 let read = copy.first_read.notified();
@@ -198,20 +200,20 @@ impl Boards {
         timeout(within, is_read).await.is_ok()
     }
 
-    /// Calls this after each reading of the board, on the thread that drives connections.
-    pub fn on_read(&self, board: BoardName, reader: impl Fn() + Send + Sync + 'static) {
-        self.inner.copy(board).readers().push(Box::new(reader));
-        self.inner.make_stale(board);
+    /// Calls this after each reading of the replicated set, on the thread that drives connections.
+    pub fn on_read(&self, set: ReplicatedSetName, reader: impl Fn() + Send + Sync + 'static) {
+        self.inner.copy(set).readers().push(Box::new(reader));
+        self.inner.make_stale(set);
     }
 
-    /// Posts these parts for a time; all replicas know them a moment later. False if the board is
-    /// full.
+    /// Posts these parts for a time; all replicas know them a moment later. False if the replicated
+    /// set is full.
     ///
     /// # Errors
     /// [`Away`]. They may be posted.
-    pub async fn post(&self, board: BoardName, parts: &[&str], time: Duration) -> Result<bool, Away> {
-        let Some(tag) = self.inner.tag(board, parts) else { return Ok(false) };
-        self.inner.post(board, &tag, time).await
+    pub async fn post(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) -> Result<bool, Away> {
+        let Some(tag) = self.inner.tag(set, parts) else { return Ok(false) };
+        self.inner.post(set, &tag, time).await
     }
 
     /// As [`post`](Self::post), under an owner who has at most `most` entries. Replicas that post
@@ -221,157 +223,157 @@ impl Boards {
     /// [`Away`].
     pub async fn post_of(
         &self,
-        board: BoardName,
+        set: ReplicatedSetName,
         owner: &str,
         most: usize,
         parts: &[&str],
         time: Duration,
     ) -> Result<bool, Away> {
-        let Some((owner, tag)) = self.inner.owner_tag(board, owner).zip(self.inner.tag(board, parts)) else {
+        let Some((owner, tag)) = self.inner.owner_tag(set, owner).zip(self.inner.tag(set, parts)) else {
             return Ok(false);
         };
-        if self.inner.copy(board).count_under(&owner, most) >= most {
+        if self.inner.copy(set).count_under(&owner, most) >= most {
             return Ok(false);
         }
-        self.inner.post(board, &(owner + &tag), time).await
+        self.inner.post(set, &(owner + &tag), time).await
     }
 
     /// As [`post`](Self::post), from a thread that drives nothing.
     ///
     /// # Errors
     /// [`Away`].
-    pub fn post_waiting(&self, board: BoardName, parts: &[&str], time: Duration) -> Result<bool, Away> {
-        self.inner.runtime.block_on(self.post(board, parts, time))
+    pub fn post_waiting(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) -> Result<bool, Away> {
+        self.inner.runtime.block_on(self.post(set, parts, time))
     }
 
     /// Posts these parts once the state can be asked.
-    pub fn post_later(&self, board: BoardName, parts: &[&str], time: Duration) {
-        if let Some(tag) = self.inner.tag(board, parts) {
-            self.inner.change_later(board, tag, Some(Instant::now() + time));
+    pub fn post_later(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) {
+        if let Some(tag) = self.inner.tag(set, parts) {
+            self.inner.change_later(set, tag, Some(Instant::now() + time));
         }
     }
 
     /// As [`post_later`](Self::post_later), beside others of the same parts.
-    pub fn post_one_more(&self, board: BoardName, parts: &[&str], time: Duration) {
-        if let Some(tag) = self.inner.tag(board, parts) {
+    pub fn post_one_more(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) {
+        if let Some(tag) = self.inner.tag(set, parts) {
             let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed);
             let entry = format!("{tag}{SEPARATOR}{:016x}-{number:x}", self.inner.random);
-            self.inner.change_later(board, entry, Some(Instant::now() + time));
+            self.inner.change_later(set, entry, Some(Instant::now() + time));
         }
     }
 
-    /// Takes down all that is known of a board, once the state can be asked.
-    pub fn clear_later(&self, board: BoardName) {
-        let copy = self.inner.copy(board);
+    /// Takes down all that is known of a replicated set, once the state can be asked.
+    pub fn clear_later(&self, set: ReplicatedSetName) {
+        let copy = self.inner.copy(set);
         let entries: Vec<String> =
             copy.entries.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
         for entry in entries {
             copy.change(&entry, None);
-            self.inner.change_later(board, entry, None);
+            self.inner.change_later(set, entry, None);
         }
     }
 
     /// Takes these parts down once the state can be asked.
-    pub fn take_down_later(&self, board: BoardName, parts: &[&str]) {
-        if let Some(tag) = self.inner.tag(board, parts) {
-            self.inner.change_later(board, tag, None);
+    pub fn take_down_later(&self, set: ReplicatedSetName, parts: &[&str]) {
+        if let Some(tag) = self.inner.tag(set, parts) {
+            self.inner.change_later(set, tag, None);
         }
     }
 }
 
-impl Drop for Boards {
+impl Drop for ReplicatedSets {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
 impl Inner {
-    fn copy(&self, board: BoardName) -> &BoardCopy {
+    fn copy(&self, set: ReplicatedSetName) -> &ReplicatedSetCopy {
         let [revoked, consents, approvals, ends] = &self.copies;
-        [revoked, consents, approvals, ends].get(board.place()).copied().unwrap_or(revoked)
+        [revoked, consents, approvals, ends].get(set.place()).copied().unwrap_or(revoked)
     }
 
-    fn tag(&self, board: BoardName, parts: &[&str]) -> Option<String> {
-        let mut all = vec!["board", board.name()];
+    fn tag(&self, set: ReplicatedSetName, parts: &[&str]) -> Option<String> {
+        let mut all = vec!["set", set.name()];
         all.extend(parts);
         self.key.tag(&all)
     }
 
     /// The beginning of each entry under an owner.
-    fn owner_tag(&self, board: BoardName, owner: &str) -> Option<String> {
-        let mut tag = self.tag(board, &["owner", owner])?;
+    fn owner_tag(&self, set: ReplicatedSetName, owner: &str) -> Option<String> {
+        let mut tag = self.tag(set, &["owner", owner])?;
         tag.truncate(OWNER_DIGITS);
         tag.push(SEPARATOR);
         Some(tag)
     }
 
-    async fn post(&self, board: BoardName, entry: &str, time: Duration) -> Result<bool, Away> {
-        let is_posted = self.state.post(board.name(), entry, time).await?;
+    async fn post(&self, set: ReplicatedSetName, entry: &str, time: Duration) -> Result<bool, Away> {
+        let is_posted = self.state.post(set.name(), entry, time).await?;
         if is_posted {
-            self.copy(board).change(entry, Some(Instant::now() + time));
-            self.tell(board);
+            self.copy(set).change(entry, Some(Instant::now() + time));
+            self.tell(set);
         }
         Ok(is_posted)
     }
 
-    async fn take_down(&self, board: BoardName, entry: &str) -> Result<(), Away> {
-        self.state.take_down(board.name(), entry).await?;
-        self.copy(board).change(entry, None);
-        self.tell(board);
+    async fn take_down(&self, set: ReplicatedSetName, entry: &str) -> Result<(), Away> {
+        self.state.take_down(set.name(), entry).await?;
+        self.copy(set).change(entry, None);
+        self.tell(set);
         Ok(())
     }
 
-    /// Says that a board has changed. Nobody waits for that.
-    fn tell(&self, board: BoardName) {
+    /// Says that a replicated set has changed. Nobody waits for that.
+    fn tell(&self, set: ReplicatedSetName) {
         let bus = Arc::clone(&self.bus);
         drop(self.runtime.spawn(async move {
-            if let Err(error) = publish(&*bus, CHANNEL, board.name().as_bytes()).await {
-                tracing::debug!("other replicas read a board again in a minute, and not now: {error}");
+            if let Err(error) = publish(&*bus, CHANNEL, set.name().as_bytes()).await {
+                tracing::debug!("other replicas read a replicated set again in a minute, and not now: {error}");
             }
         }));
     }
 
-    fn make_stale(&self, board: BoardName) {
-        self.copy(board).is_stale.store(true, Ordering::Release);
+    fn make_stale(&self, set: ReplicatedSetName) {
+        self.copy(set).is_stale.store(true, Ordering::Release);
         self.stale.notify_one();
     }
 
-    fn change_later(&self, board: BoardName, entry: String, until: Option<Instant>) {
+    fn change_later(&self, set: ReplicatedSetName, entry: String, until: Option<Instant>) {
         let mut waiting = self.waiting();
-        if waiting.len() >= WAITING_MAX && !waiting.contains_key(&(board, entry.clone())) {
+        if waiting.len() >= WAITING_MAX && !waiting.contains_key(&(set, entry.clone())) {
             drop(waiting);
-            tracing::warn!("other replicas are not notified of everything: too much waits ({})", board.name());
+            tracing::warn!("other replicas are not notified of everything: too much waits ({})", set.name());
             return;
         }
-        waiting.insert((board, entry), until);
+        waiting.insert((set, entry), until);
         drop(waiting);
         self.has_waiting.notify_one();
     }
 
-    /// Hears which boards have changed, without end.
+    /// Hears which replicated sets have changed, without end.
     async fn hear(self: Arc<Self>, mut heard: Subscription) {
         loop {
             let changed = match timeout(READ_AGAIN_AFTER, heard.next()).await {
                 Ok(News::Message(name)) => {
-                    BoardName::ALL.iter().filter(|board| board.name().as_bytes() == name).copied().collect()
+                    ReplicatedSetName::ALL.iter().filter(|set| set.name().as_bytes() == name).copied().collect()
                 }
                 // It may have missed some.
-                Ok(News::Listening) | Err(_) => BoardName::ALL.to_vec(),
+                Ok(News::Listening) | Err(_) => ReplicatedSetName::ALL.to_vec(),
             };
-            changed.into_iter().for_each(|board| self.make_stale(board));
+            changed.into_iter().for_each(|set| self.make_stale(set));
         }
     }
 
-    /// Reads boards that may have changed, without end. However often one changes meanwhile, it is
-    /// read once more.
+    /// Reads replicated sets that may have changed, without end. However often one changes
+    /// meanwhile, it is read once more.
     async fn read_stale(self: Arc<Self>) {
         loop {
             self.stale.notified().await;
-            for board in BoardName::ALL {
-                while self.copy(board).is_stale.swap(false, Ordering::AcqRel) {
-                    if let Err(away) = self.read(board).await {
-                        tracing::debug!("a board is not read: {}", away.internal());
-                        self.make_stale(board);
+            for set in ReplicatedSetName::ALL {
+                while self.copy(set).is_stale.swap(false, Ordering::AcqRel) {
+                    if let Err(away) = self.read(set).await {
+                        tracing::debug!("a replicated set is not read: {}", away.internal());
+                        self.make_stale(set);
                         sleep(TRY_AGAIN_AFTER).await;
                         break;
                     }
@@ -380,14 +382,14 @@ impl Inner {
         }
     }
 
-    async fn read(&self, board: BoardName) -> Result<(), Away> {
-        let copy = self.copy(board);
+    async fn read(&self, set: ReplicatedSetName) -> Result<(), Away> {
+        let copy = self.copy(set);
         let changes = copy.changes.load(Ordering::Acquire);
         let now = Instant::now();
-        let posted = self.state.posted(board.name()).await?;
+        let posted = self.state.posted(set.name()).await?;
         let posted = posted.into_iter().map(|posted| (posted.entry, now + posted.left)).collect();
         if !copy.take_over(posted, changes) {
-            self.make_stale(board);
+            self.make_stale(set);
             return Ok(());
         }
         copy.readers().iter().for_each(|reader| reader());
@@ -400,18 +402,18 @@ impl Inner {
     async fn change_waiting(self: Arc<Self>) {
         loop {
             let next = self.waiting().first_key_value().map(|(change, until)| (change.clone(), *until));
-            let Some(((board, entry), until)) = next else {
+            let Some(((set, entry), until)) = next else {
                 self.has_waiting.notified().await;
                 continue;
             };
             let done = match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 Some(left) if left.is_zero() => Ok(()),
-                Some(left) => self.post(board, &entry, left).await.map(|is_posted| {
+                Some(left) => self.post(set, &entry, left).await.map(|is_posted| {
                     if !is_posted {
-                        tracing::warn!("other replicas are not notified of everything: no room ({})", board.name());
+                        tracing::warn!("other replicas are not notified of everything: no room ({})", set.name());
                     }
                 }),
-                None => self.take_down(board, &entry).await,
+                None => self.take_down(set, &entry).await,
             };
             if done.is_err() {
                 sleep(TRY_AGAIN_AFTER).await;
@@ -419,19 +421,19 @@ impl Inner {
             }
             let mut waiting = self.waiting();
             // A later change of the same entry waits on.
-            if waiting.get(&(board, entry.clone())) == Some(&until) {
-                waiting.remove(&(board, entry));
+            if waiting.get(&(set, entry.clone())) == Some(&until) {
+                waiting.remove(&(set, entry));
             }
         }
     }
 
     /// A panic elsewhere leaves whole entries behind.
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(BoardName, String), Option<Instant>>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(ReplicatedSetName, String), Option<Instant>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl BoardCopy {
+impl ReplicatedSetCopy {
     /// Entries that begin with this and have not ended, counted up to `most`.
     fn count_under(&self, beginning: &str, most: usize) -> usize {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
@@ -440,8 +442,8 @@ impl BoardCopy {
         own.filter(|(_, until)| **until > now).take(most).count()
     }
 
-    /// Changes the entries as the board was changed from here: the end of one, or nothing if it was
-    /// taken down.
+    /// Changes the entries as the replicated set was changed from here: the end of one, or nothing
+    /// if it was taken down.
     fn change(&self, entry: &str, until: Option<Instant>) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         match until {
@@ -476,19 +478,19 @@ impl BoardCopy {
 pub mod tests {
     use toolcell_shared::{Embedded, EmbeddedBus};
 
-    use super::BoardName::{Consents, Ends, Revoked};
+    use super::ReplicatedSetName::{Consents, Ends, Revoked};
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
     /// Two replicas with a key each.
-    pub fn replicas(keys: [u8; 2]) -> [Arc<Boards>; 2] {
+    pub fn replicas(keys: [u8; 2]) -> [Arc<ReplicatedSets>; 2] {
         let state = Arc::<Embedded>::default();
         let bus = Arc::<EmbeddedBus>::default();
         keys.map(|key| {
             let state: Arc<dyn SharedState> = Arc::<Embedded>::clone(&state);
             let bus: Arc<dyn Bus> = Arc::<EmbeddedBus>::clone(&bus);
-            Boards::start(StateKey::of(&[key; 32]).unwrap(), state, bus, &Handle::current()).unwrap()
+            ReplicatedSets::start(StateKey::of(&[key; 32]).unwrap(), state, bus, &Handle::current()).unwrap()
         })
     }
 
@@ -530,7 +532,7 @@ pub mod tests {
     }
 
     #[tokio::test]
-    async fn an_owner_has_a_share_of_the_board() {
+    async fn an_owner_has_a_share_of_the_set() {
         let [one, other] = replicas([1, 1]);
         for number in 0..4 {
             let posted = one.post_of(Consents, "ann", 3, &[&number.to_string()], HOUR).await;

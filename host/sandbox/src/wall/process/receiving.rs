@@ -24,7 +24,7 @@ const FUNCTION_BYTES_MAX: usize = 512;
 
 impl SandboxProcess {
     /// Handles a message. A malformed or unexpected one ends the process.
-    pub(super) fn heard(self: &Arc<Self>, frame: &Frame) {
+    pub(super) fn receive(self: &Arc<Self>, frame: &Frame) {
         // Checked before decoding, which takes a multiple of the bytes.
         let wrong = if frame.bytes.len() as u64 > self.bounds.message_bytes_max {
             Err("it sent more than any call may answer".to_owned())
@@ -40,7 +40,7 @@ impl SandboxProcess {
 
     fn take(self: &Arc<Self>, message: FromSandbox, bytes: usize) -> Result<(), String> {
         if let FromSandbox::NotAhead(component, function) = &message {
-            return self.not_ahead(*component, function);
+            return self.not_prewarmed(*component, function);
         }
         let Some(id) = message.call() else { return self.take_of_process(message) };
         let Some(call) = self.lock().calls.get(&id).cloned() else {
@@ -79,7 +79,7 @@ impl SandboxProcess {
     }
 
     /// Reports once that instances of a component cannot be prewarmed.
-    fn not_ahead(&self, component: u32, function: &str) -> Result<(), String> {
+    fn not_prewarmed(&self, component: u32, function: &str) -> Result<(), String> {
         let place = usize::try_from(component).unwrap_or(usize::MAX);
         let tell = self.bounds.tell.get(place).ok_or("it names an unknown component")?;
         if function.len() > FUNCTION_BYTES_MAX || self.noted.fetch_add(1, Ordering::Relaxed) >= self.bounds.tell.len() {
@@ -122,7 +122,7 @@ impl SandboxProcess {
             Some(theirs)
         });
         let door: Vec<_> = theirs.iter().map(AsFd::as_fd).collect();
-        self.say(&ToSandbox::Door(id, number), &door)
+        self.send(&ToSandbox::Door(id, number), &door)
     }
 
     /// Asks the caller, and sends the answers to the process.
@@ -144,7 +144,7 @@ impl SandboxProcess {
             // Its next question may come as soon as it has the answers.
             drop(asked.asking.lock().unwrap_or_else(PoisonError::into_inner).take());
             // The call may have ended meanwhile.
-            let _ = this.say(&ToSandbox::Asked(id, answers), &[]);
+            let _ = this.send(&ToSandbox::Asked(id, answers), &[]);
         });
         *asking = Some(task);
         Ok(())

@@ -1,4 +1,4 @@
-//! Problems that can be told before anything is compiled: files, secrets, folders, grants that the
+//! Problems that are found before anything is compiled: files, secrets, folders, grants that the
 //! component cannot use.
 //!
 //! They are searched once in a build, when its first long compilation is about to begin. The whole
@@ -15,26 +15,26 @@ use super::code::{Code, CodePlaces};
 use super::{Basis, typed};
 use crate::state::shared::SharedKept;
 
-/// The problems that a build can tell ahead.
-pub(super) struct Ahead<'a> {
+/// Finds the problems of a build before anything is compiled.
+pub(super) struct Precheck<'a> {
     folder: &'a Path,
     code: &'a CodePlaces<'a>,
     basis: &'a Basis<'a>,
     server: &'a Server,
     kept: &'a SharedKept,
     policies: &'a [ComponentPolicy],
-    found: OnceLock<AheadFound>,
+    found: OnceLock<PrecheckFound>,
 }
 
-/// The outcome of looking.
+/// What was found.
 #[derive(Default)]
-struct AheadFound {
+struct PrecheckFound {
     problems: Vec<Diagnostic>,
     /// Components whose bytes the lock does not pin.
     withheld: usize,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> Precheck<'a> {
     pub(super) fn new(
         manifest: &'a Manifest,
         (folder, code): (&'a Path, &'a CodePlaces<'a>),
@@ -46,9 +46,9 @@ impl<'a> Ahead<'a> {
         Self { folder, code, basis, server, kept, policies, found: OnceLock::new() }
     }
 
-    /// True if the build fails whatever compiling gives. The first question is answered by looking.
+    /// True if the build fails whatever compiling gives. The first call runs the check.
     pub(super) fn fails(&self) -> bool {
-        let found = self.found.get_or_init(|| self.look());
+        let found = self.found.get_or_init(|| self.run());
         // A start serves all that the lock pins, or nothing.
         let drifts = found.withheld > 0 && !self.basis.serves_meanwhile();
         drifts || found.problems.iter().any(|problem| problem.severity() == Severity::Error)
@@ -60,15 +60,15 @@ impl<'a> Ahead<'a> {
         problems.into_iter().filter(|problem| problem.severity() == Severity::Error).collect()
     }
 
-    fn look(&self) -> AheadFound {
-        let mut found = AheadFound::default();
+    fn run(&self) -> PrecheckFound {
+        let mut found = PrecheckFound::default();
         for policy in self.policies {
-            self.look_at(policy, &mut found);
+            self.check_component(policy, &mut found);
         }
         found
     }
 
-    fn look_at(&self, policy: &ComponentPolicy, found: &mut AheadFound) {
+    fn check_component(&self, policy: &ComponentPolicy, found: &mut PrecheckFound) {
         let read = match self.basis.approved(policy) {
             Some(approved) => Code::approved(approved),
             None => match self.code.read(policy) {
@@ -82,7 +82,7 @@ impl<'a> Ahead<'a> {
             return;
         }
         let policy_digest = ComponentDigest::of(policy.canonical().as_bytes()).to_string();
-        let side_files = side_files::looks(policy, self.folder);
+        let side_files = side_files::stamps(policy, self.folder);
         if self.basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files).is_some() {
             return;
         }

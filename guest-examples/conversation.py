@@ -405,11 +405,11 @@ def library(server):
     completion = server.request("completion/complete", typed)["completion"]
     expect(completion["values"] == ["howto/descale.md"], "one path holds what is typed")
 
-    heading("The prompt: the card, the document, and a wish")
+    heading("The prompt: the card, the document, and a request")
     chosen = modern(name="study", arguments={"document": "howto/descale.md", "reader": "a child"})
     messages = server.request("prompts/get", chosen)["messages"]
     expect([message["content"]["type"] for message in messages] == ["resource", "text", "text"], "three messages")
-    expect("to a child" in messages[2]["content"]["text"], "the wish names the reader")
+    expect("to a child" in messages[2]["content"]["text"], "the request names the reader")
 
 
 def grants(server):

@@ -72,11 +72,11 @@ class Prompts:
         recipe = book.read(uri)
         if recipe is None:
             raise Err(Failure_InvalidInput(f"there is no recipe {given['recipe']}"))
-        wish = f"Cook this with me, one step after the other, for {given.get('people', 'as many as it says')}."
+        request = f"Cook this with me, one step after the other, for {given.get('people', 'as many as it says')}."
         body = EmbeddedResource(
             uri=uri, mime_type=MARKDOWN, body=ResourceBody_Text(recipe), annotations=None, meta_json=None
         )
-        messages = [Message(role=Role.USER, content=Content_EmbeddedResource(body)), Message(role=Role.USER, content=text(wish))]
+        messages = [Message(role=Role.USER, content=Content_EmbeddedResource(body)), Message(role=Role.USER, content=text(request))]
         return PromptResult(description=None, messages=messages, meta_json=None)
 
 

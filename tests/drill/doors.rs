@@ -135,8 +135,8 @@ fn a_door_that_is_kept_leads_nowhere_once_its_call_has_ended() {
     let asks = json!({"want": {"door": door, "kind": "http", "of": site.server.url("/allowed/x")}});
     let late = site.attack("attack", &json!([asks, call("read", json!([door, {"room": 64}, 64]))]));
     let answers = late.structured()["answers"].clone();
-    // It was closed before the wish was written, or with the wish unread in it. The host gives up a
-    // door with the call's answer, and a task of its own closes it.
+    // It was closed before the request was written, or with the request unread in it. The host
+    // gives up a door with the call's answer, and a task of its own closes it.
     let is_closed = answers[0]["error"] == errors::PIPE;
     let is_unread = answers[1]["error"] == errors::CONNRESET || answers[1]["answer"] == 0;
     assert!(is_closed || is_unread, "{}", late.everything());

@@ -133,7 +133,7 @@ fn who_cannot_take_a_task_gets_none_and_what_is_no_task_is_an_error() {
     let listen = host.request("subscriptions/listen", json!({"notifications": {"taskIds": ["a"]}}));
     assert_eq!(code(&listen), -32021);
     let hint = ask(&mut host, "tools/call", json!({"name": "greet", "arguments": {}, "task": {"ttl": 60_000}}));
-    assert_eq!(hint["result"]["resultType"], "complete", "2026-07-28 knows no such wish: {hint}");
+    assert_eq!(hint["result"]["resultType"], "complete", "2026-07-28 knows no such request: {hint}");
     let mut without = TestHost::serving(&["good"]);
     assert_eq!(code(&ask(&mut without, "tasks/get", json!({"taskId": "a"}))), -32601);
 }
@@ -289,7 +289,7 @@ fn a_legacy_client_says_which_calls_are_tasks_and_waits_for_their_results() {
     assert_eq!(host.request("tasks/get", json!({"taskId": failed["taskId"]}))["result"]["status"], "failed");
     let listed = host.request("tasks/list", json!({}))["result"]["tasks"].clone();
     assert_eq!([&listed[0]["taskId"], &listed[1]["taskId"]], [&id, &failed["taskId"]]);
-    assert_eq!(host.call("slow_compute", json!({"seconds": 0.5})).text(), "computed it", "it wished for no task");
+    assert_eq!(host.call("slow_compute", json!({"seconds": 0.5})).text(), "computed it", "it requested no task");
     for (params, expected) in [
         (json!({"name": "failing_job", "arguments": {}}), -32601),
         (json!({"name": "greet", "arguments": {}, "task": {}}), -32601),

@@ -15,7 +15,7 @@ class Recipes(unittest.TestCase):
         found = Tools().call_tool("cookbook_find", json.dumps({"words": "SOUP"})).content[0].value.text
         self.assertEqual(found, "Pea soup: recipe:///pea-soup\n")
 
-    def test_a_prompt_holds_the_recipe_and_what_is_wished(self):
+    def test_a_prompt_holds_the_recipe_and_what_is_requested(self):
         messages = Prompts().get_prompt("cook", [Given("recipe", "porridge"), Given("people", "4")]).messages
         self.assertTrue(messages[0].content.value.body.value.startswith("# Porridge"))
         self.assertIn("for 4.", messages[1].content.value.text)

@@ -118,7 +118,7 @@ impl prompts::Guest for Library {
         }
         let given = |name: &str| arguments.iter().find(|given| given.name == name).map(|given| given.value.as_str());
         let document = given(DOCUMENT).unwrap_or_default();
-        let offers::Study { uri, card, text: document, wish } =
+        let offers::Study { uri, card, text: document, request } =
             offers::study(Path::new(MOUNT), &shelf::open()?, document, given(READER))?;
         let card = Content::EmbeddedResource(EmbeddedResource {
             uri,
@@ -127,7 +127,7 @@ impl prompts::Guest for Library {
             annotations: None,
             meta_json: None,
         });
-        let messages = [card, text(document), text(wish)].map(|content| Message { role: Role::User, content });
+        let messages = [card, text(document), text(request)].map(|content| Message { role: Role::User, content });
         Ok(PromptResult { description: None, messages: messages.into(), meta_json: None })
     }
 }

@@ -11,12 +11,12 @@ use crate::{address, documents};
 /// Most values that are offered at once; clients show a few.
 const VALUES_MAX: usize = 100;
 
-/// What the prompt needs: the card of a document, its text, and the wish.
+/// What the prompt needs: the card of a document, its text, and the request.
 pub struct Study {
     pub uri: String,
     pub card: String,
     pub text: String,
-    pub wish: String,
+    pub request: String,
 }
 
 /// The page at an address: the list of all cards, or one of them.
@@ -49,9 +49,9 @@ pub fn study(root: &Path, shelf: &impl Shelf, path: &str, reader: Option<&str>) 
     let gone = || Failure::Failed(format!("the document {path} is gone; library_index brings the cards up to date"));
     let text = documents::read(root, path).ok_or_else(gone)?;
     let reader = reader.filter(|reader| !reader.trim().is_empty()).unwrap_or("somebody who has not read it");
-    let wish =
+    let request =
         format!("Explain this document to {reader}, and then ask three questions about it, one after the other.");
-    Ok(Study { uri: address::of(path), card: card.page(path), text, wish })
+    Ok(Study { uri: address::of(path), card: card.page(path), text, request })
 }
 
 /// Paths that begin as what is typed, or else hold it. Case does not count.
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_has_the_card_the_text_and_a_wish() {
+    fn a_prompt_has_the_card_the_text_and_a_request() {
         let shelf = shelf();
         let asked = study(sample(), &shelf, "tea.md", Some("a child")).unwrap();
         assert_eq!(asked.uri, "library:///tea.md");
         assert!(asked.text.starts_with("# Tea\n") && asked.card.contains("tea.md, "));
-        assert!(asked.wish.starts_with("Explain this document to a child, and then"), "{}", asked.wish);
+        assert!(asked.request.starts_with("Explain this document to a child, and then"), "{}", asked.request);
         let plain = study(sample(), &shelf, "tea.md", None).unwrap();
-        assert!(plain.wish.contains("to somebody who has not read it"), "{}", plain.wish);
+        assert!(plain.request.contains("to somebody who has not read it"), "{}", plain.request);
     }
 
     #[test]

@@ -31,7 +31,7 @@ struct Year {
 }
 
 /// What `weather_find` is asked for.
-pub struct Wish {
+pub struct Wanted {
     /// 1 for January to 12 for December.
     pub month: usize,
     /// The lowest mean daily maximum, in `units`.
@@ -40,7 +40,7 @@ pub struct Wish {
     pub max_high: i32,
     /// The most precipitation, in `units`.
     pub max_precipitation: f64,
-    /// What the wish is written in and the answer is given in.
+    /// What the wanted is written in and the answer is given in.
     pub units: Units,
 }
 
@@ -98,21 +98,21 @@ impl Year {
 }
 
 impl Found {
-    /// The cities that fulfil a wish, the driest first, at most `limit` of them.
-    pub fn by(wish: &Wish, limit: usize) -> Self {
-        let mut cities: Vec<Fitting> = CITIES.iter().filter_map(|city| Fitting::to(wish, city)).collect();
+    /// The cities that fulfil a wanted, the driest first, at most `limit` of them.
+    pub fn by(wanted: &Wanted, limit: usize) -> Self {
+        let mut cities: Vec<Fitting> = CITIES.iter().filter_map(|city| Fitting::to(wanted, city)).collect();
         cities.sort_by(|one, other| one.precipitation.0.total_cmp(&other.precipitation.0));
         let found = cities.len();
         cities.truncate(limit);
-        Self { month: month_name(wish.month), units: wish.units, found, cities }
+        Self { month: month_name(wanted.month), units: wanted.units, found, cities }
     }
 }
 
 impl Fitting {
-    fn to(wish: &Wish, city: &City) -> Option<Self> {
-        let month = months(city, wish.units).find(|known| known.month == wish.month)?;
+    fn to(wanted: &Wanted, city: &City) -> Option<Self> {
+        let month = months(city, wanted.units).find(|known| known.month == wanted.month)?;
         let fits =
-            (wish.min_high..=wish.max_high).contains(&month.high) && month.precipitation.0 <= wish.max_precipitation;
+            (wanted.min_high..=wanted.max_high).contains(&month.high) && month.precipitation.0 <= wanted.max_precipitation;
         fits.then_some(Self {
             city: city.name,
             country: city.country,

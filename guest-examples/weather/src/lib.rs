@@ -93,14 +93,14 @@ fn find(arguments: &FindArguments) -> Result<CallResult, Failure> {
             )));
         }
     }
-    let wish = answer::Wish {
+    let wanted = answer::Wanted {
         month: arguments.month,
         min_high: arguments.min_high.unwrap_or(i32::MIN),
         max_high: arguments.max_high.unwrap_or(i32::MAX),
         max_precipitation: arguments.max_precipitation.unwrap_or(f64::INFINITY),
         units: arguments.units,
     };
-    CallResult::structured(&answer::Found::by(&wish, arguments.limit.unwrap_or(FIND_LIMIT_DEFAULT)))
+    CallResult::structured(&answer::Found::by(&wanted, arguments.limit.unwrap_or(FIND_LIMIT_DEFAULT)))
 }
 
 fn cities(arguments: &CitiesArguments) -> Result<CallResult, Failure> {
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn finding_warm_and_dry_places() {
-        let wish = json!({"month": 10, "min_high": 22, "max_high": 28, "max_precipitation": 30, "limit": 3});
-        let answer = call("weather_find", wish).unwrap();
+        let wanted = json!({"month": 10, "min_high": 22, "max_high": 28, "max_precipitation": 30, "limit": 3});
+        let answer = call("weather_find", wanted).unwrap();
         let names: Vec<&str> =
             answer["cities"].as_array().unwrap().iter().map(|c| c["city"].as_str().unwrap()).collect();
         assert_eq!(names, ["Santiago", "Los Angeles", "Tel Aviv"]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_nothing_can_fulfil_is_the_callers_mistake() {
+    fn a_request_that_nothing_can_fulfil_is_the_callers_mistake() {
         let message = call("weather_find", json!({"month": 1, "min_high": 30, "max_high": 20})).unwrap_err();
         assert_eq!(message, "min_high is 30 and max_high is 20: no day is both; swap them");
     }

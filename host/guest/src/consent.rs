@@ -23,9 +23,9 @@ impl CallState {
         if !self.capabilities().may_ask() {
             return Ok(());
         }
-        let Some(wish) = self.table().get(request).ok().map(wished) else { return Ok(()) };
+        let Some(wanted) = self.table().get(request).ok().map(wanted) else { return Ok(()) };
         let Some(outside) = self.caller.outside() else { return Ok(()) };
-        self.ask_outside(&*outside, PermissionRequest::Request(wish)).await.map(drop)
+        self.ask_outside(&*outside, PermissionRequest::Request(wanted)).await.map(drop)
     }
 
     /// Asks about a target that no rule allows. Returns the address to connect to: as the guest
@@ -43,21 +43,21 @@ impl CallState {
             return Ok(to);
         }
         let Some(outside) = self.caller.outside() else { return Ok(to) };
-        let wish =
+        let request =
             if capability == Capability::Udp { PermissionRequest::Send(to) } else { PermissionRequest::Connect(to) };
-        Ok(self.ask_outside(&*outside, wish).await?.unwrap_or(to))
+        Ok(self.ask_outside(&*outside, request).await?.unwrap_or(to))
     }
 
     /// Lets the host ask if it must. The call's deadline stands still meanwhile.
     async fn ask_outside(
         &mut self,
         outside: &dyn Outside,
-        wish: PermissionRequest,
+        request: PermissionRequest,
     ) -> wasmtime::Result<Option<SocketAddr>> {
-        if !self.net().wish() {
+        if !self.net().may_ask() {
             return Ok(None);
         }
-        let Ok(said) = self.wish(outside, wish).await else { return Ok(None) };
+        let Ok(said) = self.ask(outside, request).await else { return Ok(None) };
         match said {
             PermissionReply::Ended(refused) => Err(EndedByAsking { refused }.into()),
             PermissionReply::Goes(to) => Ok(to),
@@ -78,7 +78,7 @@ impl CallState {
     }
 }
 
-fn wished(request: &HostOutgoingRequest) -> HttpWanted {
+fn wanted(request: &HostOutgoingRequest) -> HttpWanted {
     let method = match &request.method {
         Method::Get => "GET",
         Method::Head => "HEAD",

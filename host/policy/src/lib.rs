@@ -42,12 +42,12 @@ pub mod quantity;
 mod read;
 mod reference;
 mod render;
+mod requested_permissions;
 pub mod rights;
 mod schema;
 mod settings;
 mod suggest;
 mod table;
-mod wishes;
 
 pub use capabilities::ReachRow;
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
@@ -83,6 +83,6 @@ pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, 
 pub use proposal::{PeakUsage, Proposal, ProposedLimit};
 pub use reference::{Digest, REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, TAG_CHARS_MAX};
 pub use render::{Style, render_all};
+pub use requested_permissions::{REQUESTED_PERMISSIONS_BYTES_MAX, RequestedPermissions};
 pub use schema::json_schema;
 pub use suggest::{ATTEMPTS_MAX, Attempt, suggest};
-pub use wishes::{WISHES_BYTES_MAX, Wishes};

@@ -58,7 +58,7 @@ pub use toolcell_wall::report::{CallReport, Captured, ListedBeside};
 pub use toolcell_wall::sections::SectionDamage;
 pub use toolcell_wall::sections::metadata::{carried_metadata, with_metadata};
 pub use toolcell_wall::sections::producers::carries_javascript;
-pub use toolcell_wall::sections::wishes::{CarriedWishes, carried_wishes, with_wishes};
+pub use toolcell_wall::sections::requested_permissions::{CarriedPermissions, carried_permissions, with_permissions};
 pub use toolcell_wall::start_call::StartCall;
 pub use toolcell_walls::background::step_back;
 pub use wall::address_space::check_address_space;

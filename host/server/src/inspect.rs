@@ -1,8 +1,8 @@
 //! A look at a component without a manifest: what it is, and the tools it lists.
 use toolcell_policy::{Limits, LoadLimits};
 use toolcell_sandbox::{
-    CarriedWishes, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListJob, ListedBeside, ListingResult,
-    LoadJob, Loader, NotLoaded, SchemaLimits, ShapeName, WrittenDescriptions, contract,
+    CarriedPermissions, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListJob, ListedBeside,
+    ListingResult, LoadJob, Loader, NotLoaded, SchemaLimits, ShapeName, WrittenDescriptions, contract,
 };
 
 use crate::machine::Machine;
@@ -30,8 +30,8 @@ pub struct Inspected {
     pub functions: Vec<String>,
     /// Functions that cannot be tools.
     pub left_out: Vec<LeftOutFunction>,
-    /// The wishes that it carries; none of one that cannot be served.
-    pub wishes: CarriedWishes,
+    /// The requested permissions that it carries; none of one that cannot be served.
+    pub requested: CarriedPermissions,
 }
 
 impl Inspected {
@@ -70,7 +70,7 @@ async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (S
                 is_program: false,
                 functions: Vec::new(),
                 left_out: Vec::new(),
-                wishes: CarriedWishes::None,
+                requested: CarriedPermissions::None,
             });
         }
         Err(NotLoaded::Refused { message, hint, .. }) => return Err((message, hint)),
@@ -106,7 +106,7 @@ fn found(component: &HeldComponent, listed: Result<Listed, String>) -> Inspected
         is_program: component.is_program(),
         functions: component.functions().unwrap_or_default(),
         left_out: component.left_out().to_vec(),
-        wishes: component.wishes().clone(),
+        requested: component.requested().clone(),
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `digest.rs` | the digest of a component |
 //! | `export.rs` | the exports of a component by their paths |
 //! | `doors/` | a guest's way to the network and its state, through the host |
-//! | `sections/` | the custom sections of a component: wishes, metadata, a compiler's |
+//! | `sections/` | the custom sections of a component: requested permissions, metadata, a compiler's |
 //! | `pool_sizes.rs` | room in the pool of a process, in numbers |
 //! | `load/` | facts about a component, and what is said to load it |
 //! | `contract.rs`, `weight.rs` | the contract's plain types, and the size of an answer |

@@ -9,9 +9,9 @@ mod attacks;
 mod metadata;
 mod named;
 mod news;
+mod requested_permissions;
 mod settings;
 mod signers;
-mod wishes;
 
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ fn a_component_of_a_registry_is_looked_at_and_nothing_is_added() {
     let found = json_of(&looked);
     assert_eq!(found["source"], format!("{reference}@{digest}"));
     assert_eq!((&found["manifest_digest"], &found["trust"]), (&json!(digest), &json!("no rule")));
-    assert_eq!((&found["signed_by"], &found["wishes"]), (&json!([]), &Value::Null));
+    assert_eq!((&found["signed_by"], &found["requested_permissions"]), (&json!([]), &Value::Null));
     assert_eq!(found["annotations"]["org.example.note"], "\u{1b}[2Jhi");
     assert_eq!(found["layers"][0]["media_type"], "application/wasm");
     assert_eq!(found["layers"][0]["size_bytes"], found["size_bytes"]);

@@ -13,7 +13,7 @@ Examples:
   toolcell inspect oci://ghcr.io/acme/weather:1.2.0 --json
 
 A component of a registry is pulled into the store and added to nothing. Who signed it is checked where [trust] of the
-manifest has a rule for it; one that the rule does not take is not looked into. Its wishes are its own words.")]
+manifest has a rule for it; one that the rule does not take is not looked into. What it requests is in its own words.")]
 pub struct InspectArgs {
     /// The component's file, or oci://HOST/REPOSITORY:TAG
     #[arg(value_name = "COMPONENT")]
@@ -46,7 +46,8 @@ wants.toml has the keys with which a manifest narrows a tool, all of which may b
   filesystem = { \"/data\" = { access = \"read\" } }
   network = { http = [\"GET https://api.example.com/v1/*\"] }
 
-Wishes grant nothing: they are shown to whoever adds the component, who is warned of grants beyond them.
+Requested permissions grant nothing: they are shown to the person who adds the component, with a warning for grants
+beyond them.
 
 --metadata takes titles, descriptions, hints and limits of the component's entry, and nothing that grants something.")]
 pub struct AnnotateArgs {
@@ -56,7 +57,7 @@ pub struct AnnotateArgs {
     /// The `.wit` file or folder that it was built of
     #[arg(long, value_name = "PATH", required_unless_present_any = ["wants", "metadata"])]
     pub wit: Option<PathBuf>,
-    /// A file with all that it would like to reach, at most 16 KiB of TOML
+    /// A file with the permissions that it requests, at most 16 KiB of TOML
     #[arg(long, value_name = "FILE")]
     pub wants: Option<PathBuf>,
     /// The manifest with titles, descriptions, hints and limits to suggest to those who add it

@@ -1,12 +1,14 @@
 //! `toolcell annotate COMPONENT --wit PATH`: puts the comments of WIT into a component, since
-//! builds leave them out. With `--wants FILE` it puts in what the component would like to reach,
-//! with `--metadata MANIFEST` what its author suggests.
+//! builds leave them out. With `--wants FILE` it puts in the permissions that the component
+//! requests, with `--metadata MANIFEST` what its author suggests.
 use std::path::Path;
 
 use toolcell_guest::{WitTexts, annotate};
 use toolcell_policy::edit::ManifestEdit;
-use toolcell_policy::{Diagnostic, Metadata, Source, WISHES_BYTES_MAX, Wishes, parse, render_all};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, with_metadata, with_wishes};
+use toolcell_policy::{
+    Diagnostic, Metadata, REQUESTED_PERMISSIONS_BYTES_MAX, RequestedPermissions, Source, parse, render_all,
+};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, with_metadata, with_permissions};
 use toolcell_server::file::{plain, read_bounded, write_whole};
 use toolcell_server::{ManifestFile, wit};
 
@@ -56,10 +58,10 @@ fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Problem> {
     }
     if let Some(wants) = &args.wants {
         let count;
-        (component, count) = wishing(&component, args, wants)?;
+        (component, count) = requesting(&component, args, wants)?;
         lines.push(match count {
             0 => "it requests no permissions".to_owned(),
-            count => format!("{count} wishes"),
+            count => format!("{count} requested permissions"),
         });
     }
     if let Some(manifest) = &args.metadata {
@@ -88,17 +90,22 @@ fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u
     }
 }
 
-/// The component with the wishes of a file, and their number. The text goes in as it is.
-fn wishing(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u8>, usize), Problem> {
+/// The component with the requested permissions of a file, and their number. The text goes in as it
+/// is.
+fn requesting(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u8>, usize), Problem> {
     check_wasm(component, args)?;
     let name = wants.display().to_string();
-    let text = read_bounded(wants, WISHES_BYTES_MAX as u64).map_err(|problem| (format!("{name} {problem}"), None))?;
+    let text = read_bounded(wants, REQUESTED_PERMISSIONS_BYTES_MAX as u64)
+        .map_err(|problem| (format!("{name} {problem}"), None))?;
     let text = String::from_utf8(text).map_err(|_| (format!("{name} is not UTF-8 text"), None))?;
-    let wishes = Wishes::parse(&text).map_err(|problems| {
+    let requested = RequestedPermissions::parse(&text).map_err(|problems| {
         terminal::eprint(&render_all(&Source { name: &name, text: &text }, &problems, terminal::stderr_style()));
-        (format!("{name} has no wishes that can be read"), Some("it has the keys with which a tool is narrowed"))
+        (
+            format!("{name} has no requested permissions that can be read"),
+            Some("it has the keys with which a tool is narrowed"),
+        )
     })?;
-    Ok((with_wishes(component, &text), wishes.rights().len()))
+    Ok((with_permissions(component, &text), requested.rights().len()))
 }
 
 fn check_wasm(component: &[u8], args: &AnnotateArgs) -> Result<(), Problem> {

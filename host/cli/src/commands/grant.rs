@@ -3,7 +3,7 @@
 use toolcell_policy::edit::{ManifestEdit, ManifestEntry};
 use toolcell_policy::{Source, parse, render_all};
 use toolcell_server::catalog::folder_of;
-use toolcell_server::{ManifestFile, wishes};
+use toolcell_server::{ManifestFile, requested_permissions};
 
 use crate::args::{GrantArgs, RevokeArgs};
 use crate::edit::{self, apply_or_report, rights};
@@ -40,14 +40,14 @@ pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Warns of rights that the component does not wish for. Its code is not looked at besides; one
+/// Warns of rights that the component does not request. Its code is not looked at besides; one
 /// that cannot be read, and a text that is not a manifest, are others' to report.
 fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
     let source = Source { name: file.name(), text };
     let Ok(manifest) = parse(&source).map(|parsed| parsed.manifest) else { return };
     let Some(policy) = manifest.component(component) else { return };
-    let Some(carried) = wishes::carried_by(&manifest, policy, &folder_of(file.path())) else { return };
-    let warnings = wishes::check(policy, &carried);
+    let Some(carried) = requested_permissions::carried_by(&manifest, policy, &folder_of(file.path())) else { return };
+    let warnings = requested_permissions::check(policy, &carried);
     if !warnings.is_empty() {
         terminal::eprint(&render_all(&source, &warnings, terminal::stderr_style()));
     }

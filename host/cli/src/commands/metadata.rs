@@ -10,8 +10,8 @@ use toolcell_sandbox::{carried_metadata, contract};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::{ManifestFile, shell};
 
+use super::requested_permissions::clipped;
 use super::warnings::written_text;
-use super::wishes::clipped;
 
 /// Suggestions that are shown: two screens of them.
 const SHOWN_MAX: usize = 40;

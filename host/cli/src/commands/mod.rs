@@ -31,6 +31,7 @@ mod registries;
 pub mod reload;
 pub mod remove;
 pub mod rename;
+mod requested_permissions;
 mod sample;
 pub mod search;
 pub mod secret;
@@ -42,7 +43,6 @@ pub mod top;
 pub mod update;
 pub mod walls;
 mod warnings;
-mod wishes;
 
 pub use add::relative;
 pub use inspect::component_name;

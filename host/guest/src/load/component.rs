@@ -18,7 +18,7 @@ use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOutFunction, ShapeName, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::is_module;
-use toolcell_wall::sections::wishes::{CarriedWishes, carried_wishes};
+use toolcell_wall::sections::requested_permissions::{CarriedPermissions, carried_permissions};
 
 /// A component that was compiled, linked and found to have tools. Its `Arc` is cheap to clone;
 /// calls borrow it.
@@ -32,7 +32,7 @@ pub struct ToolComponent {
     inspection: Inspection,
     cost: InstanceCost,
     start: StartCode,
-    wishes: CarriedWishes,
+    requested: CarriedPermissions,
 }
 
 /// Code that is mapped, and not linked yet.
@@ -81,7 +81,7 @@ impl<'s> Mapped<'s> {
             inspection,
             cost: facts.cost,
             start: StartCode::default(),
-            wishes: carried_wishes(bytes),
+            requested: carried_permissions(bytes),
         })
     }
 }
@@ -140,8 +140,8 @@ impl ToolComponent {
 
     /// The permission requests that it carries. Empty if it was linked without its bytes.
     #[must_use]
-    pub fn wishes(&self) -> &CarriedWishes {
-        &self.wishes
+    pub fn requested(&self) -> &CarriedPermissions {
+        &self.requested
     }
 
     /// True if it is a command-line program. A typed component may be one as well.
@@ -186,7 +186,7 @@ impl ToolComponent {
             left_out: self.left_out.clone(),
             functions: self.functions(),
             describable: self.describable(),
-            wishes: self.wishes.clone(),
+            requested: self.requested.clone(),
         }
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct OutsideNet {
     requests: AtomicU64,
     sockets: AtomicU64,
     lookups: AtomicU64,
-    wishes: AtomicU64,
+    requested: AtomicU64,
     lookup_turns: Arc<Semaphore>,
     /// The door of the last request, for the next one.
     kept_door: Mutex<Option<HttpDoor>>,
@@ -32,7 +32,7 @@ impl OutsideNetGuard {
             requests: AtomicU64::new(0),
             sockets: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
-            wishes: AtomicU64::new(0),
+            requested: AtomicU64::new(0),
             lookup_turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
             kept_door: Mutex::default(),
             ended: watch::Sender::new(false),
@@ -65,7 +65,7 @@ impl OutsideNet {
     }
 
     /// Counts an HTTP request; false if it is one too many.
-    pub(crate) fn request(&self) -> bool {
+    pub(crate) fn may_ask(&self) -> bool {
         take(&self.requests, self.limits.requests)
     }
 
@@ -81,8 +81,8 @@ impl OutsideNet {
 
     /// Counts a permission request to a person; false if there were as many as there may be
     /// operations.
-    pub(crate) fn wish(&self) -> bool {
-        take(&self.wishes, self.limits.operations())
+    pub(crate) fn may_ask(&self) -> bool {
+        take(&self.requested, self.limits.operations())
     }
 
     /// Waits for one of the lookups that may run at once. `None` if the call has ended.

@@ -44,8 +44,8 @@ pub(super) struct RequestedCall {
     pub(super) input: RoundInput,
     /// True if a call of `call_tool` named it.
     pub(super) is_inner: bool,
-    /// The client's wish for a task.
-    pub(super) wish: Option<TaskParam>,
+    /// The client's request for a task.
+    pub(super) task_param: Option<TaskParam>,
 }
 
 /// The answer that a call's result becomes.
@@ -165,9 +165,9 @@ impl<H: Host> ConnectionParts<H> {
             return Err(RpcError::params("params.arguments must be an object"));
         }
         let arguments = raw(arguments.to_owned())?;
-        let wish = TaskParam::read(params, exchange.peer.revision)?;
+        let task_param = TaskParam::read(params, exchange.peer.revision)?;
         let becomes = Becomes::ToolResult;
-        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, wish })
+        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, task_param })
     }
 
     /// Begins a call whose target is known, or queues it.
@@ -278,7 +278,7 @@ impl<H: Host> ConnectionParts<H> {
         let repeats = matches!(target.becomes, Becomes::ToolResult) && !target.is_inner;
         let mirrored = permit.reply.outbox().mirrored().filter(|_| repeats);
         let compared = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &target.arguments));
-        let RequestedCall { name, arguments, becomes, input, wish, .. } = target;
+        let RequestedCall { name, arguments, becomes, input, task_param, .. } = target;
         let method = becomes.method();
         let terms = catalog.terms(index);
         let is_long = terms.arguments_bytes_max.is_some_and(|most| arguments.get().len() as u64 > most);
@@ -294,7 +294,7 @@ impl<H: Host> ConnectionParts<H> {
             Rounds::resume(&self.server.options.state_key, &peer, &round, input).map(CallAsking::in_rounds)
         };
         let asking = compared
-            .and_then(|()| self.task_of(tool, &becomes, wish, catalog.tools().has_tasks(), &peer))
+            .and_then(|()| self.task_of(tool, &becomes, task_param, catalog.tools().has_tasks(), &peer))
             .and_then(|task| Ok((task, asking()?)));
         let task = match asking {
             Ok((task, asking)) => {
@@ -318,7 +318,7 @@ impl<H: Host> ConnectionParts<H> {
         &self,
         tool: &McpTool,
         becomes: &Becomes,
-        wish: Option<TaskParam>,
+        task_param: Option<TaskParam>,
         has_tasks: bool,
         peer: &Peer,
     ) -> Result<Option<TaskStart>, RpcError> {
@@ -326,8 +326,8 @@ impl<H: Host> ConnectionParts<H> {
             return Ok(None);
         }
         // Where no tool runs as a task, none is offered, and wishes are ignored.
-        let wish = wish.filter(|_| has_tasks);
-        tool.task().decide(&tool.definition().name, wish, peer.revision, peer.capabilities)
+        let task_param = task_param.filter(|_| has_tasks);
+        tool.task().decide(&tool.definition().name, task_param, peer.revision, peer.capabilities)
     }
 
     /// Tells the observer of a name that the caller's list does not have.

@@ -38,7 +38,7 @@ impl<H: Host> ConnectionParts<H> {
         }
         self.start(
             exchange,
-            RequestedCall { name: path, arguments, becomes: Becomes::Prompt, input, is_inner: false, wish: None },
+            RequestedCall { name: path, arguments, becomes: Becomes::Prompt, input, is_inner: false, task_param: None },
         )
     }
 
@@ -70,7 +70,7 @@ impl<H: Host> ConnectionParts<H> {
         let arguments = raw(completing.to_json())?;
         let becomes = Becomes::Completions(completing);
         let input = RoundInput::default();
-        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, wish: None })
+        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, task_param: None })
     }
 
     /// The entry whose argument is completed, and whether it has this argument.

@@ -483,7 +483,7 @@ fn reading(declared: &DeclaredResource, uri: &str) -> Result<RequestedCall, RpcE
         becomes,
         input: RoundInput::default(),
         is_inner: false,
-        wish: None,
+        task_param: None,
     })
 }
 

@@ -58,7 +58,7 @@ pub struct TaskOptions {
     pub result_bytes_max: usize,
 }
 
-/// A client's wish for a task: `params.task` of 2025-11-25.
+/// A client's request for a task: `params.task` of 2025-11-25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskParam {
     ttl: Option<Duration>,
@@ -95,7 +95,7 @@ impl TaskPlan {
     pub(crate) fn decide(
         self,
         tool: &str,
-        wish: Option<TaskParam>,
+        task_param: Option<TaskParam>,
         revision: Revision,
         capabilities: AskCapabilities,
     ) -> Result<Option<TaskStart>, RpcError> {
@@ -113,11 +113,11 @@ impl TaskPlan {
             };
         }
         let refused = |text: String| Err(RpcError::new(ErrorCode::MethodNotFound, text));
-        match (self, wish) {
+        match (self, task_param) {
             (Self::Never, Some(_)) => refused(format!("The tool {:?} does not run as a task", tool())),
             (Self::Always, None) => refused(format!("The tool {:?} only runs as a task", tool())),
             (Self::Never | Self::After(_), None) => Ok(None),
-            (Self::After(_) | Self::Always, Some(wish)) => at_once(wish.ttl),
+            (Self::After(_) | Self::Always, Some(task_param)) => at_once(task_param.ttl),
         }
     }
 
@@ -151,31 +151,31 @@ mod tests {
 
     #[test]
     fn each_era_decides_by_its_own_words() {
-        let wish = Some(TaskParam { ttl: None });
+        let task_param = Some(TaskParam { ttl: None });
         let declared = AskCapabilities::with_tasks();
         let not = AskCapabilities::default();
         let after = TaskPlan::After(Duration::from_secs(2));
         let modern = Revision::V2026_07_28;
         let legacy = Revision::V2025_11_25;
-        for (plan, wish, revision, capabilities, expected) in [
+        for (plan, task_param, revision, capabilities, expected) in [
             (TaskPlan::Never, None, modern, declared, Ok(None)),
-            (TaskPlan::Never, wish, modern, declared, Ok(None)),
+            (TaskPlan::Never, task_param, modern, declared, Ok(None)),
             (after, None, modern, declared, Ok(Some(2))),
             (after, None, modern, not, Ok(None)),
             (TaskPlan::Always, None, modern, declared, Ok(Some(0))),
             (TaskPlan::Always, None, modern, not, Err(-32021)),
             (TaskPlan::Never, None, legacy, not, Ok(None)),
-            (TaskPlan::Never, wish, legacy, not, Err(-32601)),
+            (TaskPlan::Never, task_param, legacy, not, Err(-32601)),
             (after, None, legacy, not, Ok(None)),
-            (after, wish, legacy, not, Ok(Some(0))),
-            (TaskPlan::Always, wish, legacy, not, Ok(Some(0))),
+            (after, task_param, legacy, not, Ok(Some(0))),
+            (TaskPlan::Always, task_param, legacy, not, Ok(Some(0))),
             (TaskPlan::Always, None, legacy, not, Err(-32601)),
             (TaskPlan::Always, None, Revision::V2025_06_18, not, Err(-32601)),
         ] {
-            let decided = plan.decide("t", wish, revision, capabilities);
+            let decided = plan.decide("t", task_param, revision, capabilities);
             let decided = decided.map(|start| start.map(|start| start.after.as_secs()));
             let decided = decided.map_err(|error| error.code.number());
-            assert_eq!(decided, expected, "{plan:?} {wish:?} {revision}");
+            assert_eq!(decided, expected, "{plan:?} {task_param:?} {revision}");
         }
     }
 

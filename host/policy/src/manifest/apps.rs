@@ -61,7 +61,7 @@ accessors! {
         pub(crate) title: Option<String> => Option<&str>,
         /// A description.
         pub(crate) description: Option<String> => Option<&str>,
-        /// Its reach and its wishes, as clients are told: `_meta.ui` of its content.
+        /// Its reach and what it asks of clients: `_meta.ui` of its content.
         pub(crate) meta: Map<String, Value> => &Map<String, Value>,
     }
 }

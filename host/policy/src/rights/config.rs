@@ -40,8 +40,8 @@ pub(crate) static CONFIG: Right = Right {
         grants.config = granted.iter().filter(|(name, _)| named.contains(&name.as_str())).cloned().collect();
         true
     },
-    beyond: |right, wishes, grants| {
-        let is_beyond = grants.config().iter().any(|(name, _)| !wishes.has(Capability::Config, name));
+    beyond: |right, requested, grants| {
+        let is_beyond = grants.config().iter().any(|(name, _)| !requested.has(Capability::Config, name));
         grants.place(right.section).filter(|_| is_beyond).into_iter().collect()
     },
     canonical: |_, grants| {

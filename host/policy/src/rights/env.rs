@@ -70,8 +70,8 @@ pub(crate) static ENV: Right = Right {
         grants.env = granted.iter().filter(|variable| named.contains(&variable.name())).cloned().collect();
         true
     },
-    beyond: |_, wishes, grants| {
-        let beyond = grants.env().iter().filter(|variable| !wishes.has(Capability::Env, variable.name()));
+    beyond: |_, requested, grants| {
+        let beyond = grants.env().iter().filter(|variable| !requested.has(Capability::Env, variable.name()));
         beyond.map(|variable| variable.span()).collect()
     },
     canonical: |_, grants| {

@@ -19,9 +19,9 @@ use crate::limits::Spec;
 use crate::names::{did_you_mean, toml_string};
 use crate::quantity::{show_bytes, show_count};
 use crate::read::{Entry, Problems, Section, limits, paths};
+use crate::requested_permissions::RequestedPermissions;
 use crate::suggest::NeededMount;
 use crate::table::{keys, table};
-use crate::wishes::Wishes;
 
 /// The most mounts of a component: each is a preopened folder, which language runtimes list at
 /// start.
@@ -73,7 +73,7 @@ table! {
 
 table! {
     /// One folder or file.
-    MOUNT_OF_REQUEST "WishedMount" {
+    MOUNT_OF_REQUEST "RequestedMount" {
         /// The access.
         "access": Words(&["read", "write"]), {"default": "read"};
     }
@@ -138,7 +138,7 @@ pub(crate) static FILES: Right = Right {
         grants.files = kept;
         true
     },
-    read_request: |_, entry, wishes, problems| {
+    read_request: |_, entry, requested, problems| {
         for entry in entry.entries(REQUESTS_MAX, "grants::too_many", "paths", problems) {
             let path = match paths::guest_path(entry.key) {
                 Ok(path) => path,
@@ -149,19 +149,21 @@ pub(crate) static FILES: Right = Right {
                 }
             };
             check_requested(&path, entry.key_span.clone(), problems);
-            if wishes.files.iter().any(|(other, _)| *other == path) {
+            if requested.files.iter().any(|(other, _)| *other == path) {
                 problems.add(entry.key_error("grants::duplicate", format!("{path:?} appears twice")));
             }
             let Some(section) = entry.table(&MOUNT_OF_REQUEST, problems) else { continue };
             let access = section.get("access");
             let access =
                 access.and_then(|entry| entry.one_of(["read", "write"], [Access::Read, Access::Write], problems));
-            wishes.files.push((path, access.unwrap_or(Access::Read)));
+            requested.files.push((path, access.unwrap_or(Access::Read)));
         }
     },
-    requested: |_, wishes| wishes.files.iter().map(|(path, access)| format!("{} {path}", access.name())).collect(),
-    beyond: |_, wishes, grants| {
-        grants.files().iter().filter(|mount| !is_requested(mount, wishes)).map(Mount::span).collect()
+    requested: |_, requested| {
+        requested.files.iter().map(|(path, access)| format!("{} {path}", access.name())).collect()
+    },
+    beyond: |_, requested, grants| {
+        grants.files().iter().filter(|mount| !is_requested(mount, requested)).map(Mount::span).collect()
     },
     canonical: |_, grants| {
         let quota = |quota: Quota| json!({ "bytes": quota.bytes, "files": quota.files });
@@ -323,13 +325,13 @@ fn mount_right(access: &str, right: &str) -> ManifestEntry {
 }
 
 /// True if a mount lies within what a component requests.
-fn is_requested(mount: &Mount, wishes: &Wishes) -> bool {
+fn is_requested(mount: &Mount, requested: &RequestedPermissions) -> bool {
     if matches!(mount.kind(), MountKind::Scratch { .. }) {
         return true;
     }
-    let above = wishes.files.iter().filter(|(wish, _)| leads_to(wish, mount.guest()));
-    let nearest = above.max_by_key(|(wish, _)| wish.len());
-    let below = || wishes.files.iter().filter(|(wish, _)| leads_to(mount.guest(), wish));
+    let above = requested.files.iter().filter(|(request, _)| leads_to(request, mount.guest()));
+    let nearest = above.max_by_key(|(request, _)| request.len());
+    let below = || requested.files.iter().filter(|(request, _)| leads_to(mount.guest(), request));
     nearest.is_some_and(|(_, access)| *access >= mount.access()) && below().all(|(_, access)| *access >= mount.access())
 }
 

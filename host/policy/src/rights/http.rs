@@ -22,10 +22,10 @@ pub(super) const IMPORTS: &[&str] = &["wasi:http/outgoing-handler@", "wasi:http/
 pub(crate) static HTTP: Right = Right {
     section: SECTION,
     narrowing: Some(Narrowing::Rules("http")),
-    requested: |_, wishes| wishes.network.http_rules().iter().map(ToString::to_string).collect(),
-    beyond: |_, wishes, grants| {
+    requested: |_, requested| requested.network.http_rules().iter().map(ToString::to_string).collect(),
+    beyond: |_, requested, grants| {
         let rules = grants.network().http_rules();
-        let beyond = outside(rules, wishes.network.http_rules(), HttpRule::lies_within, HttpRule::rule);
+        let beyond = outside(rules, requested.network.http_rules(), HttpRule::lies_within, HttpRule::rule);
         beyond.into_iter().map(RuleRef::span).collect()
     },
     reach: |_, grants| {

@@ -55,13 +55,13 @@ pub(crate) static STATE: Right = Right {
         }
         true
     },
-    read_request: |_, entry, wishes, problems| {
+    read_request: |_, entry, requested, problems| {
         if entry.boolean(problems) == Some(true) {
-            wishes.named.insert(Capability::KeyValue, vec![String::new()]);
+            requested.named.insert(Capability::KeyValue, vec![String::new()]);
         }
     },
-    beyond: |_, wishes, grants| {
-        let is_beyond = grants.keyvalue().is_some() && !wishes.has(Capability::KeyValue, "");
+    beyond: |_, requested, grants| {
+        let is_beyond = grants.keyvalue().is_some() && !requested.has(Capability::KeyValue, "");
         is_beyond.then(|| grants.keyvalue_span()).into_iter().collect()
     },
     canonical: |_, grants| {

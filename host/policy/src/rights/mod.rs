@@ -30,9 +30,9 @@ use crate::grants::{Capability, Denial, Grants, Reason, Subject};
 use crate::imports::Use;
 use crate::manifest::LoginPolicy;
 use crate::read::{Entry, Problems, Section};
+use crate::requested_permissions::RequestedPermissions;
 use crate::suggest::Needs;
 use crate::table::Key;
-use crate::wishes::Wishes;
 
 pub(crate) use http::{entry as http_entry, need as need_request, request};
 pub(crate) use secrets::named as secret_source;
@@ -78,11 +78,11 @@ pub(crate) struct Right {
     /// entry is about something else.
     narrow: fn(&Self, &Entry<'_>, &mut Grants, &mut Problems) -> bool,
     /// Reads what a component requests.
-    pub(crate) read_request: fn(&Self, &Entry<'_>, &mut Wishes, &mut Problems),
+    pub(crate) read_request: fn(&Self, &Entry<'_>, &mut RequestedPermissions, &mut Problems),
     /// What a component requests, in the words of `toolcell grant`.
-    pub(crate) requested: fn(&Self, &Wishes) -> Vec<String>,
+    pub(crate) requested: fn(&Self, &RequestedPermissions) -> Vec<String>,
     /// The places of what is granted beyond the request.
-    pub(crate) beyond: fn(&Self, &Wishes, &Grants) -> Vec<Span>,
+    pub(crate) beyond: fn(&Self, &RequestedPermissions, &Grants) -> Vec<Span>,
     /// Its canonical form; null or empty where it is not granted.
     pub(crate) canonical: fn(&Self, &Grants) -> Value,
     /// What it lets be reached, a row each.
@@ -135,14 +135,14 @@ impl Right {
         narrowing: None,
         read: |_, _, _, _, _| {},
         narrow: |_, _, _, _| false,
-        read_request: |right, entry, wishes, problems| {
+        read_request: |right, entry, requested, problems| {
             if let Some(capability) = right.named {
-                wishes.named.insert(capability, values::names(entry, problems));
+                requested.named.insert(capability, values::names(entry, problems));
             }
         },
-        requested: |right, wishes| {
+        requested: |right, requested| {
             let Some(capability) = right.named else { return Vec::new() };
-            wishes.names(capability).iter().map(|name| edit::right_text(capability.name(), name)).collect()
+            requested.names(capability).iter().map(|name| edit::right_text(capability.name(), name)).collect()
         },
         beyond: |_, _, _| Vec::new(),
         canonical: |_, _| Value::Null,

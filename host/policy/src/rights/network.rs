@@ -137,7 +137,7 @@ pub(crate) static NETWORK: Right = Right {
         }
         true
     },
-    read_request: |_, entry, wishes, problems| {
+    read_request: |_, entry, requested, problems| {
         let Some(section) = entry.table(&TOOL_TABLE, problems) else { return };
         let lists = TOOL_TABLE.names().filter_map(|key| section.get(key));
         let texts = lists.flat_map(|entry| entry.strings(REQUESTS_MAX, &mut Problems::default()).unwrap_or_default());
@@ -145,7 +145,7 @@ pub(crate) static NETWORK: Right = Right {
             // A space is between the methods and the address alone: the rule itself refuses others.
             check_requested(&text.replacen(' ', "", 1), span, problems);
         }
-        read_rules(&section, &mut wishes.network, REQUESTS_MAX, problems);
+        read_rules(&section, &mut requested.network, REQUESTS_MAX, problems);
     },
     canonical: |_, grants| {
         let network = grants.network();

@@ -9,10 +9,10 @@ use crate::grants::{Capability, PrivateRule, RuleRef};
 pub(crate) static PRIVATE: Right = Right {
     section: SECTION,
     narrowing: Some(Narrowing::RulesKept("private")),
-    requested: |_, wishes| wishes.network.private().iter().map(|rule| format!("private {rule}")).collect(),
-    beyond: |_, wishes, grants| {
+    requested: |_, requested| requested.network.private().iter().map(|rule| format!("private {rule}")).collect(),
+    beyond: |_, requested, grants| {
         let rules = grants.network().private();
-        let beyond = outside(rules, wishes.network.private(), PrivateRule::lies_within, PrivateRule::rule);
+        let beyond = outside(rules, requested.network.private(), PrivateRule::lies_within, PrivateRule::rule);
         beyond.into_iter().map(RuleRef::span).collect()
     },
     reach: |_, grants| {

@@ -104,8 +104,8 @@ pub(crate) static SECRETS: Right = Right {
         grants.secrets = granted.iter().filter(|secret| named.contains(&secret.name())).cloned().collect();
         true
     },
-    beyond: |_, wishes, grants| {
-        let beyond = grants.secrets().iter().filter(|secret| !wishes.has(Capability::Secret, secret.name()));
+    beyond: |_, requested, grants| {
+        let beyond = grants.secrets().iter().filter(|secret| !requested.has(Capability::Secret, secret.name()));
         beyond.map(|secret| secret.span()).collect()
     },
     canonical: |_, grants| sorted(grants.secrets().iter().map(|secret| (secret.name(), canonical(secret)))),

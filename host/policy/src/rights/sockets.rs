@@ -41,12 +41,12 @@ pub(crate) static UDP: Right = Right {
 const SOCKETS: Right = Right {
     section: SECTION,
     narrowing: Some(Narrowing::Rules("tcp")),
-    requested: |right, wishes| {
-        rules(right, &wishes.network).iter().map(|rule| format!("{} {rule}", kind(right).name())).collect()
+    requested: |right, requested| {
+        rules(right, &requested.network).iter().map(|rule| format!("{} {rule}", kind(right).name())).collect()
     },
-    beyond: |right, wishes, grants| {
-        let wished = rules(right, &wishes.network);
-        let beyond = outside(rules(right, grants.network()), wished, SocketRule::lies_within, SocketRule::rule);
+    beyond: |right, requested, grants| {
+        let requested = rules(right, &requested.network);
+        let beyond = outside(rules(right, grants.network()), requested, SocketRule::lies_within, SocketRule::rule);
         beyond.into_iter().map(RuleRef::span).collect()
     },
     reach: |right, grants| {

@@ -108,8 +108,10 @@ pub(super) fn names(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
 /// Refuses a text that a terminal may show otherwise than it is, or that wraps into other lines.
 pub(super) fn check_requested(text: &str, span: Span, problems: &mut Problems) {
     if text.len() > REQUEST_BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let message = format!("a wish has more than {REQUEST_BYTES_MAX} bytes, or others than visible ASCII");
+        let message = format!(
+            "a requested permission has more than {REQUEST_BYTES_MAX} bytes, or characters that are not visible ASCII"
+        );
         let hint = "write hosts as xn--…, and encode paths as requests do";
-        problems.add(Diagnostic::error("wishes::text", message).at(span).hint(hint));
+        problems.add(Diagnostic::error("permissions::text", message).at(span).hint(hint));
     }
 }

@@ -40,13 +40,13 @@ fn http_ask(request: &HttpWanted) -> Option<HttpAsk> {
 /// The host's side of a permission request: asks a person if it must, and answers the guest.
 pub(crate) async fn serve(
     mut consenting: ConsentParts<'_>,
-    wish: PermissionRequest,
+    request: PermissionRequest,
     mut writer: FrameWriter,
 ) -> Result<(), DoorError> {
     let waits = Notify::new();
     consenting.waits = Some(&waits);
     let said = {
-        let mut asked = pin!(consenting.wished(wish));
+        let mut asked = pin!(consenting.decide(request));
         tokio::select! {
             biased;
             said = &mut asked => said,
@@ -60,12 +60,12 @@ pub(crate) async fn serve(
 }
 
 impl ConsentParts<'_> {
-    async fn wished(&mut self, wish: PermissionRequest) -> PermissionReply {
+    async fn decide(&mut self, request: PermissionRequest) -> PermissionReply {
         if !self.asked.capabilities.may_ask() {
             return PermissionReply::Goes(None);
         }
         let goes = |to| PermissionReply::Goes(Some(to));
-        match wish {
+        match request {
             PermissionRequest::Request(request) => match http_ask(&request) {
                 Some(ask) => {
                     self.before_request(&ask).await.map_or_else(|ended| ended, |()| PermissionReply::Goes(None))

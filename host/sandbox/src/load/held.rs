@@ -5,7 +5,7 @@ use std::io;
 use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOutFunction, ShapeName};
 use toolcell_wall::load::inspection::Inspection;
-use toolcell_wall::sections::wishes::CarriedWishes;
+use toolcell_wall::sections::requested_permissions::CarriedPermissions;
 
 /// A component on the host's side. A loader made it; this process has never read it.
 pub struct HeldComponent {
@@ -79,8 +79,8 @@ impl HeldComponent {
 
     /// The permission requests that it carries.
     #[must_use]
-    pub fn wishes(&self) -> &CarriedWishes {
-        &self.facts.wishes
+    pub fn requested(&self) -> &CarriedPermissions {
+        &self.facts.requested
     }
 
     /// True if it is a command-line program. A typed component may be one as well.

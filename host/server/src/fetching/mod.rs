@@ -3,5 +3,5 @@
 
 pub mod download;
 pub mod registries;
+pub mod requested_permissions;
 pub mod trust;
-pub mod wishes;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cost::InstanceCost;
 use crate::digest::ComponentDigest;
-use crate::sections::wishes::CarriedWishes;
+use crate::sections::requested_permissions::CarriedPermissions;
 
 /// What is known of the bytes that code is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct ComponentFacts {
     /// Everything of a typed component that can be described; `None` for any other component.
     pub describable: Option<Vec<String>>,
     /// The permission requests that it carries.
-    pub wishes: CarriedWishes,
+    pub requested: CarriedPermissions,
 }
 
 /// The shape of a component by its name alone.

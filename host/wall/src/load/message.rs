@@ -188,7 +188,7 @@ pub(crate) mod tests {
     use crate::contract;
     use crate::encoding::{decode, encode};
     use crate::load::facts::ShapeName;
-    use crate::sections::wishes::CarriedWishes;
+    use crate::sections::requested_permissions::CarriedPermissions;
     use crate::seeds::are_seeds;
 
     /// Calls `look` `times` times with these bytes, changed at random in up to four places. The
@@ -235,7 +235,7 @@ pub(crate) mod tests {
             left_out: Vec::new(),
             functions: Some(vec!["add".to_owned()]),
             describable: Some(["add", "add.a", "add.b"].map(str::to_owned).to_vec()),
-            wishes: CarriedWishes::None,
+            requested: CarriedPermissions::None,
         };
         let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
         let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");

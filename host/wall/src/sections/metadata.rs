@@ -28,22 +28,22 @@ pub fn with_metadata(binary: &[u8], text: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wishes::with_wishes;
+    use super::super::requested_permissions::with_permissions;
     use super::*;
 
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     #[test]
-    fn metadata_stands_beside_wishes_and_is_there_once() {
+    fn metadata_stands_beside_requested_permissions_and_is_there_once() {
         assert_eq!(carried_metadata(EMPTY), Ok(None));
-        let first = with_metadata(&with_wishes(EMPTY, "keyvalue = true"), "[load]");
+        let first = with_metadata(&with_permissions(EMPTY, "keyvalue = true"), "[load]");
         assert_eq!(carried_metadata(&first), Ok(Some("[load]")));
         let second = with_metadata(&first, "");
         assert_eq!(carried_metadata(&second), Ok(Some("")));
         assert_eq!(with_metadata(&second, "[load]"), first);
         assert_eq!(
-            with_wishes(&with_metadata(EMPTY, "a"), "b").len(),
-            with_metadata(&with_wishes(EMPTY, "b"), "a").len()
+            with_permissions(&with_metadata(EMPTY, "a"), "b").len(),
+            with_metadata(&with_permissions(EMPTY, "b"), "a").len()
         );
     }
 

@@ -3,11 +3,11 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `wishes.rs`, `metadata.rs` | the section of each |
+//! | `requested_permissions.rs`, `metadata.rs` | the section of each |
 //! | `producers.rs` | the section that compilers write |
 pub mod metadata;
 pub mod producers;
-pub mod wishes;
+pub mod requested_permissions;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,8 @@ pub fn is_module(binary: &[u8]) -> bool {
     binary.starts_with(&MODULE_PREAMBLE)
 }
 
-/// Why a section with a text cannot be read. The message completes the sentence "the wishes …".
+/// Why a section with a text cannot be read. The message completes the sentence "the requested
+/// permissions …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum SectionDamage {
     /// There are two sections.

@@ -23,7 +23,7 @@ use crate::args::AddArgs;
 use crate::commands::inspect::{self, Inspected};
 use crate::commands::metadata::{self, Offer};
 use crate::commands::registries::{left_out_json, left_out_lines};
-use crate::commands::{grant, wishes};
+use crate::commands::{grant, requested_permissions};
 use crate::edit::{self, Consent, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::manifest::{open_file_or_report, report_note};
@@ -79,7 +79,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
         return Ok(Err(Failure::at_fault(problem, "give it another name with --name")));
     }
     if asks {
-        addition.ask_for_wishes(&mut edit)?;
+        addition.ask_for_permissions(&mut edit)?;
     }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
     if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), screen)? {
@@ -185,7 +185,7 @@ impl Addition {
             text.push_str(&format!("  not      {}\n", sanitize::line(&left_out.to_string())));
         }
         text.push_str(&self.inspected.needs.text());
-        text.push_str(&wishes::text(&self.inspected.wishes));
+        text.push_str(&requested_permissions::text(&self.inspected.requested));
         match &self.inspected.metadata {
             Err(_) => text.push_str(&metadata::text(&self.inspected.metadata)),
             Ok(_) => text.push_str(&self.offer.text()),
@@ -204,7 +204,7 @@ impl Addition {
     /// answered yes.
     fn ask_for_limits(&mut self) -> anyhow::Result<()> {
         for beyond in std::mem::take(&mut self.offer.beyond) {
-            if edit::agrees(&format!("Give it {}? [y/N] ", wishes::clipped(&beyond.line())))? {
+            if edit::agrees(&format!("Give it {}? [y/N] ", requested_permissions::clipped(&beyond.line())))? {
                 self.entry.suggest(&beyond.suggestion);
                 self.offer.taken.push(beyond.suggestion);
             } else {
@@ -214,13 +214,13 @@ impl Addition {
         Ok(())
     }
 
-    /// Asks a person for each wish that says all that granting it needs, and adds those that are
-    /// answered yes.
-    fn ask_for_wishes(&self, edit: &mut ManifestEdit) -> anyhow::Result<()> {
-        let Ok(Some(wishes)) = &self.inspected.wishes else { return Ok(()) };
-        for right in wishes.rights().iter().filter(|right| wishes::is_whole(right)) {
+    /// Asks a person for each requested permission that says all that granting it needs, and adds
+    /// those that are answered yes.
+    fn ask_for_permissions(&self, edit: &mut ManifestEdit) -> anyhow::Result<()> {
+        let Ok(Some(requested)) = &self.inspected.requested else { return Ok(()) };
+        for right in requested.rights().iter().filter(|right| requested_permissions::is_whole(right)) {
             let Some(granted) = self.granting(edit, right) else { continue };
-            if edit::agrees(&format!("Grant it {}? [y/N] ", wishes::clipped(right)))? {
+            if edit::agrees(&format!("Grant it {}? [y/N] ", requested_permissions::clipped(right)))? {
                 *edit = granted;
             }
         }
@@ -280,10 +280,10 @@ impl Addition {
             Some(_) => format!("{manifest}: {} is added, and pinned in {}\n", self.name, locked.path.display()),
             None => format!("{manifest}: {} is added; `toolcell lock` pins it\n", self.name),
         });
-        let commands = wishes::commands(&self.name, &args.manifest.manifest, &self.inspected.wishes);
+        let commands = requested_permissions::commands(&self.name, &args.manifest.manifest, &self.inspected.requested);
         if !commands.is_empty() {
             terminal::eprint(&format!(
-                "\nhint: grant of its wishes what you agree with, and nothing else:\n{commands}"
+                "\nhint: grant what you agree with of what it requests, and nothing else:\n{commands}"
             ));
         } else if let Some(need) = self.inspected.needs.asked.first() {
             terminal::eprint(&format!(
@@ -314,7 +314,7 @@ impl Addition {
             "lock": locked.after.is_some().then_some(&*locked.path),
         });
         if let Some(members) = json.as_object_mut() {
-            let carried = wishes::json(&self.inspected.wishes).into_iter();
+            let carried = requested_permissions::json(&self.inspected.requested).into_iter();
             let carried = carried.chain(metadata::json(&self.inspected.metadata)).chain(self.offer.json());
             members.extend(carried.map(|(name, value)| (name.to_owned(), value)));
         }

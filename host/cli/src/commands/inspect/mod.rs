@@ -11,11 +11,11 @@ use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOutFunction, ShapeName, carries_
 use toolcell_server::file::read_bounded;
 use toolcell_server::inspect::{Inspected as Found, MORE, inspect as look};
 use toolcell_server::machine::Machine;
-use toolcell_server::wishes::read as read_wishes;
+use toolcell_server::requested_permissions::read as read_permissions;
 
 use super::metadata::{self, ReadMetadata};
+use super::requested_permissions::{self, ReadPermissions};
 use super::warnings::ToolWarnings;
-use super::wishes::{self, ReadWishes};
 use crate::args::InspectArgs;
 use crate::exit::Exit;
 use crate::logging::escaped;
@@ -35,8 +35,8 @@ pub(super) struct Inspected {
     pub(super) found: Found,
     /// Grants that it may need, by its imports.
     pub(super) needs: entry::Needs,
-    /// Its wishes, read.
-    pub(super) wishes: ReadWishes,
+    /// Its requested permissions, read.
+    pub(super) requested: ReadPermissions,
     /// Its author's metadata, read.
     pub(super) metadata: ReadMetadata,
     /// Warnings about its tools.
@@ -87,12 +87,12 @@ pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<In
         skips: found.skips_functions(),
         is_program: found.shape == Some(ShapeName::Program),
     });
-    let wishes = read_wishes(&found.wishes);
+    let requested = read_permissions(&found.requested);
     let warnings = match (&found.tools, found.shape) {
         (Ok(tools), Some(shape)) => ToolWarnings::of_component(&component_name(file), shape, tools),
         _ => ToolWarnings::default(),
     };
-    Ok(Inspected { found, needs, wishes, metadata, warnings, entry })
+    Ok(Inspected { found, needs, requested, metadata, warnings, entry })
 }
 
 /// JSON for terminals, which heed some characters that JSON does not escape.
@@ -144,7 +144,8 @@ impl Inspected {
             "problem": self.found.tools.as_ref().err(),
         });
         if let Some(members) = json.as_object_mut() {
-            let carried = wishes::json(&self.wishes).into_iter().chain(metadata::json(&self.metadata));
+            let carried =
+                requested_permissions::json(&self.requested).into_iter().chain(metadata::json(&self.metadata));
             members.extend(carried.map(|(name, value)| (name.to_owned(), value)));
         }
         json
@@ -183,9 +184,9 @@ impl Inspected {
                 text.push_str(&format!("  {}{note}\n", sanitize::line(name)));
             }
         }
-        let wishes = wishes::text(&self.wishes);
-        if !wishes.is_empty() {
-            text.push_str(&format!("\n{}\n{wishes}", heading("wishes")));
+        let requested = requested_permissions::text(&self.requested);
+        if !requested.is_empty() {
+            text.push_str(&format!("\n{}\n{requested}", heading("requested permissions")));
         }
         let metadata = metadata::text(&self.metadata);
         if !metadata.is_empty() {

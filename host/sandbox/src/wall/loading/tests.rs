@@ -31,7 +31,7 @@ use toolcell_wall::load::message::{ANSWER_BYTES_MAX, FromLoader, ListReport, fil
 use toolcell_wall::message::ToSandbox;
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::{CallReport, ListedBeside};
-use toolcell_wall::sections::wishes::CarriedWishes;
+use toolcell_wall::sections::requested_permissions::CarriedPermissions;
 
 const ADDS: &str = r#"(component
     (core module $module (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
@@ -107,7 +107,7 @@ fn held(name: Option<String>) -> (HeldComponent, ComponentFacts, CodeFacts) {
         left_out: Vec::new(),
         functions: Some(vec!["add".to_owned()]),
         describable: Some(["add", "add.a", "add.b"].map(str::to_owned).to_vec()),
-        wishes: CarriedWishes::None,
+        requested: CarriedPermissions::None,
     };
     let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
     let code = CodeFacts { source: source_facts(ComponentDigest::of(&bytes), &bytes), cost };

@@ -289,13 +289,13 @@ impl DoorParts {
             }
             Opening::Tcp(wanted) => sockets::serve_tcp(self.deciding(), wanted, reader, writer).await,
             Opening::Udp(wanted) => sockets::serve_udp(self.deciding(), wanted, reader, writer).await,
-            Opening::Consent(wish) => {
+            Opening::Consent(request) => {
                 let mut budget = self.asking.lock().await;
                 let _open = self.waited.open();
                 let asked = self.asked();
                 let caller = &*self.caller;
                 let consenting = ConsentParts { asked, caller, budget: &mut budget, waits: None };
-                consent::serve(consenting, wish, writer).await
+                consent::serve(consenting, request, writer).await
             }
         }
     }

@@ -20,7 +20,7 @@ use super::problems::{
     schemas_too_slow,
 };
 use super::{Basis, ListedComponent, typed};
-use crate::fetching::wishes;
+use crate::fetching::requested_permissions;
 
 /// A component whose tools are being added.
 struct ComponentDraft<'a> {
@@ -82,7 +82,7 @@ impl CatalogDraft<'_> {
         problems.extend(policy.check_exports(&names));
         problems.extend(policy.check_imports(loaded.inspection().imports()));
         problems.extend(typed::check(policy, &loaded.component));
-        problems.extend(wishes::check(policy, loaded.component.wishes()));
+        problems.extend(requested_permissions::check(policy, loaded.component.requested()));
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
         }
@@ -198,7 +198,7 @@ impl CatalogDraft<'_> {
             let entry = definition::reading(policy.name(), policy.load());
             self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
         }
-        problems.extend(wishes::check(policy, loaded.component.wishes()));
+        problems.extend(requested_permissions::check(policy, loaded.component.requested()));
         let own = self.parts.entries.iter().filter(|entry| entry.is_of(&loaded));
         problems.extend(not_applied(policy, own.map(|entry| entry.tool().as_ref())));
         self.parts.components.push(loaded);

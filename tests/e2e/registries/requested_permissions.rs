@@ -1,5 +1,5 @@
-//! Wishes of components: carried, signed with them, shown, compared, and never granted by
-//! themselves. Hostile ones are shown as no more than they are.
+//! Requested permissions of components: carried, signed with them, shown, compared, and never
+//! granted by themselves. Hostile ones are shown as no more than they are.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::Registry;
@@ -11,14 +11,14 @@ const WANTS: &str = "env = [\"UNITS\"]\n[network]\nhttp = [\"GET https://api.exa
 
 const RULE: &str = "GET https://api.example.com/v1/*";
 
-const BEYOND: &str = "warning[grants::beyond_wishes]: component \"good\" is granted more than it would like to reach";
+const BEYOND: &str = "warning[grants::beyond_requested]: component \"good\" is granted more than it requests";
 
-/// A folder with a component that makes requests, and these wishes in it.
-fn wishing(registry: &Registry, wants: &str) -> Folder {
+/// A folder with a component that makes requests, and these requested permissions in it.
+fn requesting(registry: &Registry, wants: &str) -> Folder {
     let folder = folder_for(registry, "");
-    folder.write("wishing.wasm", fixture_bytes("reach_http"));
+    folder.write("requesting.wasm", fixture_bytes("reach_http"));
     folder.write("wants.toml", wants);
-    let annotated = run(&folder, &["annotate", "wishing.wasm", "--wants", "wants.toml"]);
+    let annotated = run(&folder, &["annotate", "requesting.wasm", "--wants", "wants.toml"]);
     let _ = annotated.succeeded();
     folder
 }
@@ -29,15 +29,19 @@ fn add<'a>(reference: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn wishes_travel_in_the_component_and_grant_nothing() {
+fn requested_permissions_travel_in_the_component_and_grant_nothing() {
     let registry = Registry::start();
-    let folder = wishing(&registry, WANTS);
-    let inspected = json_of(&run(&folder, &["inspect", "wishing.wasm", "--json"]));
+    let folder = requesting(&registry, WANTS);
+    let inspected = json_of(&run(&folder, &["inspect", "requesting.wasm", "--json"]));
     let rights = json!([RULE, "env UNITS"]);
-    assert_eq!((&inspected["wishes"], &inspected["wishes_problem"]), (&rights, &Value::Null), "{inspected}");
-    assert!(run(&folder, &["inspect", "wishing.wasm"]).succeeded().contains(&format!("    ? {RULE}\n")));
+    assert_eq!(
+        (&inspected["requested_permissions"], &inspected["requested_permissions_problem"]),
+        (&rights, &Value::Null),
+        "{inspected}"
+    );
+    assert!(run(&folder, &["inspect", "requesting.wasm"]).succeeded().contains(&format!("    ? {RULE}\n")));
     let reference = registry.reference(REPOSITORY, "1");
-    let _ = run(&folder, &["push", &reference, "wishing.wasm"]).succeeded();
+    let _ = run(&folder, &["push", &reference, "requesting.wasm"]).succeeded();
     let elsewhere = folder_for(&registry, "");
     let added = run(&elsewhere, &add(&reference, &["--yes"]));
     let shown = added.succeeded();
@@ -51,15 +55,15 @@ fn wishes_travel_in_the_component_and_grant_nothing() {
     let manifest = elsewhere.read("toolcell.toml");
     assert!(!manifest.contains("api.example.com") && !manifest.contains("UNITS"), "{manifest}");
     let again = ["add", &reference, "--name", "more", "--prefix", "x_", "--yes", "--json"];
-    assert_eq!(json_of(&run(&elsewhere, &again))["wishes"], rights);
+    assert_eq!(json_of(&run(&elsewhere, &again))["requested_permissions"], rights);
 }
 
 #[test]
-fn grants_beyond_the_wishes_are_warned_of_with_their_line_and_are_no_error() {
+fn grants_beyond_the_requested_permissions_are_warned_of_with_their_line_and_are_no_error() {
     let registry = Registry::start();
-    let folder = wishing(&registry, WANTS);
+    let folder = requesting(&registry, WANTS);
     let reference = registry.reference(REPOSITORY, "1");
-    let _ = run(&folder, &["push", &reference, "wishing.wasm"]).succeeded();
+    let _ = run(&folder, &["push", &reference, "requesting.wasm"]).succeeded();
     let _ = run(&folder, &add(&reference, &["--yes"])).succeeded();
     let within = run(&folder, &["grant", "good", "GET https://api.example.com/v1/now", "--yes"]);
     let _ = within.succeeded();
@@ -78,8 +82,8 @@ fn grants_beyond_the_wishes_are_warned_of_with_their_line_and_are_no_error() {
         assert!(said.contains("https://other.example/*"), "the line is shown: {said}");
     }
     let checked = json_of(&run(&folder, &["check", "--json"]));
-    assert!(checked.to_string().contains("grants::beyond_wishes"), "{checked}");
-    // Without wishes there is no ceiling.
+    assert!(checked.to_string().contains("grants::beyond_requested"), "{checked}");
+    // Without requested permissions there is no ceiling.
     let text = folder.read("toolcell.toml");
     let from = text.find("oci://").unwrap();
     let to = text.find("\"\n\n[components.good.network]").unwrap_or_else(|| panic!("{text}"));
@@ -90,10 +94,10 @@ fn grants_beyond_the_wishes_are_warned_of_with_their_line_and_are_no_error() {
 }
 
 #[test]
-fn hostile_wishes_are_named_and_never_shown_as_they_are() {
+fn hostile_requested_permissions_are_named_and_never_shown_as_they_are() {
     let registry = Registry::start();
     let plain = fixture_bytes("reach_http");
-    let section = |component: &[u8], content: &[u8]| with_section(component, "toolcell-wishes", content);
+    let section = |component: &[u8], content: &[u8]| with_section(component, "toolcell-permissions", content);
     let text = |text: &str| section(&plain, format!("\u{1}{text}").as_bytes());
     let table = [
         (section(&section(&plain, b"\x01"), b"\x01"), "are there twice"),
@@ -113,19 +117,20 @@ fn hostile_wishes_are_named_and_never_shown_as_they_are() {
         let _ = run(&folder, &["push", &reference, "hostile.wasm"]).succeeded();
         let added = run(&folder, &add(&reference, &["--yes"]));
         let shown = added.succeeded();
-        let said: Vec<&str> = shown.lines().filter(|line| line.contains("its wishes are not shown: ")).collect();
+        let said: Vec<&str> =
+            shown.lines().filter(|line| line.contains("its requested permissions are not shown: ")).collect();
         assert!(said.len() == 1 && said[0].contains(problem), "{problem}: {shown}");
         assert!(said[0].chars().count() < 110, "{shown}");
         for text in [shown, &added.stderr] {
             assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']) && !text.contains("\nsigned by you"), "{text:?}");
         }
-        assert!(added.stderr.contains("components::wishes"), "{added:?}");
+        assert!(added.stderr.contains("components::permissions"), "{added:?}");
         assert_eq!(run(&folder, &["check"]).code(), 0);
     }
 }
 
 #[test]
-fn a_person_on_a_terminal_is_asked_for_each_wish() {
+fn a_person_on_a_terminal_is_asked_for_each_requested_permission() {
     if !terminal::can_be_had() {
         toolchain::say("LEFT OUT: questions on a terminal: this machine gives none");
         return;
@@ -133,9 +138,9 @@ fn a_person_on_a_terminal_is_asked_for_each_wish() {
     let registry = Registry::start();
     let wants =
         "keyvalue = true\nenv = [\"UNITS\"]\n[network]\nhttp = [\"https://a.example\", \"https://b.example\"]\n";
-    let folder = wishing(&registry, wants);
+    let folder = requesting(&registry, wants);
     let reference = registry.reference(REPOSITORY, "1");
-    let _ = run(&folder, &["push", &reference, "wishing.wasm"]).succeeded();
+    let _ = run(&folder, &["push", &reference, "requesting.wasm"]).succeeded();
     let arguments = add(&reference, &[]);
     let mut terminal = toolcell_tests::Command::in_folder(&folder, &arguments).on_terminal();
     terminal.until("Grant it https://a.example? [y/N] ");
@@ -154,14 +159,14 @@ fn a_person_on_a_terminal_is_asked_for_each_wish() {
 }
 
 #[test]
-fn a_file_of_wishes_is_checked_before_it_goes_into_a_component() {
+fn a_file_of_requested_permissions_is_checked_before_it_goes_into_a_component() {
     let registry = Registry::start();
     let folder = folder_for(&registry, "");
     let before = fixture_bytes("good");
     folder.write("wants.toml", "source = \"x\"\n[network]\nhttp = [\"nonsense\"]\n");
     let refused = run(&folder, &["annotate", "good.wasm", "--wants", "wants.toml"]);
     assert_eq!(refused.code(), 1);
-    for words in ["unknown key \"source\"", "wants.toml:3", "has no wishes that can be read"] {
+    for words in ["unknown key \"source\"", "wants.toml:3", "has no requested permissions that can be read"] {
         assert!(refused.stderr.contains(words), "{words}: {refused:?}");
     }
     assert_eq!(std::fs::read(folder.path().join("good.wasm")).unwrap(), before);
@@ -169,5 +174,5 @@ fn a_file_of_wishes_is_checked_before_it_goes_into_a_component() {
     folder.write("wants.toml", "");
     let none = run(&folder, &["annotate", "good.wasm", "--wants", "wants.toml", "-o", "none.wasm"]);
     assert_eq!(none.succeeded(), "none.wasm: it requests no permissions\n");
-    assert_eq!(json_of(&run(&folder, &["inspect", "none.wasm", "--json"]))["wishes"], json!([]));
+    assert_eq!(json_of(&run(&folder, &["inspect", "none.wasm", "--json"]))["requested_permissions"], json!([]));
 }

@@ -1,37 +1,37 @@
-//! A component's wishes, as people see them and may grant them. A stranger wrote them: each is one
-//! short line behind a mark of ours.
+//! A component's requested permissions, as people see them and may grant them. A stranger wrote
+//! them: each is one short line behind a mark of ours.
 use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_policy::Wishes;
+use toolcell_policy::RequestedPermissions;
 use toolcell_policy::rights::blank;
 use toolcell_server::shell;
 
 use crate::args::MANIFEST;
 
-/// Wishes that are shown: two screens of them.
+/// Requested permissions that are shown: two screens of them.
 const SHOWN_MAX: usize = 40;
 
-/// Characters of a wish that are shown, so that its line does not become two.
+/// Characters of a requested permission that are shown, so that its line does not become two.
 const SHOWN_CHARS_MAX: usize = 70;
 
-/// Wishes as they were read.
-pub type ReadWishes = Result<Option<Wishes>, String>;
+/// Requested permissions as they were read.
+pub type ReadPermissions = Result<Option<RequestedPermissions>, String>;
 
 /// The permission requests as members of JSON: the rights, or why they cannot be read; `null`
 /// without any.
-pub fn json(wishes: &ReadWishes) -> [(&'static str, Value); 2] {
-    let rights = wishes.as_ref().ok().and_then(Option::as_ref).map(Wishes::rights);
-    [("wishes", json!(rights)), ("wishes_problem", json!(wishes.as_ref().err()))]
+pub fn json(requested: &ReadPermissions) -> [(&'static str, Value); 2] {
+    let rights = requested.as_ref().ok().and_then(Option::as_ref).map(RequestedPermissions::rights);
+    [("requested_permissions", json!(rights)), ("requested_permissions_problem", json!(requested.as_ref().err()))]
 }
 
 /// The permission requests, a line each, after a line that says what they are; empty without any.
-pub fn text(wishes: &ReadWishes) -> String {
-    let rights = match wishes {
+pub fn text(requested: &ReadPermissions) -> String {
+    let rights = match requested {
         Ok(None) => return String::new(),
-        Err(problem) => return format!("  its wishes are not shown: {}\n", clipped(problem)),
-        Ok(Some(wishes)) => wishes.rights(),
+        Err(problem) => return format!("  its requested permissions are not shown: {}\n", clipped(problem)),
+        Ok(Some(requested)) => requested.rights(),
     };
     if rights.is_empty() {
         return "  it requests no permissions\n".to_owned();
@@ -46,14 +46,15 @@ pub fn text(wishes: &ReadWishes) -> String {
     text
 }
 
-/// The commands that grant wishes, a line each. A word in capitals is for a person to fill in.
-pub fn commands(component: &str, manifest: &Path, wishes: &ReadWishes) -> String {
-    let Ok(Some(wishes)) = wishes else { return String::new() };
+/// The commands that grant requested permissions, a line each. A word in capitals is for a person
+/// to fill in.
+pub fn commands(component: &str, manifest: &Path, requested: &ReadPermissions) -> String {
+    let Ok(Some(requested)) = requested else { return String::new() };
     let manifest = match manifest == Path::new(MANIFEST) {
         true => String::new(),
         false => format!(" --manifest {}", shell::quoted(&sanitize::line(&manifest.to_string_lossy()))),
     };
-    let rights = wishes.rights();
+    let rights = requested.rights();
     let (short, long): (Vec<&String>, Vec<&String>) =
         rights.iter().partition(|right| right.chars().count() <= SHOWN_CHARS_MAX);
     let mut text = String::new();
@@ -94,14 +95,14 @@ pub fn clipped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wishes(text: &str) -> ReadWishes {
-        Ok(Some(Wishes::parse(text).unwrap()))
+    fn requested(text: &str) -> ReadPermissions {
+        Ok(Some(RequestedPermissions::parse(text).unwrap()))
     }
 
     #[test]
-    fn each_wish_is_a_line_and_a_command_that_a_shell_takes_as_one_word() {
+    fn each_requested_permission_is_a_line_and_a_command_that_a_shell_takes_as_one_word() {
         let read =
-            wishes("env = [\"A'$(id)`id`\"]\nkeyvalue = true\nfilesystem = { \"/data\" = {} }\nsecrets = [\"K\"]");
+            requested("env = [\"A'$(id)`id`\"]\nkeyvalue = true\nfilesystem = { \"/data\" = {} }\nsecrets = [\"K\"]");
         let said = "  it requests, in its own words; nothing is granted unless you say so:\n";
         assert_eq!(
             text(&read),
@@ -112,24 +113,26 @@ mod tests {
             "  toolcell grant a 'read /data = FOLDER'\n  toolcell grant a 'env A'\\''$(id)`id` = VALUE'\n  \
              toolcell grant a 'keyvalue'\n  toolcell grant a 'secret K = SOURCE as HEADER: Bearer {} for URL'\n"
         );
-        let elsewhere = commands("a", Path::new("b c.toml"), &wishes("keyvalue = true"));
+        let elsewhere = commands("a", Path::new("b c.toml"), &requested("keyvalue = true"));
         assert_eq!(elsewhere, "  toolcell grant a --manifest 'b c.toml' 'keyvalue'\n");
         assert_eq!((text(&Ok(None)), commands("a", Path::new("x"), &Ok(None))), (String::new(), String::new()));
-        assert_eq!(text(&wishes("")), "  it requests no permissions\n");
+        assert_eq!(text(&requested("")), "  it requests no permissions\n");
     }
 
     #[test]
-    fn hostile_wishes_stay_short_lines_of_their_own() {
+    fn hostile_requested_permissions_stay_short_lines_of_their_own() {
         let long = format!("network = {{ http = [\"https://x.example/{}\"] }}", "a".repeat(150));
-        let shown = text(&wishes(&long));
+        let shown = text(&requested(&long));
         assert!(shown.lines().all(|line| line.chars().count() <= 80) && shown.ends_with("a…\n"), "{shown}");
-        let command = commands("a", Path::new("toolcell.toml"), &wishes(&long));
+        let command = commands("a", Path::new("toolcell.toml"), &requested(&long));
         assert_eq!(command, "  1 more: `toolcell inspect --json` shows them whole\n");
         let names: Vec<String> = (0..60).map(|number| format!("\"A{number}\"")).collect();
-        let many = wishes(&format!("env = [{}]", names.join(",")));
+        let many = requested(&format!("env = [{}]", names.join(",")));
         assert_eq!((text(&many).lines().count(), commands("a", Path::new("x"), &many).lines().count()), (42, 41));
-        let damaged =
-            Err(format!("the wishes cannot be read: unknown key \"\u{1b}[2J\nsigned by you{}\"", "x".repeat(99)));
+        let damaged = Err(format!(
+            "the requested permissions cannot be read: unknown key \"\u{1b}[2J\nsigned by you{}\"",
+            "x".repeat(99)
+        ));
         let shown = text(&damaged);
         assert_eq!((shown.lines().count(), shown.contains('\u{1b}')), (1, false), "{shown:?}");
     }

@@ -1,10 +1,10 @@
-//! Wishes: what a component would like to reach, as it carries them itself. They grant nothing, and
-//! what is granted beyond them is warned of.
+//! Requested permissions: what a component needs to reach, as it carries them itself. They grant
+//! nothing, and what is granted beyond them is warned of.
 //!
 //! The text is TOML, and has the keys with which a manifest narrows a tool:
 //!
 //! ```
-//! use toolcell_policy::Wishes;
+//! use toolcell_policy::RequestedPermissions;
 //! let text = r#"
 //! env = ["UNITS"]
 //! config = ["theme"]
@@ -13,18 +13,18 @@
 //! filesystem = { "/data" = { access = "read" } }
 //! network = { http = ["GET https://api.example.com/v1/*"] }
 //! "#;
-//! let wishes = Wishes::parse(text).map_err(|problems| problems.len());
-//! let rights = wishes.map(|wishes| wishes.rights());
+//! let requested = RequestedPermissions::parse(text).map_err(|problems| problems.len());
+//! let rights = requested.map(|requested| requested.rights());
 //! let expected = ["read /data", "GET https://api.example.com/v1/*", "env UNITS", "config theme", "keyvalue", "secret API_KEY"];
 //! assert_eq!(rights, Ok(expected.map(str::to_owned).to_vec()));
 //! ```
 //!
-//! | grant | lies within the wishes |
+//! | grant | lies within the requested permissions |
 //! |---|---|
-//! | a mount | a wish for its path or one above gives its access, and none below gives less |
-//! | a rule of `http`, `tcp` or `udp`, an entry of `private` | it lies within one that is wished for |
-//! | a variable, a setting, a secret | its name is wished for |
-//! | state | it is wished for |
+//! | a mount | a request for its path or one above gives its access, and none below gives less |
+//! | a rule of `http`, `tcp` or `udp`, an entry of `private` | it lies within one that is requested |
+//! | a variable, a setting, a secret | its name is requested |
+//! | state | it is requested |
 //! | scratch space, arguments, standard input, `ca`, `proxy` | always: they lead nowhere |
 
 use std::collections::BTreeMap;
@@ -38,16 +38,16 @@ use crate::read::{Problems, Section};
 use crate::rights::ALL;
 use crate::table::{Keys, table};
 
-/// The longest text of wishes, in bytes: a hundred long rules. A hostile one costs no more than
-/// that.
-pub const WISHES_BYTES_MAX: usize = 16 << 10;
+/// The longest text of requested permissions, in bytes: a hundred long rules. A hostile one costs
+/// no more than that.
+pub const REQUESTED_PERMISSIONS_BYTES_MAX: usize = 16 << 10;
 
 /// The most warnings of one component; one more says how many are left out.
 const WARNINGS_MAX: usize = 20;
 
 table! {
-    /// All that a component would like to reach.
-    WISHES "Wishes" {}
+    /// All permissions that a component requests.
+    REQUESTED_PERMISSIONS "Requested permissions" {}
     and Keys::OfRights(|right| right.keys_of_request);
     other names {
         "fs" => "filesystem", "files" => "filesystem", "http" => "network", "environment" => "env",
@@ -55,9 +55,9 @@ table! {
     }
 }
 
-/// Everything that a component would like to reach. [`Wishes::parse`] makes them.
+/// All permissions that a component requests. [`RequestedPermissions::parse`] makes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wishes {
+pub struct RequestedPermissions {
     /// Paths of the guest's tree, in the order of the text.
     pub(crate) files: Vec<(String, Access)>,
     pub(crate) network: Network,
@@ -65,34 +65,37 @@ pub struct Wishes {
     pub(crate) named: BTreeMap<Capability, Vec<String>>,
 }
 
-impl Wishes {
-    /// Reads wishes: at most [`WISHES_BYTES_MAX`] bytes, 64 entries of each kind, and 200 bytes of
-    /// visible ASCII for each.
+impl RequestedPermissions {
+    /// Reads requested permissions: at most [`REQUESTED_PERMISSIONS_BYTES_MAX`] bytes, 64 entries of each kind,
+    /// and 200 bytes of visible ASCII for each.
     ///
     /// # Errors
     /// Every problem at once, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
-        if text.len() > WISHES_BYTES_MAX {
-            let message = format!("the wishes have {} bytes, at most {WISHES_BYTES_MAX} are allowed", text.len());
-            return Err(vec![Diagnostic::error("wishes::too_large", message)]);
+        if text.len() > REQUESTED_PERMISSIONS_BYTES_MAX {
+            let message = format!(
+                "the requested permissions have {} bytes, at most {REQUESTED_PERMISSIONS_BYTES_MAX} are allowed",
+                text.len()
+            );
+            return Err(vec![Diagnostic::error("permissions::too_large", message)]);
         }
         let table = parse_toml(text)?;
         let root = Section::root(&table);
         let mut problems = Problems::default();
         let network = Network::sealed(Arc::new(Subject::new("", None)));
-        let mut wishes = Self { files: Vec::new(), network, named: BTreeMap::new() };
-        root.check_keys(&WISHES, &mut problems);
+        let mut requested = Self { files: Vec::new(), network, named: BTreeMap::new() };
+        root.check_keys(&REQUESTED_PERMISSIONS, &mut problems);
         for right in ALL {
             if let Some(entry) = root.get(right.section) {
-                (right.read_request)(right, &entry, &mut wishes, &mut problems);
+                (right.read_request)(right, &entry, &mut requested, &mut problems);
             }
         }
         let found = problems.into_sorted();
-        if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(wishes) }
+        if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(requested) }
     }
 
-    /// Each wish as `toolcell grant` takes a right, but for what only a person can add: the folder
-    /// behind a path, the value of a name. In a normal form of visible ASCII.
+    /// Each requested permission as `toolcell grant` takes a right, but for what only a person can
+    /// add: the folder behind a path, the value of a name. In a normal form of visible ASCII.
     #[must_use]
     pub fn rights(&self) -> Vec<String> {
         ALL.iter().flat_map(|right| (right.requested)(right, self)).collect()
@@ -105,29 +108,29 @@ impl Wishes {
 
     /// True if a name of a kind is among them.
     pub(crate) fn has(&self, capability: Capability, name: &str) -> bool {
-        self.names(capability).iter().any(|wish| wish == name)
+        self.names(capability).iter().any(|request| request == name)
     }
 }
 
 impl ComponentPolicy {
-    /// Compares the grants with what the component would like to reach. Gives a warning for each
+    /// Compares the grants with what the component requests. Gives a warning for each
     /// grant that goes beyond.
     #[must_use]
-    pub fn check_wishes(&self, wishes: &Wishes) -> Vec<Diagnostic> {
-        // Where a grant cannot be told to lie within the wishes, it does not.
-        let spans: Vec<Span> = ALL.iter().flat_map(|right| (right.beyond)(right, wishes, self.grants())).collect();
+    pub fn check_requested(&self, requested: &RequestedPermissions) -> Vec<Diagnostic> {
+        // Where a grant cannot be told to lie within the requested permissions, it does not.
+        let spans: Vec<Span> = ALL.iter().flat_map(|right| (right.beyond)(right, requested, self.grants())).collect();
         let warning = |span: &Span| {
-            let message = format!("component {:?} is granted more than it would like to reach", self.name());
-            Diagnostic::warning("grants::beyond_wishes", message)
+            let message = format!("component {:?} is granted more than it requests", self.name());
+            Diagnostic::warning("grants::beyond_requested", message)
                 .at(span.clone())
-                .label("its wishes do not have this")
-                .hint("remove it unless you know what for; `toolcell inspect` shows a component's wishes")
+                .label("it does not request this")
+                .hint("remove it unless you know what for; `toolcell inspect` shows what a component requests")
         };
         let mut warnings: Vec<Diagnostic> = spans.iter().take(WARNINGS_MAX).map(warning).collect();
         if spans.len() > WARNINGS_MAX {
             let more = spans.len() - WARNINGS_MAX;
-            let message = format!("component {:?} has {more} more grants beyond its wishes", self.name());
-            warnings.push(Diagnostic::warning("grants::beyond_wishes", message).at(self.name_span()));
+            let message = format!("component {:?} has {more} more grants beyond what it requests", self.name());
+            warnings.push(Diagnostic::warning("grants::beyond_requested", message).at(self.name_span()));
         }
         warnings
     }
@@ -138,7 +141,7 @@ mod tests {
     use super::*;
     use crate::{Source, parse};
 
-    const WISHES: &str = r#"
+    const REQUESTED_PERMISSIONS: &str = r#"
         env = ["UNITS"]
         config = ["theme"]
         secrets = ["API_KEY"]
@@ -153,23 +156,23 @@ mod tests {
         private = ["127.0.0.1:8080", "10.0.0.0/8:5432", "169.254.0.0/16"]
     "#;
 
-    fn wishes(text: &str) -> Wishes {
-        Wishes::parse(text).unwrap_or_else(|problems| panic!("{problems:#?}"))
+    fn requested(text: &str) -> RequestedPermissions {
+        RequestedPermissions::parse(text).unwrap_or_else(|problems| panic!("{problems:#?}"))
     }
 
-    /// The parts of the manifest's text that go beyond the wishes.
-    fn beyond(wishes: &Wishes, tables: &str) -> Vec<String> {
+    /// The parts of the manifest's text that go beyond the requested permissions.
+    fn beyond(requested: &RequestedPermissions, tables: &str) -> Vec<String> {
         let text = format!("version = 1\n[components.c]\nsource = \"c.wasm\"\n{tables}\n");
         let parsed = parse(&Source { name: "toolcell.toml", text: &text });
         let manifest = parsed.unwrap_or_else(|problems| panic!("{tables}: {problems:#?}")).manifest;
-        let found = manifest.components()[0].check_wishes(wishes);
+        let found = manifest.components()[0].check_requested(requested);
         assert!(found.iter().all(|warning| warning.severity() == crate::Severity::Warning));
         found.iter().map(|warning| text[warning.span().unwrap().clone()].to_owned()).collect()
     }
 
     #[test]
-    fn grants_lie_within_the_wishes_or_their_line_is_named() {
-        let wishes = wishes(WISHES);
+    fn grants_lie_within_the_requested_permissions_or_their_line_is_named() {
+        let requested = requested(REQUESTED_PERMISSIONS);
         for (tables, expected) in [
             ("", ""),
             ("network = { http = [\"GET https://api.example.com/v1/*\"] }", ""),
@@ -218,17 +221,17 @@ mod tests {
             ("keyvalue = {}", ""),
             ("args = [\"--fast\"]\nstdin = \"x\"", ""),
         ] {
-            assert_eq!(beyond(&wishes, tables).join(" "), expected, "{tables}");
+            assert_eq!(beyond(&requested, tables).join(" "), expected, "{tables}");
         }
         let secret = "network = { http = [\"GET https://api.example.com/v1/now\"] }\n[components.c.secrets]\n\
                       NAME = { from = \"env:A\", header = \"a\", for = \"https://api.example.com\" }";
-        assert_eq!(beyond(&wishes, &secret.replace("NAME", "API_KEY")), Vec::<String>::new());
-        assert_eq!(beyond(&wishes, secret), ["NAME"]);
+        assert_eq!(beyond(&requested, &secret.replace("NAME", "API_KEY")), Vec::<String>::new());
+        assert_eq!(beyond(&requested, secret), ["NAME"]);
     }
 
     #[test]
-    fn no_wishes_at_all_are_a_ceiling_too() {
-        let none = wishes("");
+    fn no_requested_permissions_at_all_are_a_ceiling_too() {
+        let none = requested("");
         assert_eq!(none.rights(), Vec::<String>::new());
         let tables = "keyvalue = {}\nenv = { A = \"b\" }\nnetwork = { tcp = [\"db.example.com:1\"] }\n\
                       filesystem = { \"/data\" = { path = \"d\" } }";
@@ -240,9 +243,10 @@ mod tests {
 
     #[test]
     fn a_folder_within_another_keeps_its_own_access() {
-        let wishes = wishes("filesystem = { \"/\" = { access = \"write\" }, \"/fixed\" = { access = \"read\" } }");
+        let requested =
+            requested("filesystem = { \"/\" = { access = \"write\" }, \"/fixed\" = { access = \"read\" } }");
         let mount = |path: &str, access: &str| {
-            beyond(&wishes, &format!("filesystem = {{ \"{path}\" = {{ path = \"d\", access = \"{access}\" }} }}"))
+            beyond(&requested, &format!("filesystem = {{ \"{path}\" = {{ path = \"d\", access = \"{access}\" }} }}"))
         };
         assert!(
             mount("/a", "write").is_empty() && mount("/fixed/x", "read").is_empty() && mount("/", "read").is_empty()
@@ -252,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_of_wishes_is_reported_at_once() {
+    fn every_problem_of_requested_permissions_is_reported_at_once() {
         let codes = |text: &str| -> Vec<&'static str> {
-            Wishes::parse(text).unwrap_err().iter().map(Diagnostic::code).collect()
+            RequestedPermissions::parse(text).unwrap_err().iter().map(Diagnostic::code).collect()
         };
         assert_eq!(
             codes(
@@ -266,10 +270,10 @@ mod tests {
             ("env = [", "manifest::syntax"),
             ("env = [\"A\\u001b[2J\"]", "grants::name"),
             ("env = [\"A B\"]", "grants::name"),
-            ("env = [\"Ä\"]", "wishes::text"),
-            ("secrets = [\"a\\u202eb\"]", "wishes::text"),
-            ("filesystem = { \"/a b\" = {} }", "wishes::text"),
-            ("network = { http = [\"https://example.com/ä\"] }", "wishes::text"),
+            ("env = [\"Ä\"]", "permissions::text"),
+            ("secrets = [\"a\\u202eb\"]", "permissions::text"),
+            ("filesystem = { \"/a b\" = {} }", "permissions::text"),
+            ("network = { http = [\"https://example.com/ä\"] }", "permissions::text"),
             ("filesystem = { \"/a\" = { path = \"/etc\" } }", "manifest::unknown_key"),
             ("filesystem = { \"/a\" = {}, \"/a/\" = {} }", "grants::duplicate"),
             ("network = { http = [\"http://127.0.0.1\"] }", "grants::unreachable"),
@@ -277,10 +281,10 @@ mod tests {
             assert_eq!(codes(text), [code], "{text}");
         }
         let long = format!("env = [\"{}\"]", "a".repeat(201));
-        assert_eq!(codes(&long), ["wishes::text"]);
+        assert_eq!(codes(&long), ["permissions::text"]);
         let many: Vec<String> = (0..65).map(|number| format!("\"A{number}\"")).collect();
         assert_eq!(codes(&format!("env = [{}]", many.join(","))), ["grants::too_many"]);
-        assert_eq!(codes(&"#".repeat(WISHES_BYTES_MAX + 1)), ["wishes::too_large"]);
+        assert_eq!(codes(&"#".repeat(REQUESTED_PERMISSIONS_BYTES_MAX + 1)), ["permissions::too_large"]);
         let deep = format!("env = {}{}", "[".repeat(500), "]".repeat(500));
         assert!(!codes(&deep).is_empty());
     }

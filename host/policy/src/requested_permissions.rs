@@ -66,8 +66,8 @@ pub struct RequestedPermissions {
 }
 
 impl RequestedPermissions {
-    /// Reads requested permissions: at most [`REQUESTED_PERMISSIONS_BYTES_MAX`] bytes, 64 entries of each kind,
-    /// and 200 bytes of visible ASCII for each.
+    /// Reads requested permissions: at most [`REQUESTED_PERMISSIONS_BYTES_MAX`] bytes, 64 entries
+    /// of each kind, and 200 bytes of visible ASCII for each.
     ///
     /// # Errors
     /// Every problem at once, in the order of the text.

@@ -30,7 +30,7 @@ pub enum LoadError {
     #[error("{0}, not a WebAssembly component")]
     OtherFile(FileKind),
     /// A core module that is not a program for WASI preview 1.
-    #[error("a core WebAssembly module, neither a component nor a WASI program: {0}")]
+    #[error("a core WebAssembly module, not a component or a WASI program: {0}")]
     CoreModule(NotAProgram),
     /// It has more parts than one call may have.
     #[error("too many parts: the tool is made of more instances, memories or tables than one call may have: {0}")]

@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Events that update the page of what runs now.
 const UPDATES: &str = "/events?view=now";
 
-/// A server, and its calls beside this many viewers.
+/// A server, and its calls with this many viewers.
 struct Viewed {
     name: &'static str,
     link: Link,

@@ -1,4 +1,4 @@
-//! An HTTP request that a guest makes, beside the same request of a plain client to the same
+//! An HTTP request that a guest makes, next to the same request of a plain client to the same
 //! server. The cost of the call itself is left out: calls with more requests are compared with
 //! calls with fewer.
 

@@ -107,9 +107,9 @@ pub enum Goal {
     PythonEdit,
     /// Compiling an edited JavaScript tool, in s.
     JavaScriptEdit,
-    /// Compiling a Python tool beside another, in s.
+    /// Compiling a Python tool next to another, in s.
     PythonSecond,
-    /// Compiling a JavaScript tool beside another, in s.
+    /// Compiling a JavaScript tool next to another, in s.
     JavaScriptSecond,
 }
 

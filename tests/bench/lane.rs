@@ -1,5 +1,5 @@
 //! Serial calls of several subjects in turns. Rounds are short and alternate, so that other load on
-//! the machine falls on all alike. A round of one lane is compared with the same round of its
+//! the machine falls on all equally. A round of one lane is compared with the same round of its
 //! baseline.
 
 use std::cell::RefCell;
@@ -153,7 +153,7 @@ impl Seen {
     }
 }
 
-/// The row of these samples beside their baseline's. A baseline is not compared with itself.
+/// The row of these samples next to their baseline's. A baseline is not compared with itself.
 pub fn row(name: &str, seen: &Seen, baseline: Option<&Seen>) -> Row {
     let baseline = baseline.filter(|baseline| !std::ptr::eq(*baseline, seen));
     let p50 = seen.all.median();

@@ -1,5 +1,5 @@
 //! The effect of endless tools on others: `ping`, `tools/list` and short calls, on an idle server
-//! and beside endless loops.
+//! and next to endless loops.
 
 use std::time::{Duration, Instant};
 

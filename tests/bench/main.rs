@@ -1,5 +1,5 @@
-//! `make bench`: `toolcell serve` as a client sees it, measured from outside, beside the cost of
-//! the machine itself.
+//! `make bench`: `toolcell serve` as a client sees it, measured from outside, and compared with the
+//! cost of the machine itself.
 //!
 //! It starts the real binary, speaks MCP with it, checks every answer, and prints tables and how
 //! far the goals are met. Must not hold: a figure that was not measured in this run; code that runs

@@ -1,5 +1,5 @@
-//! Components from a registry on the loopback, beside components in files: adding one, and starting
-//! with many.
+//! Components from a registry on the loopback, next to components in files: adding one, and
+//! starting with many.
 
 use std::time::Instant;
 

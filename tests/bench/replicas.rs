@@ -149,7 +149,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Starts so many replicas, each on a CPU of its own if there are so many, and calls them.
+    /// Starts this many replicas, each on a CPU of its own if there are enough, and calls them.
     fn several(
         &mut self,
         engine: &Engine,

@@ -1,5 +1,5 @@
-//! The time of a serial call. It is shown beside a bare round trip of the same line with a native
-//! child, and beside a process spawned for each call. The scheduler places the threads.
+//! The time of a serial call. It is shown next to a bare round trip of the same line with a native
+//! child, and next to a process spawned for each call. The scheduler places the threads.
 
 use std::time::Instant;
 

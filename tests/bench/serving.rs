@@ -58,7 +58,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves `echo` beside `loops`, in one group. No limit ends a call of `loops` while the
+    /// Serves `echo` next to `loops`, in one group. No limit ends a call of `loops` while the
     /// measurement runs.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves [`copies`](Self::copies) with a grant for each, beside `echo`, which has none.
+    /// Serves [`copies`](Self::copies) with a grant for each, next to `echo`, which has none.
     ///
     /// # Errors
     /// `echo` was not built.
@@ -143,7 +143,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves `echo` beside a component that can be saved again with another number.
+    /// Serves `echo` next to a component that can be saved again with another number.
     ///
     /// # Errors
     /// They were not built.

@@ -98,7 +98,7 @@ pub fn ratio(took: &Samples, native: &Samples) -> Option<f64> {
     Some(took.median()? / native.median()?)
 }
 
-/// The row of times, beside others where there are any.
+/// The row of times, next to others where there are any.
 pub fn row(name: String, took: &Samples, native: Option<&Samples>) -> Row {
     let ratio = native.and_then(|native| ratio(took, native));
     Row { name, values: vec![took.median(), took.quantile(0.0), took.quantile(1.0), ratio] }

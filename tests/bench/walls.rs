@@ -1,5 +1,5 @@
 //! Sandbox processes: what one takes to start, what a second CPU brings to interpreters, and what
-//! happens to calls beside another group that is killed or loops.
+//! happens to calls next to another group that is killed or loops.
 
 use std::io::{BufRead as _, Write as _};
 use std::time::{Duration, Instant};

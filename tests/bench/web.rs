@@ -1,5 +1,5 @@
 //! The server as a client sees it over HTTP. It measures calls and lists with many connections at
-//! once, beside a server of the official Rust SDK, and the memory of open streams.
+//! once, next to a server of the official Rust SDK, and the memory of open streams.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};

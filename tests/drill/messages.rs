@@ -11,7 +11,7 @@ const FORGED: &str = "a forged answer";
 
 const BROKE: &str = "its process broke the rules: ";
 
-/// A message by its name, so many times.
+/// A message by its name, this many times.
 fn forge(message: &str, times: u64) -> Value {
     json!([{"forge": {"message": message, "times": times}}])
 }

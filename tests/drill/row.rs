@@ -63,7 +63,7 @@ pub fn call(name: &str, arguments: Value) -> Value {
     json!({"call": {"name": format!("SYS_{name}"), "arguments": arguments}})
 }
 
-/// A system call up to so many times, until it fails.
+/// A system call up to this many times, until it fails.
 pub fn often(name: &str, arguments: Value, times: u64) -> Value {
     json!({"call": {"name": format!("SYS_{name}"), "arguments": arguments, "times": times}})
 }

@@ -1,5 +1,5 @@
 //! Views of tools' results (MCP Apps): their documents, what they may reach, the tools that name
-//! them, and the text that each result needs beside them.
+//! them, and the text that each result needs besides them.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};

@@ -185,7 +185,7 @@ fn what_the_host_keeps_of_instances_counts_as_memory() {
         let manifest = manifest_of(&["good", "many_globals"]);
         format!("{manifest}\n[components.many_globals.limits]\nmemory = \"{memory}\"\n")
     };
-    // Ten instances of 4,000 globals, 16 bytes each, beside one page of memory.
+    // Ten instances of 4,000 globals, 16 bytes each, next to one page of memory.
     let folder = Folder::with_manifest(&manifest("512KiB"));
     let refused = Command::in_folder(&folder, &["check", "toolcell.toml"]).run();
     let words = "out of memory: the call needed more than 512KiB (limit \"memory\")";

@@ -210,7 +210,7 @@ fn calls_of_all_tools_past_those_of_the_process_are_told_to_try_again() {
 fn log_past_its_limit_is_dropped_and_counted_for_the_operator() {
     let mut host = serving("hungry", "log = \"1KiB\"");
     assert_eq!(host.call("log_line", json!({"bytes": 2_000})).text(), "logged");
-    // A line counts for 32 bytes beside its text.
+    // A line counts for 32 bytes besides its text.
     host.will_say("printed or logged 2032 bytes past the limit \"log\"");
     host.still_works();
 }

@@ -59,7 +59,7 @@ fn bundle(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, &[&["bundle"], arguments].concat()).with_variable("BUNDLE_TEST_KEY", SECRET).run()
 }
 
-/// Unpacks a bundle into a folder beside it, which is then the only place with the tools.
+/// Unpacks a bundle into a folder next to it, which is then the only place with the tools.
 fn unpacked(folder: &Folder, bundle: &str) -> PathBuf {
     let place = folder.path().join("installed");
     let said = std::process::Command::new("python3")

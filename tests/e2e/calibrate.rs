@@ -95,7 +95,7 @@ fn what_a_tool_logs_past_its_limit_is_measured_too() {
     let folder = serving(&["hungry"]);
     append(&folder, "[components.hungry.limits]\nlog = \"1KiB\"\n");
     let report = run(&folder, &["calibrate", "log_line", "--json", "--with", r#"{"bytes":5000}"#]).json();
-    // A line counts for 32 bytes beside its text.
+    // A line counts for 32 bytes besides its text.
     assert_eq!(report["used"]["log_bytes"], 5032);
     assert_eq!(report["limits"]["log"], "20KiB");
 }

@@ -1,4 +1,4 @@
-//! The commands beside `serve`: their stdout, their stderr, and their exit codes.
+//! The commands besides `serve`: their stdout, their stderr, and their exit codes.
 //!
 //! Promise: others' words do not act on a terminal.
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
 
-/// Time that an answer may take beside endless calls. An idle machine needs a tiny part of it.
+/// Time that an answer may take next to endless calls. An idle machine needs a tiny part of it.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Serves `good` and `loops`. No limit ends a call of `loops`.

@@ -1,4 +1,4 @@
-//! Everything beside and around calls: progress, log, cancellation, subscriptions, and the ways in
+//! Everything around calls: progress, log, cancellation, subscriptions, and the ways in
 //! which a host ends.
 //!
 //! Promise: waiting ends.

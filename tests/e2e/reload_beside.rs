@@ -1,4 +1,4 @@
-//! Files beside components that the manifest names and that decide what tools may reach. A change
+//! Files next to components that the manifest names and that decide what tools may reach. A change
 //! of such a file is a change of the component.
 
 use std::fs;
@@ -113,7 +113,7 @@ fn certificates_that_are_replaced_are_trusted_from_the_next_request_on() {
     assert_eq!(host.call("http", url).structured()["ok"]["status"], 200);
 }
 
-/// The WIT text beside `drawings`, which gives its tools their descriptions.
+/// The WIT text next to `drawings`, which gives its tools their descriptions.
 const WIT: &str = include_str!("../fixtures/guests/wit/typed/drawings.wit");
 
 /// A host of `drawings` with that WIT text.

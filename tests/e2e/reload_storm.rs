@@ -22,8 +22,8 @@ const SWAPS: u64 = 200;
 /// point.
 const WARM: u64 = 50;
 
-/// Interval, in swaps, at which the tools' descriptions change. Clients are told of these changes
-/// only.
+/// Interval, in swaps, at which the tools' descriptions change. Clients are notified of these
+/// changes only.
 const TELLING: u64 = 10;
 
 /// Threads that make calls.
@@ -155,7 +155,7 @@ struct Client<'s> {
 
 impl Client<'_> {
     /// Calls until `over` is set. Each round makes a call that never ends and is cancelled, and
-    /// beside it a short call and a long one.
+    /// next to it a short call and a long one.
     fn call_until(mut self, over: &AtomicBool) -> u64 {
         while !over.load(Ordering::SeqCst) {
             let never = self.start("never");

@@ -10,7 +10,7 @@ use toolcell_tests::{TestHost, manifest_of};
 
 #[test]
 fn there_is_no_environment_no_argument_no_input_no_terminal_and_no_folder() {
-    // The host itself has a secret in its environment, and files beside its manifest.
+    // The host itself has a secret in its environment, and files next to its manifest.
     let mut host = TestHost::serving(&["good", "nosy"]);
     let rows: [(&str, &str); 6] = [
         ("environment", "0 variables"),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, TestHost, alone, fixture_bytes, manifest_of};
 
-/// A component that is cut off, one without its secret, and one without its folder, beside a good
+/// A component that is cut off, one without its secret, and one without its folder, next to a good
 /// one; with these lines in `[server]`.
 fn manifest(server: &str) -> String {
     format!(

@@ -411,7 +411,7 @@ fn results_survive_the_host_and_tasks_that_ran_in_it_have_failed() {
         assert_eq!((&lost["status"], &lost["error"]["code"]), (&json!("failed"), &json!(-32603)), "{lost}");
         assert_eq!(lost["statusMessage"], "The task was lost: the host that ran it has ended");
     }
-    // Another host beside this one does not take its tasks, and one after it does.
+    // Another host next to this one does not take its tasks, and one after it does.
     let mut beside = TestHost::in_folder(Folder::with_manifest(&manifest("")));
     assert_eq!(code(&get(&mut beside, &done)), -32602);
     let last = begin(&mut host, "slow_compute", json!({"seconds": 600}));

@@ -289,7 +289,7 @@ fn an_answer_that_no_message_takes_ends_its_own_call_and_no_process() {
 }
 
 /// Further keys of a component whose group has one process and no more: files are written by one.
-/// The component beside it writes to the folder `out`.
+/// The component next to it writes to the folder `out`.
 pub(crate) const ALONE: &str = "wall = \"alone\"\n\
     [components.writes]\nsource = \"components/reach_files.wasm\"\nprefix = \"writes_\"\nwall = \"alone\"\n\
     [components.writes.filesystem]\n\"/out\" = { path = \"out\", access = \"write\" }\n";

@@ -256,7 +256,7 @@ fn arguments_of(place: usize, arguments: &[&str], way: Way) -> Vec<String> {
 }
 
 /// A folder that stands for that of this manifest: it has the manifest, and links to all that lies
-/// beside it and above it.
+/// next to it and above it.
 pub(crate) fn standing_for(manifest: &Path) -> Folder {
     let folder = Folder::with_manifest("");
     let beside = manifest.parent().unwrap().canonicalize().unwrap();

@@ -17,7 +17,8 @@ pub fn toolcell() -> PathBuf {
     })
 }
 
-/// A command of the `toolcell` under test, in a process with at most so many KiB of address space.
+/// A command of the `toolcell` under test, in a process with at most this many KiB of address
+/// space.
 pub(crate) fn within_address_space(kib: u64) -> Command {
     let mut process = Command::new("sh");
     process
@@ -27,7 +28,7 @@ pub(crate) fn within_address_space(kib: u64) -> Command {
     process
 }
 
-/// The program of the drill, beside the `toolcell` under test: its guests can do anything.
+/// The program of the drill, next to the `toolcell` under test: its guests can do anything.
 ///
 /// # Panics
 /// If there is no such file.

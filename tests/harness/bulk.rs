@@ -1,4 +1,4 @@
-//! Components of any size: a working component, and beside it a core module of many functions.
+//! Components of any size: a working component, and next to it a core module of many functions.
 //! Compiling it takes as long as compiling a program of that size. Nothing calls the functions.
 
 /// Approximate bytes of one function's body: the average that a compiler emits for a large program.

@@ -47,7 +47,7 @@ impl Command {
             .with_variable(RUNTIME_FOLDER, &folder.runtime().to_string_lossy())
     }
 
-    /// Runs it in a process with at most so many KiB of address space.
+    /// Runs it in a process with at most this many KiB of address space.
     #[must_use]
     pub fn within_address_space(mut self, kib: u64) -> Self {
         let mut process = binary::within_address_space(kib);

@@ -67,8 +67,8 @@ pub fn bytes(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("fixture {name}: {error}; run `make fixtures`"))
 }
 
-/// Puts each fixture that the manifest names as `components/NAME.wasm` beside it. Other sources are
-/// left to the test.
+/// Puts each fixture that the manifest names as `components/NAME.wasm` next to it. Other sources
+/// are left to the test.
 pub(crate) fn place_named_in(manifest: &str, folder: &Path) {
     let built = fixtures().join("components");
     let known = names();

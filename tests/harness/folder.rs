@@ -44,7 +44,7 @@ fn walled(manifest: &str) -> Cow<'_, str> {
 }
 
 impl Folder {
-    /// A folder with this `toolcell.toml`, and beside it `components/NAME.wasm` for each fixture
+    /// A folder with this `toolcell.toml`, and next to it `components/NAME.wasm` for each fixture
     /// with such a source.
     ///
     /// # Panics

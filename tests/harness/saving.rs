@@ -21,7 +21,7 @@ pub enum Saving {
     InPlace,
     /// Truncates the file and writes it a piece at a time.
     InPieces,
-    /// Writes a new file beside it and renames that over it, as most editors do.
+    /// Writes a new file next to it and renames that over it, as most editors do.
     RenamedOver,
     /// Removes the file, then makes it again.
     DeletedAndCreated,

@@ -78,7 +78,7 @@ impl Reloads {
     }
 }
 
-/// Kills one of the host's sandbox processes that serve. False where there is none.
+/// Kills one of the host's sandbox processes that serve. False without one.
 fn kill_one(host: u32, random: &mut Random) -> bool {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

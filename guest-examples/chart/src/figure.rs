@@ -50,7 +50,7 @@ pub struct Series {
     /// For the legend.
     #[serde(default)]
     pub name: String,
-    /// From left to right; `None` where there is none.
+    /// From left to right; `None` without one.
     pub values: Vec<Option<f64>>,
 }
 

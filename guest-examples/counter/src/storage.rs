@@ -4,7 +4,7 @@ use toolkit::Failure;
 
 /// What the counters need of a store.
 pub trait Storage {
-    /// Adds to the number of a key, 0 where there is none, in one step: two calls at once both count.
+    /// Adds to the number of a key, 0 without one, in one step: two calls at once both count.
     fn increment(&mut self, key: &str, by: u64) -> Result<u64, Failure>;
     /// The number of a key.
     fn get(&mut self, key: &str) -> Result<Option<u64>, Failure>;

@@ -93,7 +93,7 @@ impl<'a> Folder<'a> {
         Ok(file.metadata().map_or(held, |about| about.len()))
     }
 
-    /// Deletes a note. False where there is none.
+    /// Deletes a note. False without one.
     pub fn delete(&self, note: &str) -> Result<bool, Failure> {
         match fs::remove_file(self.path(note)?) {
             Ok(()) => Ok(true),

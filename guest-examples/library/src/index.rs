@@ -33,7 +33,7 @@ impl Outcome {
 }
 
 /// Writes the cards of new and changed documents, and forgets those whose document is gone. Each is told at once, so that
-/// whoever watches reads it while the index goes on. With `again`, unchanged ones are written as well.
+/// anyone who watches reads it while the index goes on. With `again`, unchanged ones are written as well.
 pub fn index(root: &Path, shelf: &mut impl Shelf, news: &mut impl News, again: bool) -> Result<Outcome, Failure> {
     let mut known = shelf.all()?;
     let (paths, skipped) = documents::paths(root);

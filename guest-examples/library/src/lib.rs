@@ -1,5 +1,5 @@
 //! `library`: cards of the documents in a folder, kept from call to call.
-//! The lesson: prompts, completion, resources and news of them, beside a tool that runs as a task.
+//! The lesson: prompts, completion, resources and news of them, next to a tool that runs as a task.
 //!
 //! Holds the definitions and the way to their answers; must hold no index, no cards and no documents.
 

@@ -13,7 +13,7 @@ const IN_TITLE: u32 = 6;
 const IN_SUMMARY: u32 = 3;
 const IN_TEXT: u32 = 1;
 
-/// The notes that fit a query, the best first, each with how well it fits beside the best (1.0). All notes, equally,
+/// The notes that fit a query, the best first, each with how well it fits compared with the best (1.0). All notes, equally,
 /// where the query has no words.
 pub fn find(query: &str, limit: usize) -> Vec<(&'static Note, f64)> {
     let wanted: Vec<String> = words(query).filter(|word| !EMPTY_WORDS.contains(&word.as_str())).collect();

@@ -82,7 +82,7 @@ pub fn steps(before: &[&str], after: &[&str], essence: impl Fn(&str) -> String) 
     capture_diff_slices_deadline(Algorithm::Myers, &essences(before), &essences(after), deadline)
 }
 
-/// Rounded so that it reads well. Texts that differ at all are never rounded up to all alike.
+/// Rounded so that it reads well. Texts that differ at all are never rounded up to equal.
 fn thousandths(part: f64) -> f64 {
     if part < 1.0 { ((part * 1000.0).round() / 1000.0).min(0.999) } else { 1.0 }
 }

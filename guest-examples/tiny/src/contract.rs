@@ -1,4 +1,4 @@
-//! The contract's types, carried in the component beside the code, so that the linker can make it a component;
+//! The contract's types, carried in the component next to the code, so that the linker can make it a component;
 //! and the two functions under the names the contract gives them. Holds no logic.
 #![allow(missing_docs, unsafe_code, rust_2018_idioms, clippy::all)]
 

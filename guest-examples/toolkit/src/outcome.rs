@@ -31,7 +31,7 @@ impl CallResult {
         Self::new(Vec::new()).with_structured(value)
     }
 
-    /// The same result with a JSON value beside its content.
+    /// The same result with a JSON value next to its content.
     ///
     /// # Errors
     /// As [`CallResult::structured`].

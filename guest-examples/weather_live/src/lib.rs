@@ -1,4 +1,4 @@
-//! `weather_live`: the weather of a place now and in the next days, beside what is usual there.
+//! `weather_live`: the weather of a place now and in the next days, next to what is usual there.
 //! The lesson: a public service behind a tool. Two requests, their shapes read strictly, and errors that a model can
 //! act on.
 //!

@@ -106,7 +106,7 @@ impl Archive {
         Err(io::Error::other(MOVED))
     }
 
-    /// [`open`](Self::open), and the names of the strays: what is numbered beside these files as
+    /// [`open`](Self::open), and the names of the strays: what is numbered next to these files as
     /// closed ones are, and stands beyond a gap that no rotation leaves. Nothing of a stray is
     /// checked or shown, so that anybody may have changed it.
     ///

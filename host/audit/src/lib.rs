@@ -6,8 +6,8 @@
 //! # The file
 //! One JSON object a line. `seq` counts from 1. `prev` is the SHA-256 (lower-case hex) of the line
 //! before without its newline, 64 zeros for the first. Then follow `time` (RFC 3339, UTC), `event`,
-//! and the event's own fields in a fixed order. Whoever changes, removes or inserts a line breaks
-//! the chain at that place. Cutting off the end leaves a whole chain: keep [`Summary::head`]
+//! and the event's own fields in a fixed order. Anyone who changes, removes or inserts a line
+//! breaks the chain at that place. Cutting off the end leaves a whole chain: keep [`Summary::head`]
 //! elsewhere to see that too.
 //!
 //! A file that is full is closed and gets the name `FILE.1`, those closed before move up, and the

@@ -52,7 +52,7 @@ fn records_in(path: &Path) -> io::Result<u64> {
     Ok(tail.map_or(0, |tail| tail.seq.saturating_add(1).saturating_sub(first)))
 }
 
-/// Removes what is oldest until all chains together have at most this many bytes, beside the files
+/// Removes what is oldest until all chains together have at most this many bytes, besides the files
 /// that are being written: files of chains that nobody writes first, then closed ones of this
 /// chain, but for the newest. Those of other processes that write are theirs to remove. What went
 /// is noted in `made`, even where this ends with an error.

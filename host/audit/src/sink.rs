@@ -22,7 +22,7 @@ pub const MISSING_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 const BUFFER_BYTES_KEPT: usize = 8 << 10;
 
 thread_local! {
-    /// Records are made beside each other, and written one after the other.
+    /// Records are made next to each other, and written one after the other.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

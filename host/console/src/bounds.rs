@@ -31,7 +31,7 @@ pub const JSON_DEPTH: usize = 16;
 /// What a person looks through; past it, they search.
 pub const ROWS: usize = 200;
 
-/// Groups of denials of one component that are shown beside those of others.
+/// Groups of denials of one component that are shown next to those of others.
 ///
 /// Some pages of a window; a link leads to all of them.
 pub const COMPONENT_CARDS: usize = 20;

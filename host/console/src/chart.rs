@@ -146,7 +146,7 @@ fn nice(most: u64) -> u64 {
     }
 }
 
-/// A bar of a use against its limit. It stands beside figures and says nothing by itself.
+/// A bar of a use against its limit. It stands next to figures and says nothing by itself.
 pub fn bar_of(used: u64, limit: u64) -> Markup {
     let share = permille(used, limit);
     let class = match share {

@@ -1,6 +1,6 @@
 //! Addresses of the console, and the names of fields of its forms.
 //!
-//! | form | sent to | fields beside [`CSRF`] |
+//! | form | sent to | fields besides [`CSRF`] |
 //! |---|---|---|
 //! | stop a call | [`STOP`] | [`CALL`]: its number |
 //! | try a tool | [`try_tool`] | those of [`form`](crate::form) |

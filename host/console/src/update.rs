@@ -76,7 +76,7 @@ pub fn approvals(frame: &Frame, view: &Approvals) -> Update {
     Update::of(frame, View::Approvals, parts::approvals(frame, view))
 }
 
-/// The counts beside the names of views alone: for views whose content stays until it is loaded
+/// The counts next to the names of views alone: for views whose content stays until it is loaded
 /// anew.
 #[must_use]
 pub fn counts(frame: &Frame, view: View) -> Update {

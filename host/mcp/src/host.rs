@@ -146,7 +146,7 @@ pub trait ServedCatalog: Send + Sync + 'static {
     }
 
     /// Most bytes of a message that asks for something: the longest arguments that any tool takes,
-    /// and all that comes beside. A longer one is refused before it is read. `None`, the default:
+    /// and all that comes with it. A longer one is refused before it is read. `None`, the default:
     /// as many as the transport takes.
     fn message_bytes_max(&self) -> Option<usize> {
         None
@@ -450,12 +450,12 @@ pub trait Outbox: Send + Sync + 'static {
         Audience::Client
     }
 
-    /// The arguments of a call that the transport carries beside the message, if it does.
+    /// The arguments of a call that the transport carries next to the message, if it does.
     fn mirrored(&self) -> Option<&Mirrored> {
         None
     }
 
-    /// The trace context that the transport carries beside the message, if it does.
+    /// The trace context that the transport carries next to the message, if it does.
     fn trace(&self) -> Option<TraceContext> {
         None
     }

@@ -87,7 +87,7 @@ impl AnswerBody {
         Ok(None)
     }
 
-    /// The beginning, at most so many bytes, and true if it is all of it.
+    /// The beginning, at most this many bytes, and true if it is all of it.
     ///
     /// # Errors
     /// [`OutboundError::Http`] where it breaks off.

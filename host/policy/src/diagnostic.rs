@@ -114,7 +114,7 @@ impl Diagnostic {
         self
     }
 
-    /// The text beside the caret.
+    /// The text next to the caret.
     #[must_use]
     pub fn label(mut self, label: impl AsRef<str>) -> Self {
         self.label = Some(visible(label.as_ref()));
@@ -141,7 +141,7 @@ impl Diagnostic {
         self.conceals
     }
 
-    /// The text beside the caret.
+    /// The text next to the caret.
     #[must_use]
     pub fn label_text(&self) -> Option<&str> {
         self.label.as_deref()

@@ -1,5 +1,5 @@
 //! The form in which a plain section is declared: one row gives the key, its JSON Schema, the
-//! field, its accessor, its default and the way it is read. Beside it, a shorter form for structs
+//! field, its accessor, its default and the way it is read. Next to it, a shorter form for structs
 //! that are not a section: fields with accessors.
 //!
 //! ```text

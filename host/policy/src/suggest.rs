@@ -121,7 +121,7 @@ pub fn suggest(attempts: &[Attempt]) -> String {
     tables.join("\n")
 }
 
-/// The private addresses that a request needs beside its rule.
+/// The private addresses that a request needs besides its rule.
 pub(crate) fn private_addresses(asked: &str) -> Vec<String> {
     let mut needs = Needs::default();
     needs.add(&Attempt::new("", asked, None));

@@ -247,7 +247,7 @@ fn denials_say_nothing_that_the_guest_did_not_name() {
 }
 
 /// Adds lines to tables of a manifest, as a person would: a key that is there gets its new value
-/// besides.
+/// as well.
 fn with_lines(text: &str, denial: &Denial) -> String {
     let mut text = text.to_owned();
     for allow in denial.allows() {

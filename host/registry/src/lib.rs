@@ -3,7 +3,7 @@
 //! Holds the protocol of registries (OCI distribution specification 1.1), what a component looks
 //! like in one, searches in registries of MCP servers, and the store: an OCI image layout that
 //! processes share. Must not hold: the manifest, MCP, wasmtime, or any decision on who is trusted.
-//! Signatures are stored beside a component as they came, and are only bytes here.
+//! Signatures are stored next to a component as they came, and are only bytes here.
 //!
 //! The crate has an HTTP client of its own. Those of `oci-client` and its like read whole bodies
 //! into memory before they look at their length, and follow any redirect. Here each body has a size

@@ -12,7 +12,7 @@ use crate::error::PullError;
 use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Fetched, Skipped};
 use crate::store::{Attached, Store, component_entry, of_repository};
 
-/// Most bytes of all layers beside the component: as many as may be attached to it.
+/// Most bytes of all layers next to the component: as many as may be attached to it.
 const BESIDE_BYTES_MAX: u64 = ATTACHED_BYTES_MAX;
 
 /// Decides whether a component comes: by the digest of its manifest, and what is attached to it.

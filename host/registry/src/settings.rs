@@ -86,7 +86,7 @@ pub struct Bounds {
     /// slow as the large registries.
     pub tags: Duration,
     /// Time of a whole pull. 45 min by default: one layer, everything attached, and ten minutes for
-    /// the layers beside it and for another process that pulls the same.
+    /// the layers next to it and for another process that pulls the same.
     pub pull: Duration,
     /// Time in which [`Self::rate_bytes`] have to come. 30 s by default, a pause that a mobile
     /// network makes.

@@ -306,7 +306,7 @@ fn serving_as_pinned(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) ->
     withheld.iter().map(|held| held.name.clone()).filter(is_as_pinned).collect()
 }
 
-/// The lock beside this manifest.
+/// The lock next to this manifest.
 fn locked(manifest: &Path) -> Result<Lock, Refusal> {
     let path = lock::path_beside(manifest);
     match lock::read(&path) {

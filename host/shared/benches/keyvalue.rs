@@ -1,4 +1,4 @@
-//! The cost of state that tools keep on a server, beside the bare client. Prints a table of
+//! The cost of state that tools keep on a server, next to the bare client. Prints a table of
 //! microseconds.
 //!
 //! The rows take turns in short rounds on one machine, so that other work affects all of them

@@ -44,7 +44,7 @@ const WATCHED_MAX: usize = 1_024;
 
 /// Time between two looks for letters and for changes, while a task runs here, or one of others is
 /// waited for.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// Digits of a task's name.
 const ID_DIGITS: usize = 32;
@@ -284,7 +284,7 @@ impl Keeper {
             // By the clock, not after a silence: jobs may come without a pause.
             if looks && tokio::time::Instant::now() >= look_at {
                 self.look();
-                look_at = tokio::time::Instant::now() + LOOK_EVERY;
+                look_at = tokio::time::Instant::now() + POLL_EVERY;
             }
             let job = if looks { tokio::time::timeout_at(look_at, jobs.recv()).await } else { Ok(jobs.recv().await) };
             match job {
@@ -490,7 +490,7 @@ impl Keeper {
         found
     }
 
-    /// Puts a letter beside the file of its task. Nothing where that is gone.
+    /// Puts a letter next to the file of its task. Nothing where that is gone.
     fn send(&self, id: &str, letter: &Letter) -> io::Result<Option<PathBuf>> {
         let Some(folder) = self.others().into_iter().find(|folder| folder.join(id).exists()) else { return Ok(None) };
         let name = format!("{id}{LETTER}{:016x}", random()?);

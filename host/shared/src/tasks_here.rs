@@ -19,7 +19,7 @@ use crate::tasks::{
 const LETTER_READ_WITHIN: Duration = Duration::from_secs(2);
 
 /// Time between two looks if it has.
-const LETTER_LOOK_EVERY: Duration = Duration::from_millis(10);
+const LETTER_POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// Called with the name of a task that was changed from outside of this process.
 type OnChange = Box<dyn Fn(&str) + Send + Sync>;
@@ -108,7 +108,7 @@ impl TasksHere {
             if Instant::now() > end {
                 return false;
             }
-            tokio::time::sleep(LETTER_LOOK_EVERY).await;
+            tokio::time::sleep(LETTER_POLL_EVERY).await;
         }
         true
     }

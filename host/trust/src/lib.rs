@@ -1,7 +1,7 @@
 //! Verifies offline who signed the OCI manifest of a component.
 //!
-//! [`TrustRule::verify`] takes the manifest's digest, the [`Evidence`] that a registry keeps beside
-//! it, and a [`TrustedRoot`]. It answers with the signers that the rule allows, in a form that a
+//! [`TrustRule::verify`] takes the manifest's digest, the [`Evidence`] that a registry keeps next
+//! to it, and a [`TrustedRoot`]. It answers with the signers that the rule allows, in a form that a
 //! lock can pin, or says for each piece of evidence why it does not count. [`SigningKey`] makes the
 //! evidence that `cosign sign --key` makes.
 //!

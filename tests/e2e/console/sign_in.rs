@@ -241,7 +241,7 @@ fn a_page_of_another_site_leads_to_a_view_by_way_of_the_console() {
         text(&host.ask(&led(&long).without("cookie"))).contains("content=\"0;url=/\""),
         "a long one leads to the start"
     );
-    // Whoever comes from the console itself is not led on again.
+    // Anyone who comes from the console itself is not led on again.
     is_sign_in(&host.ask(&host.get("/audit").with("sec-fetch-site", "same-origin").without("cookie")), 403, "Sign in");
     let given = Command::in_folder(host.host.folder(), &["console"]).run();
     let link = given.succeeded().trim().split_once("/enter/").unwrap().1.to_owned();

@@ -25,7 +25,7 @@ const TABLES: &str = r#"
 "/tmp" = { scratch = "64KiB" }
 "#;
 
-/// A folder with these tables, filled with files inside and beside the mounts.
+/// A folder with these tables, filled with files inside and next to the mounts.
 fn filled(tables: &str) -> Folder {
     let folder = folder(FIXTURE, tables);
     for (path, text) in [

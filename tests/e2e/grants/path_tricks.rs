@@ -13,8 +13,8 @@ const FIXTURE: &str = "path_tricks";
 /// Number of paths that the guest tries at least. It tried some 700 when this was written.
 const PATHS_MIN: u64 = 400;
 
-/// A folder `data` to mount, full of symlinks that lead out, and the files beside it that must stay
-/// out of reach.
+/// A folder `data` to mount, full of symlinks that lead out, and the files next to it that must
+/// stay out of reach.
 fn staged(access: &str) -> Folder {
     let tables = format!(
         "[{{c}}.filesystem]\n\"/data\" = {{ path = \"data\", access = \"{access}\" }}\n\n[{{c}}.limits]\nfuel = 20_000_000_000\ndeadline = \"60s\"\noutput = \"8MiB\"\n"

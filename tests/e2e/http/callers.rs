@@ -280,7 +280,7 @@ fn a_rule_for_a_tool_that_there_is_not_is_an_error_with_its_place() {
     }
 }
 
-/// Asserts that the host lists so many tools. Replicas see a file that was changed by another a
+/// Asserts that the host lists this many tools. Replicas see a file that was changed by another a
 /// moment later.
 fn lists(host: &mut TestHost, tools: usize) {
     let end = Instant::now() + patience();

@@ -16,7 +16,7 @@ const RESOURCE: &str = "https://tools.example.com/mcp";
 const CHALLENGE: &str =
     "resource_metadata=\"https://tools.example.com/.well-known/oauth-protected-resource/mcp\", scope=\"tools\"";
 
-/// One issuer with one key, and a host that accepts its tokens beside those of a file.
+/// One issuer with one key, and a host that accepts its tokens besides those of a file.
 struct Scene {
     issuer: Issuer,
     key: SigningKey,

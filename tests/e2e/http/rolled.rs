@@ -145,7 +145,7 @@ impl Load {
         }
     }
 
-    /// Waits for so many more answers, and takes the versions that answered since the last time.
+    /// Waits for this many more answers, and takes the versions that answered since the last time.
     fn versions_after(&self, answers: usize) -> BTreeSet<String> {
         let wanted = self.answered.load(Ordering::Relaxed) + answers;
         in_time("more answers", || self.answered.load(Ordering::Relaxed) >= wanted);

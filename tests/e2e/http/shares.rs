@@ -371,7 +371,7 @@ fn what_is_longer_than_any_tool_takes_is_refused_before_it_is_read() {
     let refused = host.ask(&broken.clone().saying(&long));
     assert_eq!((refused.status(), &refused.frame()["id"]), (413, &json!(1)));
     let message = refused.frame()["error"]["message"].as_str().unwrap().to_owned();
-    // 1 MiB of arguments, eight answers of 64 KiB, and 1 MiB beside.
+    // 1 MiB of arguments, eight answers of 64 KiB, and 1 MiB more.
     assert_eq!(message, format!("The body is longer than {} bytes", (2 << 20) + (8 << 16)));
     let short = format!("{}{}", broken.body().trim_end_matches('}'), " ".repeat(1_000_000));
     assert_eq!(host.ask(&broken.saying(&short)).error(), (400, -32700));

@@ -145,7 +145,7 @@ fn receiver(statuses: &'static [u16]) -> HttpServer {
     })
 }
 
-/// Waits for so many requests.
+/// Waits for this many requests.
 fn seen(server: &HttpServer, count: usize) -> Vec<Seen> {
     let end = Instant::now() + patience();
     loop {

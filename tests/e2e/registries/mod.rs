@@ -201,7 +201,7 @@ fn another_signer_than_the_pinned_one_is_approved_by_name() {
     let _ = run(&folder, &["update", "--yes", "--allow-signer-change"]).succeeded();
     assert_eq!(run(&folder, &["diff"]).succeeded(), "toolcell.lock: nothing differs\n");
 
-    // The lock as it was, beside what is signed by another: nothing is served.
+    // The lock as it was, next to what is signed by another: nothing is served.
     folder.write("toolcell.lock", &pinned);
     let refused = run(&folder, &["serve", "--locked"]);
     assert_eq!((refused.code(), refused.stdout.as_str()), (1, ""), "nothing is served: {refused:?}");

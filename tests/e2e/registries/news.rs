@@ -36,7 +36,7 @@ fn a_registry_that_does_not_answer_is_no_news_of_a_component() {
     assert_eq!((shown.code(), shown.stdout.as_str()), (3, ""), "{shown:?}");
     assert!(shown.stderr.contains(&problem) && !shown.stderr.contains("nothing is outdated"), "{shown:?}");
 
-    // Something that is known to be outdated is said beside it.
+    // Something that is known to be outdated is said next to it.
     push(&folder, &registry, "1.1.0", "other.wasm", &[]);
     let both = run(&folder, &["outdated", "--json"]);
     let json = json_of(&both);

@@ -1,5 +1,5 @@
-//! Hot reload: a saved file is served, clients are told of a changed list and of nothing else, and
-//! a broken file has no effect.
+//! Hot reload: a saved file is served, clients are notified of a changed list and of nothing else,
+//! and a broken file has no effect.
 //!
 //! Holds the code that the modules share: a folder with one component, `tool`, that is saved again
 //! in other versions.

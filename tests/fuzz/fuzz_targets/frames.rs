@@ -76,7 +76,7 @@ impl Conversation {
         }
     }
 
-    /// Takes a reply as the answer to a request of this id. False if there is none.
+    /// Takes a reply as the answer to a request of this id. False without one.
     fn settle(&mut self, id: &Value) -> bool {
         self.owed.get_mut(&id.to_string()).is_some_and(|owed| owed.pop().is_some())
     }

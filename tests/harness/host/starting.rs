@@ -108,7 +108,7 @@ impl TestHost {
         Self::start_program(&binary::drill(), "serve", (folder, &manifest), &["--audit", AUDIT], variables)
     }
 
-    /// Serves the manifest of this folder in a process, and processes of it, with at most so many
+    /// Serves the manifest of this folder in a process, and processes of it, with at most this many
     /// KiB of address space each.
     ///
     /// # Panics

@@ -112,8 +112,8 @@ pub struct CallFinished<'a> {
     pub outcome: Outcome,
     /// The resources it used.
     pub usage: Usage,
-    /// Details for an operator beside the outcome: a trap's backtrace, a fault of the host, what is
-    /// wrong with the result.
+    /// Details for an operator besides the outcome: a trap's backtrace, a fault of the host, what
+    /// is wrong with the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Clipped<'a>>,
 }

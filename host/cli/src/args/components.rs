@@ -55,7 +55,7 @@ Takes out its entry with all sections, what [callers] says of it, and its lock. 
 pub struct RemoveArgs {
     /// The component, as the manifest names it
     pub component: String,
-    /// Delete its file as well, if that is in components/ beside the manifest
+    /// Delete its file as well, if that is in components/ next to the manifest
     #[arg(long)]
     pub delete_file: bool,
     #[command(flatten)]

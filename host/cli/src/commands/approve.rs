@@ -19,8 +19,8 @@ use crate::terminal;
 pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     match answers(args) {
         Ok(Some(answers)) if answers.iter().any(is_unwritable) => {
-            // A service may read its configuration, and no more. Whoever asks may write it, or is
-            // told so.
+            // A service may read its configuration, and no more. Anyone who asks may write it, or
+            // is told so.
             let pinned = pin_here(args)?;
             if !matches!(pinned, Exit::Done) {
                 return Ok(pinned);

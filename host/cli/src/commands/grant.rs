@@ -40,7 +40,7 @@ pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Warns of rights that the component does not request. Its code is not looked at besides; one
+/// Warns of rights that the component does not request. Its code is not read; one
 /// that cannot be read, and a text that is not a manifest, are others' to report.
 fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
     let source = Source { name: file.name(), text };
@@ -81,7 +81,7 @@ pub fn revoke(args: &RevokeArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Adds a right, and what it needs beside it.
+/// Adds a right, and what it needs besides it.
 pub(super) fn grant(
     edit: &mut ManifestEdit,
     component: &str,

@@ -1,4 +1,4 @@
-//! `toolcell list`: the tools, and all that clients get beside them, for people or for scripts.
+//! `toolcell list`: the tools, and all that clients get besides them, for people or for scripts.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl<'c> View<'c> {
     }
 }
 
-/// All that clients get beside tools and prompts.
+/// All that clients get besides tools and prompts.
 struct Beside<'a, 'c> {
     resources: &'a [&'c DeclaredResource],
     skills: &'a [&'c Skill],

@@ -11,7 +11,7 @@ use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// Folder of components, beside the manifest.
+/// Folder of components, next to the manifest.
 const COMPONENTS: &str = "components/";
 
 /// Takes it out.
@@ -81,12 +81,12 @@ fn deletable(name: &str, edit: &ManifestEdit) -> Result<String, Failure> {
     Ok(source.to_owned())
 }
 
-/// The lock beside this manifest, if there is one.
+/// The lock next to this manifest, if there is one.
 pub(super) fn edited_lock(manifest: &Path) -> Result<Option<Lock>, Failure> {
     lock::read(&lock::path_beside(manifest)).map_err(|error| Failure::at_fault(error.to_string(), error.hint()))
 }
 
-/// Writes the lock beside this manifest.
+/// Writes the lock next to this manifest.
 pub(super) fn write_lock(manifest: &Path, locked: &Lock) -> Result<(), Failure> {
     let written = lock::write(&lock::path_beside(manifest), locked);
     written.map_err(|error| Failure::at_fault(error.to_string(), error.hint()))

@@ -204,7 +204,7 @@ fn pin(
     let moved = checks.moved.as_slice();
     let options = || OpenOptions { code: args.code.options(), ..OpenOptions::default() };
     let at_fault = |what: &str| Failure::at_fault(format!("{} {what}, and stays as it is", file.name()), "");
-    // Whoever cannot be read any more keeps no other from being compared.
+    // One that cannot be read any more does not keep others from being compared.
     let before = ManifestFile::unwritten(file.path(), checks.readable(file.text(), |_| false));
     let Some((_, ready)) = open_file_or_report(before, options())? else {
         return Ok(Err(at_fault("cannot be loaded as it is")));

@@ -207,7 +207,7 @@ impl<'w> Group<'w> {
         format!("{label}: {}\n{places}  hint: {}\n", self.first.text, rule.hint())
     }
 
-    /// True if it is about a part beside the schemas, which each tool has once: the tool's name is
+    /// True if it is about a part besides the schemas, which each tool has once: the tool's name is
     /// place enough.
     fn is_about_whole_tools(&self) -> bool {
         let pointer = &self.first.warning.pointer;

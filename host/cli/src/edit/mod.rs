@@ -30,7 +30,7 @@ pub enum Consent {
 pub enum Screen {
     /// The answer of the command.
     Stdout,
-    /// Beside an answer that is JSON.
+    /// Next to an answer that is JSON.
     Stderr,
 }
 
@@ -103,7 +103,7 @@ pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<Result<(), Failu
     Ok(Err(Failure::at_fault(problem, "")))
 }
 
-/// Opens this text at the manifest's path. Broken components are problems beside others.
+/// Opens this text at the manifest's path. Broken components are problems like others.
 fn opened(path: &Path, text: &str) -> anyhow::Result<Opened> {
     let options = OpenOptions { what_works: true, ..OpenOptions::default() };
     manifest::open(ManifestFile::unwritten(path, text.to_owned()), options)

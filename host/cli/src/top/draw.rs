@@ -126,7 +126,7 @@ impl Screen<'_> {
             lines.extend(parts.map(|(part, text)| (if part == 0 { name } else { "" }, text)));
         }
         let room = usize::from(page.area.height.saturating_sub(HEAD)).saturating_sub(said);
-        // The line that tells of more takes a line of its own beside what is said.
+        // The line that tells of more takes a line of its own next to what is said.
         let room = if lines.len() > room || said == 0 { room.saturating_sub(1) } else { room };
         let first = self.state.scrolled.min(lines.len().saturating_sub(room));
         let left = lines.len().saturating_sub(first + room);

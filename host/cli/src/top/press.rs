@@ -16,7 +16,7 @@ const NAME_CHARS: usize = 40;
 /// to what they do not see.
 const RULE_CHARS: usize = 400;
 
-/// The step after a key, beside a change of the state.
+/// The step after a key, besides a change of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing.

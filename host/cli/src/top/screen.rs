@@ -22,7 +22,7 @@ use super::state::State;
 use crate::exit::Exit;
 
 /// Time between two looks at the processes: what the figures are made of changes once a second.
-const LOOKS_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Columns and rows of a terminal that does not know its size, such as a serial line.
 const USUAL_SIZE: (u16, u16) = (80, 24);
@@ -166,7 +166,7 @@ fn area() -> Rect {
 
 /// Looks at the processes once a second, and at once after a decision.
 fn watch(processes: &Processes, looks: &std_mpsc::Receiver<()>, sender: &Sender<Message>) {
-    while looks.recv_timeout(LOOKS_EVERY) != Err(RecvTimeoutError::Disconnected) {
+    while looks.recv_timeout(POLL_EVERY) != Err(RecvTimeoutError::Disconnected) {
         if sender.blocking_send(Message::Seen(processes.poll())).is_err() {
             return;
         }

@@ -14,7 +14,7 @@ const HOPS: usize = 8;
 /// Keys that lead to another schema. One stands alone, or no field would do.
 const LEADS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
-/// Keys beside these that say nothing of what is taken.
+/// Keys besides these that say nothing of what is taken.
 const WORDS: [&str; 8] = ["$schema", "$defs", "$comment", "title", "description", "default", "examples", "deprecated"];
 
 /// Keys of schemas for which fields would not do.
@@ -163,7 +163,7 @@ fn members<'s>(schema: &'s Map<String, Value>, key: &str) -> Option<&'s Vec<Valu
     schema.get(key).and_then(Value::as_array)
 }
 
-/// True for a number beside the names of those that JSON does not have.
+/// True for a number besides the names of those that JSON does not have.
 fn is_any_number(schema: &Value) -> bool {
     let members = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice);
     let Some([number, names]) = members else { return false };

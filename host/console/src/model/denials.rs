@@ -8,7 +8,7 @@ use crate::text::is_plain;
 #[derive(Debug, Clone, Default)]
 pub struct Denials {
     /// Groups that are neither muted nor allowed, newest first. At most
-    /// [`ROWS`](crate::bounds::ROWS) are shown, and of one component beside others
+    /// [`ROWS`](crate::bounds::ROWS) are shown, and of one component next to others
     /// [`COMPONENT_CARDS`](crate::bounds::COMPONENT_CARDS).
     pub groups: Vec<DenialGroup>,
     /// Groups that are muted.

@@ -15,7 +15,7 @@ pub struct Frame {
     pub decide: bool,
     /// The token that every form carries in the field [`CSRF`](crate::routes::CSRF).
     pub csrf: String,
-    /// Counts beside the names of views.
+    /// Counts next to the names of views.
     pub badges: Badges,
     /// Problems of the server now, a sentence each: the audit, walls, shared state.
     pub problems: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Frame {
     pub notice: Option<Notice>,
 }
 
-/// Counts beside the names of views; none is shown for zero.
+/// Counts next to the names of views; none is shown for zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Badges {
     /// Groups of denials that are not muted.

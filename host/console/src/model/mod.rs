@@ -1,7 +1,7 @@
 //! Values that the pages show: plain owned structs, one module for each view.
 //!
 //! Every `String` may hold anything that a component, a client or another server wrote. The pages
-//! clip and escape it. Whoever fills these values bounds only how many there are.
+//! clip and escape it. Anyone who fills these values bounds only how many there are.
 //!
 //! Must not hold: HTML, or types of other crates.
 

@@ -1,5 +1,5 @@
 //! Functions over WIT values: the cost of converting a scalar both ways, and of a long text and
-//! long bytes there and back. Beside them stands the cost of reading, copying and writing the same
+//! long bytes there and back. Next to them stands the cost of reading, copying and writing the same
 //! text without a guest.
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ pub enum InstanceSource<'a> {
     Fresh,
     /// Prewarmed for one call of this tool, with its limits. If none is ready, a fresh one is made.
     Warm(&'a Arc<WarmInstances>),
-    /// The caller's own, with the state of earlier calls. If there is none, a fresh one is made.
+    /// The caller's own, with the state of earlier calls. Without one, a fresh one is made.
     Reused(&'a KeptInstance),
 }
 

@@ -20,7 +20,7 @@ const MEMBERS: [&str; 8] = [
     "metadata",
 ];
 
-/// Capabilities that the params need beside sampling itself.
+/// Capabilities that the params need besides sampling itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SamplingNeeds {
     pub(super) tools: bool,

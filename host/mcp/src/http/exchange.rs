@@ -5,7 +5,7 @@
 //! | `Ended` | all | The session ends: its stream, its calls, its record. |
 //! | `Opened` | all | The client's stream is open at the sender. Others end theirs, and hand over what they kept for it. |
 //! | `Closed` | all | That stream has ended: others keep messages for the next one again. |
-//! | `Kept` | one | Messages that were kept for the stream, and the change of the list that the client was told of last. |
+//! | `Kept` | one | Messages that were kept for the stream, and the change of the list that the client was notified of last. |
 //! | `Answer` | one | The client's answer to a request of that replica. |
 //! | `Heard` | one | An answer that the recipient passed on, by this number, was heard. |
 //! | `Cancel` | all | The client cancels a request that the sender does not have. |

@@ -15,7 +15,7 @@ use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, error_frame};
 /// The methods of the endpoint, both eras together.
 pub(super) const METHODS: &str = "POST, GET, DELETE, OPTIONS";
 
-/// The methods of the documents beside it.
+/// The methods of the documents next to it.
 pub(super) const DOCUMENT_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Seconds after which a client should try again.

@@ -21,9 +21,9 @@ use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
 /// gives up more does nothing else.
 const GIVEN_UP_MAX: usize = 256;
 
-/// Least bytes per second that a client must read of a response, beside its time without reading.
-/// 64 KiB: the worst of mobile networks. A shut HTTP/2 window stalls no socket, so this is the only
-/// bound against it.
+/// Least bytes per second that a client must read of a response, not counting its time without
+/// reading. 64 KiB: the worst of mobile networks. A shut HTTP/2 window stalls no socket, so this is
+/// the only bound against it.
 const TAKEN_PER_SECOND_MIN: usize = 64 * 1024;
 
 /// Time that a connection has to close once it is told to.

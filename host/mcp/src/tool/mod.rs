@@ -76,7 +76,7 @@ impl McpTool {
         Self::of(definition, bounds, |definition| {
             let input = &definition.input_schema;
             let output = definition.output_schema.as_ref();
-            // Whoever found nothing may have looked at something else.
+            // Anyone who found nothing may have looked at something else.
             let found = if found.is_empty() { Schemas::check(input, output, &bounds.schemas) } else { found };
             if found.is_empty() { Ok(None) } else { Err(found) }
         })

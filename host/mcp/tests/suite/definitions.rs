@@ -277,7 +277,7 @@ fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
         let found = Schemas::compile(input, output, &bounds.schemas).unwrap_err();
         let elsewhere = McpTool::checked_elsewhere(definition.clone(), &bounds, found).unwrap_err();
         assert_eq!(here, elsewhere);
-        // Whoever says that it found nothing is not believed as far as that is seen at a glance.
+        // Anyone who says that it found nothing is not believed as far as that is seen at a glance.
         McpTool::checked_elsewhere(definition.clone(), &bounds, Vec::new()).map_err(|problems| problems.len())
     };
     let mut definition = ToolDefinition::new("no good", "d", json!({"type": "array", "pattern": "("}));

@@ -125,7 +125,7 @@ impl Denial {
         self
     }
 
-    /// A copy with the line of `private` that is needed besides; as it is where none is.
+    /// A copy with the line of `private` that is needed as well; as it is where none is.
     #[must_use]
     pub(crate) fn allowed_by_private(self, section: &str, entries: &[String]) -> Self {
         if entries.is_empty() {

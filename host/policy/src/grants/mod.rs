@@ -60,7 +60,7 @@ accessors! {
         pub(crate) files: Vec<Mount> => &[Mount],
         /// Hosts, addresses and names.
         pub(crate) network: Network => &Network,
-        /// Environment variables, in the order of the manifest. Exposed secrets come besides: see
+        /// Environment variables, in the order of the manifest. Exposed secrets come as well: see
         /// [`Delivery::Expose`].
         pub(crate) env: Vec<EnvVar> => &[EnvVar],
         /// Command-line arguments.
@@ -68,7 +68,7 @@ accessors! {
         /// Standard input; `None`: closed.
         pub(crate) stdin: Option<String> => Option<&str>,
         /// Runtime configuration (`wasi:config`), in the order of the manifest. Exposed secrets
-        /// come besides.
+        /// come as well.
         pub(crate) config: Vec<(String, String)> => &[(String, String)],
         /// Secrets, without their values.
         pub(crate) secrets: Vec<Secret> => &[Secret],

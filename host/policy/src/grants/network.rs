@@ -37,7 +37,7 @@ accessors! {
 }
 
 accessors! {
-    /// A file of certificates that TLS trusts besides.
+    /// A file of certificates that TLS trusts as well.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct CaFile {
         /// The file, relative to the manifest, as it was written.

@@ -10,7 +10,7 @@
 //! | `192.0.2.0/24:53`, `[2001:db8::/32]:53` | a range of addresses |
 //!
 //! Only a name of these rules can be looked up. Addresses that are not public need an entry of
-//! `private` besides.
+//! `private` as well.
 //!
 //! ```
 //! use toolcell_policy::SocketRule;

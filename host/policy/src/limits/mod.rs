@@ -1,5 +1,5 @@
 //! Limits: what a call, a load, a connection or a caller may use up. Each is declared once, in a
-//! table of this room or beside the section it belongs to, with its key, unit, bounds, default,
+//! table of this room or next to the section it belongs to, with its key, unit, bounds, default,
 //! example and reason. Must not hold: how a manifest is read, or how a limit is enforced.
 
 mod call;

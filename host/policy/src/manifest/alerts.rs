@@ -1,4 +1,4 @@
-//! The section `[alerts]`: how often something may fail before somebody is told.
+//! The section `[alerts]`: how often something may fail before somebody is notified.
 
 use std::time::Duration;
 

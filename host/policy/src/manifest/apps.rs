@@ -133,7 +133,7 @@ impl ToolView {
         self.app.as_ref().map(|(uri, _)| uri.as_str())
     }
 
-    /// The members of `_meta.ui` of its definition, as clients are told.
+    /// The members of `_meta.ui` of its definition, as clients get them.
     #[must_use]
     pub fn meta(&self) -> Map<String, Value> {
         let app = self.app().map(|uri| ("resourceUri".to_owned(), json!(uri)));

@@ -21,7 +21,7 @@ pub enum AuditArguments {
     /// Their digest and length.
     #[default]
     Digest,
-    /// Their text besides, clipped, without the values of secrets.
+    /// Their text as well, clipped, without the values of secrets.
     Values,
 }
 
@@ -36,7 +36,7 @@ settings! {
             Bytes { min: 64 * KIB, default: 64 * MIB, max: 64 * GIB },
             "About a hundred thousand calls."
         ), {"examples": ["1GiB"]};
-        /// Full files that are kept beside the one being written.
+        /// Full files that are kept next to the one being written.
         keep: u64 => u64 = "keep" (Count { min: 0, default: 8, max: 1_000 }, "The oldest is removed."),
             {"examples": [30]};
         /// The moment when a record is on the disk: when the operating system writes it, or before
@@ -45,7 +45,7 @@ settings! {
             {"default": "never", "examples": ["always"]};
         /// True refuses a call that cannot be recorded.
         required: bool => bool = "required" (Flag, Entry::boolean, else true), {"default": true, "examples": [false]};
-        /// The part of a call's arguments that is recorded: their digest, or their text besides,
+        /// The part of a call's arguments that is recorded: their digest, or their text as well,
         /// clipped.
         arguments: AuditArguments => AuditArguments = "arguments" (
             Words(&ARGUMENTS), arguments, else AuditArguments::Digest

@@ -22,7 +22,8 @@ settings! {
         /// its links alone.
         operators: Vec<String> => &[String] = "operators" (List(&Text), operators, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["ann"]]};
-        /// Names that the address goes by, beside itself; with a port where only that one is meant.
+        /// Names that the address goes by, besides itself; with a port where only that one is
+        /// meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};
         /// The certificate of TLS with its chain, in PEM, relative to this file. Read again when it

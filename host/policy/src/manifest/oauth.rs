@@ -27,7 +27,7 @@ const LISTED_MAX: usize = 64;
 const TEXT_BYTES_MAX: usize = 1_024;
 
 table! {
-    /// The server as a resource of OAuth 2.1: whose tokens callers may show, beside those of
+    /// The server as a resource of OAuth 2.1: whose tokens callers may show, besides those of
     /// `tokens`.
     pub(crate) OAUTH "Oauth" {
         /// The server's own address, as clients know it.

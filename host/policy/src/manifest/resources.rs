@@ -345,7 +345,7 @@ table! {
     /// state: `tool`, `mount` or `keyvalue`.
     pub(crate) RESOURCE "Resource" {
         /// The tool that reads them, by its own name, without prefix. What it embeds, or else its
-        /// texts, pictures and sounds, is what they hold. Beside `mount` or `keyvalue`: the tool
+        /// texts, pictures and sounds, is what they hold. With `mount` or `keyvalue`: the tool
         /// whose callers read them, in place of all tools of the component.
         "tool": Text, {"pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["notebook_read"]};
         /// The mount of the component whose files they are. The address ends with `/{+path}`, which

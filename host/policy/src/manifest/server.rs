@@ -23,7 +23,7 @@ const DNS_MAX: usize = 8;
 /// The port of name servers.
 const DNS_PORT: u16 = 53;
 
-/// The longest description, in characters: clients show it beside the name.
+/// The longest description, in characters: clients show it next to the name.
 const DESCRIPTION_CHARS_MAX: usize = 1_024;
 
 /// The longest address of the server's page, in bytes. Browsers and proxies accept this much.
@@ -205,7 +205,7 @@ settings! {
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
             {"default": true, "examples": [false]};
         /// The places where calls that need approval are decided: `"client"`, by the person at the
-        /// client; `"console"`, by an operator. With both, whoever answers first decides.
+        /// client; `"console"`, by an operator. With both, the first answer decides.
         approve_in: ApproveIn => ApproveIn = "approve_in" (
             List(&Words(&[approval::CLIENT, approval::CONSOLE])), approval::read_places, else ApproveIn::default()
         ), {"minItems": 1, "maxItems": 2, "uniqueItems": true, "default": [approval::CLIENT],

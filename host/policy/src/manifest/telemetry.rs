@@ -29,7 +29,8 @@ settings! {
             {"minLength": 1, "examples": ["127.0.0.1:9464"]};
         /// True allows an address that other machines reach: anyone there can read the figures.
         public: bool => bool = "public" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
-        /// Names that the address goes by, beside itself; with a port where only that one is meant.
+        /// Names that the address goes by, besides itself; with a port where only that one is
+        /// meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};
         /// Tools with series of their own: the first that are called. Calls of all others are

@@ -32,7 +32,7 @@ impl Store {
         let _alone = alone.ok_or(StoreError::Busy("is adding to the store"))?;
         let mut removed = Removed::default();
         // A part that cannot be read leaves its other parts unknown: those are removed, and missed
-        // by whoever reads the component, as before.
+        // by anyone who reads the component, as before.
         let subjects = self.with_chosen(keep)?;
         let needed = self.change(|entries| {
             let gone: BTreeSet<_> = entries.iter().filter(|entry| is_component(entry)).map(|e| &e.digest).collect();

@@ -209,7 +209,7 @@ impl Staged {
             taken.components.push(named(entry));
             return Ok(());
         };
-        // A component may name a subject as well: it stays one, whoever keeps its subject.
+        // A component may name a subject as well: it stays one, no matter who keeps its subject.
         let said = subject_of(entry);
         let is_component = said.is_none() && as_component.is_ok();
         if is_component {

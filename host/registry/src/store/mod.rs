@@ -242,7 +242,7 @@ impl Store {
     /// Artifacts that are attached to a component, and to its index if the digest is that of one.
     ///
     /// Those that were pulled from the named repository come first, and then those that were
-    /// imported, the newest first. Others are left out: whoever copies a component could attach
+    /// imported, the newest first. Others are left out: anyone who copies a component could attach
     /// so many that those of its own repository are not seen. [`ATTACHED_BYTES_MAX`] holds for all
     /// with their manifests; one that is too large is left out.
     ///
@@ -266,8 +266,8 @@ impl Store {
         Ok(attached)
     }
 
-    /// An attached artifact, unless it does not fit beside the `total` bytes of others: one that is
-    /// too large must not hide those behind it.
+    /// An attached artifact, unless it does not fit next to the `total` bytes of others: one that
+    /// is too large must not hide those behind it.
     fn read_attached(&self, digest: &Digest, subject: Digest, total: &mut u64) -> Result<Option<Attached>, StoreError> {
         let manifest_bytes = self.read_blob(digest, None, MANIFEST_LENGTH_MAX)?;
         let manifest = Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(digest, problem))?;

@@ -13,10 +13,10 @@ use super::process::SandboxProcess;
 use crate::files::WrittenFolder;
 
 /// How often the host counts while calls run.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// How often it counts while none runs.
-const LOOK_WHEN_IDLE_EVERY: Duration = Duration::from_secs(10);
+const POLL_WHEN_IDLE_EVERY: Duration = Duration::from_secs(10);
 
 /// Counting takes at most this fraction of the time.
 const PART_OF_THE_TIME: u32 = 50;
@@ -120,7 +120,7 @@ pub(super) async fn watch(process: Weak<SandboxProcess>, mut folders: Vec<Watche
             process.kill(&problem);
             continue;
         }
-        let least = if now == 0 { LOOK_WHEN_IDLE_EVERY } else { LOOK_EVERY };
+        let least = if now == 0 { POLL_WHEN_IDLE_EVERY } else { POLL_EVERY };
         wait = least.max(began.elapsed() * PART_OF_THE_TIME);
     }
 }

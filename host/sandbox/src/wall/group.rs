@@ -150,7 +150,7 @@ impl SandboxGroup {
         self.lock().iter().any(|process| !process.is_ended())
     }
 
-    /// Starts a process, if there is none.
+    /// Starts a process if there is none.
     ///
     /// # Errors
     /// A sentence with the reason why no process starts.

@@ -143,7 +143,7 @@ pub struct ApiWarning {
 pub struct ApiWarnings {
     /// In the order of the rules.
     pub found: Vec<ApiWarning>,
-    /// Places that were found besides.
+    /// Places that were found as well.
     pub left_out: usize,
 }
 

@@ -355,7 +355,7 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    /// The items of an array. Read by draft-07, `items` beside `prefixItems` would apply to all of
+    /// The items of an array. Read by draft-07, `items` next to `prefixItems` would apply to all of
     /// them.
     fn arrays(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
         let items = written.get("items");
@@ -500,7 +500,7 @@ fn finished(draft: Draft) -> Rendered {
 fn bound(keyword: &str, value: &Value, written: &Map<String, Value>, draft: &mut Draft) {
     let is_strict = |strict: &str| written.get(strict) == Some(&Value::Bool(true));
     match (keyword, value) {
-        // Draft-04 says with a boolean that the bound beside it is exclusive.
+        // Draft-04 says with a boolean that the bound next to it is exclusive.
         ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => {}
         (_, number) if is_inexact(number) => draft.widen(),
         ("minimum", number) if is_strict("exclusiveMinimum") => draft.put("exclusiveMinimum", number.clone()),

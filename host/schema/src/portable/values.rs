@@ -1,4 +1,4 @@
-//! Constants and choices in their portable form: `enum` only of texts and beside their type, no
+//! Constants and choices in their portable form: `enum` only of texts and next to their type, no
 //! `const`, no number that some reader of JSON cannot hold.
 
 use serde_json::{Map, Value, json};

@@ -38,7 +38,7 @@ pub use execute::{CallTraces, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
 use record::{CallName, CallRecord, CallSource, CallStart, log_call};
 
-/// Bytes of a message beside arguments and answers: metadata, and the state of a round of
+/// Bytes of a message next to arguments and answers: metadata, and the state of a round of
 /// questions. 1 MiB: more than clients send, and arguments somewhat past their limit are still told
 /// so by their tool.
 const MESSAGE_BYTES_BESIDE: usize = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Calls that an operator confirms in the console, beside the person at the client.
+//! Calls that an operator confirms in the console, next to the person at the client.
 use std::time::{Instant, SystemTime};
 
 use toolcell_mcp::{AskOutcome, Call, Caller, QuestionKind};
@@ -81,7 +81,7 @@ impl StartedCall<'_> {
         queue.is_open().then_some(queue)
     }
 
-    /// Asks the operators, and the client where it can be asked beside them. Whoever answers first
+    /// Asks the operators, and the client where it can be asked as well. Who answers first
     /// decides. A modern client is asked by ending the call, so operators are not asked then.
     pub(super) async fn ask_operators(&self, queue: &ApprovalQueue, call: &Call, approval: Approval) -> OperatorAsked {
         let wait = self.target.limits.ask_wait();

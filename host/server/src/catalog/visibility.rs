@@ -20,7 +20,7 @@ pub struct Visibility {
     callers: Arc<Callers>,
     /// All rule sets that some entry is under. Held components are under earlier ones.
     sets: Vec<Arc<Callers>>,
-    /// Rules that hold for every tool besides, of a manifest that is being loaded.
+    /// Rules that hold for every tool as well, of a manifest that is being loaded.
     also: Option<Arc<Callers>>,
     views: RwLock<HashMap<ViewKey, Option<Arc<ToolList>>>>,
 }

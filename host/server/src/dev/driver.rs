@@ -23,10 +23,10 @@ const DEBOUNCE_MAX: Duration = Duration::from_millis(500);
 
 /// Interval of polls without inotify, and of checks of a build whose output another process keeps
 /// open.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// Interval of checks of a build that closed its output and still runs.
-const LOOK_AT_CLOSED_EVERY: Duration = Duration::from_millis(20);
+const POLL_CLOSED_EVERY: Duration = Duration::from_millis(20);
 
 /// Consecutive builds that change the same file, after which the build itself counts as its writer.
 const WRITTEN_BY_BUILDS: u32 = 3;
@@ -116,7 +116,7 @@ impl BuildThread {
     }
 
     /// Builds if the project differs from its state at the start of the last build. A running build
-    /// of older files is killed. One beside which nothing but new files came runs to its end: most
+    /// of older files is killed. One next to which nothing but new files came runs to its end: most
     /// are drafts that the build renames, and what is still there then is built.
     fn poll(&mut self) {
         let look = self.job.project.poll();
@@ -198,7 +198,7 @@ impl BuildThread {
         fds.extend(self.build.iter().filter_map(Build::fd).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let is_looked_at = self.build.is_some() || self.folder_watch.is_none();
         let is_closed = self.build.as_ref().is_some_and(|build| build.fd().is_none());
-        let every = [is_looked_at.then_some(LOOK_EVERY), is_closed.then_some(LOOK_AT_CLOSED_EVERY)];
+        let every = [is_looked_at.then_some(POLL_EVERY), is_closed.then_some(POLL_CLOSED_EVERY)];
         let timeout = until.into_iter().chain(every.into_iter().flatten()).min();
         // One more millisecond, so that the poll does not end just before the time and spin.
         let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());

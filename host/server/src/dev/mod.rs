@@ -41,7 +41,7 @@ pub struct ProjectBuild {
 }
 
 /// Interval of checks of the first build, since nothing waits for it and for signals together.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 impl BuildJob {
     /// Builds once, before anything is served. `Ok(false)`: a signal ended the build.
@@ -63,7 +63,7 @@ impl BuildJob {
                 tokio::select! {
                     _ = terminated.recv() => return Ok(false),
                     _ = interrupted.recv() => return Ok(false),
-                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = tokio::time::sleep(POLL_EVERY) => {}
                 }
             }
         })

@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const LOCKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Time between two looks whether the file is free. Nobody notices so little.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Random bytes of a token. So many cannot be guessed, so a plain hash protects them.
 const TOKEN_BYTES: usize = 32;
@@ -39,7 +39,8 @@ const TAKEN: [&str; 3] = ["local", "anyone", "console"];
 /// Seconds of a day.
 const DAY_SECONDS: u64 = 24 * 3_600;
 
-/// Longest life of a token that ends: ten years. Whoever plans for longer means one without an end.
+/// Longest life of a token that ends: ten years. Anyone who plans for longer means one without an
+/// end.
 const LIFETIME_MAX: Duration = Duration::from_secs(3_650 * DAY_SECONDS);
 
 /// Shortest life of a token: clocks of the file count seconds.
@@ -146,7 +147,7 @@ impl TokenFile {
         Ok(done)
     }
 
-    /// Keeps other processes and threads from changing it: a lock of a file beside it, as the file
+    /// Keeps other processes and threads from changing it: a lock of a file next to it, as the file
     /// itself is replaced.
     fn lock(&self) -> Result<std::fs::File, String> {
         let mut path = self.0.clone().into_os_string();
@@ -162,7 +163,7 @@ impl TokenFile {
         loop {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(lock),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(LOOK_EVERY),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(POLL_EVERY),
                 Err(Errno::WOULDBLOCK) => return Err(format!("{shown} is kept by another process; try again later")),
                 Err(error) => return Err(format!("{shown} cannot be locked: {error}")),
             }

@@ -1,7 +1,7 @@
 //! A difference from the lock in its parts: texts of definitions, grants, signers. Pages show them
 //! one by one.
 //!
-//! Texts are as their authors wrote them. Whoever shows them makes visible what hides in them.
+//! Texts are as their authors wrote them. Anyone who shows them makes visible what hides in them.
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -169,7 +169,7 @@ impl Findings {
         for key in keys {
             let was = locked.get(&key);
             let is = now.get(&key);
-            // A tool that is new says its name beside each member.
+            // A tool that is new says its name next to each member.
             if was != is && !(locked.is_null() && key == "name") {
                 self.member(tool, key, was, is);
             }

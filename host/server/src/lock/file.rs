@@ -43,7 +43,7 @@ pub enum LockError {
         path: PathBuf,
         /// The manifest that it names.
         of: String,
-        /// The manifest that it lies beside.
+        /// The manifest that it lies next to.
         manifest: String,
     },
     /// It cannot be written.
@@ -94,7 +94,7 @@ impl Deref for LockPath {
     }
 }
 
-/// Path of a manifest's lock: beside it, with its name. Each manifest of a folder has its own.
+/// Path of a manifest's lock: next to it, with its name. Each manifest of a folder has its own.
 pub fn path_beside(manifest: &Path) -> LockPath {
     let name = manifest.file_name().unwrap_or_default();
     LockPath { path: manifest.with_extension(EXTENSION), manifest: name.to_string_lossy().into_owned() }
@@ -123,7 +123,7 @@ pub fn read(lock: &LockPath) -> Result<Option<Lock>, LockError> {
     }
 }
 
-/// Writes the lock: a draft beside it is flushed to disk, then replaces the old file.
+/// Writes the lock: a draft next to it is flushed to disk, then replaces the old file.
 pub fn write(place: &LockPath, lock: &Lock) -> Result<(), LockError> {
     // If the path is a link, the file behind it is written, and the link stays.
     let path = place.canonicalize().unwrap_or_else(|_| place.path.clone());

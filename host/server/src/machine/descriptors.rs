@@ -1,14 +1,14 @@
 //! The process's limit of descriptors.
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that the process needs beside connections: components, processes, files.
+/// Descriptors that the process needs besides connections: components, processes, files.
 const BESIDE: u64 = 1_024;
 
-/// Descriptors that are asked for beside those: a call may have some hundred doors and files, and
+/// Descriptors that are asked for besides those: a call may have some hundred doors and files, and
 /// 256 calls run at once by default.
 const OF_CALLS: u64 = 64 << 10;
 
-/// Raises the limit to what the process may need beside so many connections, as far as it is
+/// Raises the limit to what the process may need besides so many connections, as far as it is
 /// allowed to. Says so where connections alone may need more.
 pub(crate) fn raise(connections: u64) {
     let limit = getrlimit(Resource::Nofile);

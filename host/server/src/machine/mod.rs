@@ -1,5 +1,5 @@
 //! The machinery for guests: what runs and loads them, the worker threads, and the code cache.
-//! Beside it: what the host takes from the system it runs on.
+//! Next to it: what the host takes from the system it runs on.
 pub(crate) mod descriptors;
 pub(crate) mod memory;
 pub(crate) mod peer;

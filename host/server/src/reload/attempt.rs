@@ -173,7 +173,7 @@ impl Reloader {
     }
 
     /// Takes rights away at once that callers have no more by the new manifest: components may take
-    /// long to load. Nobody is told before the next generation serves.
+    /// long to load. Nobody is notified before the next generation serves.
     fn narrow_early(&self, manifest: &Manifest, old: &Catalog) -> Result<(), ReloadFailure> {
         if manifest.callers().canonical() == old.callers().canonical() {
             return Ok(());

@@ -240,7 +240,7 @@ struct Agreement {
 
 struct OtherList {
     list: Box<str>,
-    /// It had not followed when listeners were told. It may be gone: nobody waits for it.
+    /// It had not followed when listeners were notified. It may be gone: nobody waits for it.
     lags: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct SharedReplicas {
 struct Outgoing {
     waiting: Mutex<Waiting>,
     ready: Notify,
-    /// The operator was told that messages were lost.
+    /// The operator was notified that messages were lost.
     is_told: AtomicBool,
 }
 

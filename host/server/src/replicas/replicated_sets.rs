@@ -253,7 +253,7 @@ impl ReplicatedSets {
         }
     }
 
-    /// As [`post_later`](Self::post_later), beside others of the same parts.
+    /// As [`post_later`](Self::post_later), next to others of the same parts.
     pub fn post_one_more(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) {
         if let Some(tag) = self.inner.tag(set, parts) {
             let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed);

@@ -21,7 +21,7 @@ const GATHERED: Duration = Duration::from_millis(100);
 /// that one component's calls tell of, "any of the component's".
 const ADDRESSES_MAX: usize = 1_024;
 
-/// Clients whose own resources are gathered. Beyond these, everybody is told that any may have
+/// Clients whose own resources are gathered. Beyond these, everybody is notified that any may have
 /// changed.
 const CLIENTS_MAX: usize = 1_024;
 

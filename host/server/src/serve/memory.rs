@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use toolcell_walls::kernel::{free_large_blocks, heap_bytes, trim_heap};
 
 /// Pause between two looks at the heap. A look takes microseconds.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes by which the use of the heap falls before its pages are given back. 32 MiB: less is soon
 /// used again.
@@ -24,7 +24,7 @@ impl MemoryReturn {
     pub(super) fn start(runtime: &Handle) -> Self {
         free_large_blocks();
         Self(runtime.spawn(async {
-            let mut ticks = interval(LOOK_EVERY);
+            let mut ticks = interval(POLL_EVERY);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut heap = HeapPeak::default();
             loop {

@@ -73,7 +73,7 @@ pub struct ServerOptions {
     pub console: Option<ConsoleAddress>,
     /// The program's log; none by default.
     pub log: Option<Arc<dyn OperatorLog>>,
-    /// The project that is built beside the server; none by default.
+    /// The project that is built next to the server; none by default.
     pub build: Option<ProjectBuild>,
     /// True if SIGTERM and SIGINT end the server, and SIGHUP reloads. False by default.
     pub signals: bool,

@@ -12,7 +12,7 @@ use crate::operators::console::{BoundConsole, Operators};
 use crate::reload::Current;
 use crate::replicas::replicated_sets::ReplicatedSets;
 
-/// Needed beside the manifest to check tokens.
+/// Needed next to the manifest to check tokens.
 pub(super) struct Checks<'a> {
     /// The manifest's folder.
     pub folder: &'a Path,

@@ -42,9 +42,9 @@ pub struct Connection {
     started: Instant,
     /// Time since `started`, in milliseconds, up to which operations fail at once.
     left_alone_until_ms: AtomicU64,
-    /// True once the operator was told that it is away.
+    /// True once the operator was notified that it is away.
     is_told: AtomicBool,
-    /// Time since `started`, in milliseconds, from which the operator is told again.
+    /// Time since `started`, in milliseconds, from which the operator is notified again.
     silent_until_ms: AtomicU64,
 }
 

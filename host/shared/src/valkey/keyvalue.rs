@@ -38,7 +38,7 @@ pub struct Kept {
     large: Servers,
     /// Those for short and large writes that wait for copies, where there are such.
     copied: Option<[Servers; 2]>,
-    /// Time for an operation, without what large ones have besides.
+    /// Time for an operation, without what large ones have as well.
     within: Duration,
     keys: Keys,
     read: Arc<Script>,
@@ -337,7 +337,7 @@ impl Size {
         self.keys > LARGE_KEYS || self.bytes > LARGE_BYTES
     }
 
-    /// Time that an operation of this size has besides.
+    /// Time that an operation of this size has as well.
     fn longer(self) -> Duration {
         if !self.is_large() {
             return Duration::ZERO;

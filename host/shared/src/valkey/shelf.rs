@@ -70,7 +70,7 @@ impl Shelf {
     pub fn new(options: ValkeyOptions) -> Result<Self, BadAddress> {
         Ok(Self {
             keys: Keys::new(&options.prefix),
-            // Nobody is told that they are kept.
+            // Nobody is notified that they are kept.
             servers: Servers::new(ValkeyOptions { copies: 0, ..options })?,
             keep: Script::new(include_str!("shelf_keep.lua")),
             find: Script::new(include_str!("shelf_find.lua")),

@@ -73,7 +73,7 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
     /// Receives on this thread until `until` is true, for at most `limit`. The rest, and what comes
     /// later, goes to the background task. Returns the last value of `until`.
     ///
-    /// It polls for up to [`LOOK_TIME_MAX`](super::LOOK_TIME_MAX) if that paid lately, and sleeps
+    /// It polls for up to [`POLL_TIME_MAX`](super::POLL_TIME_MAX) if that paid lately, and sleeps
     /// for the rest. While another thread receives it does nothing: that thread dispatches the
     /// frames for all.
     pub fn drive(&self, limit: Duration, until: impl Fn() -> bool) -> bool {

@@ -36,7 +36,7 @@ pub use dispatcher::{Attending, Dispatcher};
 pub use error::{LinkError, SendError};
 pub use frame::Frame;
 pub use numbers::Numbers;
-pub use pace::{LOOK_TIME_MAX, Pace, Wait};
+pub use pace::{POLL_TIME_MAX, Pace, Wait};
 pub use receiver::Receiver;
 pub use sender::Sender;
 pub use socket::pair;

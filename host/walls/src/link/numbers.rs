@@ -1,6 +1,6 @@
 //! Numbers that several processes share, such as counts of what each of them uses.
 //!
-//! Every process that has them may change them at any time, to anything. Whoever gets some must
+//! Every process that has them may change them at any time, to anything. Anyone who gets some must
 //! trust all others that have the same.
 
 use std::{

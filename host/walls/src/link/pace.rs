@@ -13,7 +13,7 @@ use std::{
 
 /// Polling ends after this long. A client that calls again as soon as it has its answer takes 60 to
 /// 110 µs until its next call arrives: it and the host are woken once each. Twice that is enough.
-pub const LOOK_TIME_MAX: Duration = Duration::from_micros(200);
+pub const POLL_TIME_MAX: Duration = Duration::from_micros(200);
 
 /// Two polls are never this far apart, unless another thread ran on this core in between. Then the
 /// core is needed, perhaps by the very process that is to send.
@@ -128,10 +128,10 @@ impl Pace {
     fn polls_again(&mut self, wait: &mut Wait, now: Instant) -> bool {
         let interrupted = self.was_interrupted(wait, now);
         wait.looked = now;
-        if wait.polls && (interrupted || now - wait.begun >= LOOK_TIME_MAX) {
+        if wait.polls && (interrupted || now - wait.begun >= POLL_TIME_MAX) {
             wait.polls = false;
             self.failed();
-            let spent = (now - wait.begun).min(LOOK_TIME_MAX) * IN_VAIN_SHARE;
+            let spent = (now - wait.begun).min(POLL_TIME_MAX) * IN_VAIN_SHARE;
             self.spent_until = Some(self.spent_until.unwrap_or(now).max(now) + spent);
         }
         wait.polls
@@ -181,7 +181,7 @@ mod tests {
     /// Waits, polling every microsecond until the frame comes. True if a poll found it.
     fn waits(pace: &mut Pace, time: Duration) -> bool {
         let begun = Instant::now();
-        let mut wait = Wait { looks: pace.rest == 0, ..pace.wait(begun) };
+        let mut wait = Wait { polls: pace.rest == 0, ..pace.wait(begun) };
         let mut now = begun;
         while now < begun + time && pace.polls_again(&mut wait, now) {
             now += Duration::from_micros(1);
@@ -194,7 +194,7 @@ mod tests {
     const LATE: Duration = Duration::from_millis(5);
 
     #[test]
-    fn looking_begins_after_a_short_sleep_and_goes_on_while_it_pays() {
+    fn polling_begins_after_a_short_sleep_and_goes_on_while_it_pays() {
         let mut pace = Pace::default();
         assert!(!waits(&mut pace, LATE));
         assert!(!waits(&mut pace, LATE));
@@ -249,10 +249,10 @@ mod tests {
             pace.rest = 0;
             let mut wait = pace.wait(now);
             if *OTHERS_RUN && wait.polls {
-                assert!(!pace.polls_again(&mut wait, now + LOOK_TIME_MAX));
-                looked += LOOK_TIME_MAX;
+                assert!(!pace.polls_again(&mut wait, now + POLL_TIME_MAX));
+                looked += POLL_TIME_MAX;
             }
-            now += LOOK_TIME_MAX;
+            now += POLL_TIME_MAX;
         }
         let most = (now - begun) / IN_VAIN_SHARE + IN_VAIN_MAX * 2;
         assert!(looked <= most, "{looked:?} of {:?}", now - begun);
@@ -262,7 +262,7 @@ mod tests {
     fn work_between_two_looks_is_no_interruption() {
         let mut pace = Pace { rest: 0, ..Pace::default() };
         let now = Instant::now();
-        let mut wait = Wait { begun: now, looked: now, looks: true };
+        let mut wait = Wait { begun: now, looked: now, polls: true };
         wait.goes_on(now + LATE);
         assert!(pace.polls_again(&mut wait, now + LATE + Duration::from_micros(1)));
     }
@@ -271,12 +271,12 @@ mod tests {
     fn looking_stops_where_another_process_takes_the_core() {
         let mut pace = Pace { rest: 0, ..Pace::default() };
         let now = Instant::now();
-        let mut wait = Wait { begun: now, looked: now, looks: true };
+        let mut wait = Wait { begun: now, looked: now, polls: true };
         assert!(!pace.polls_again(&mut wait, now + INTERRUPTED));
         assert_eq!(pace.rest, 1);
         // The same if the frame came meanwhile.
         pace.rest = 0;
-        let wait = Wait { begun: now, looked: now, looks: true };
+        let wait = Wait { begun: now, looked: now, polls: true };
         pace.ended(&wait, now + INTERRUPTED);
         assert_eq!(pace.rest, 2);
     }
@@ -292,13 +292,13 @@ mod tests {
         ] {
             let mut pace = Pace { rest: 0, ..Pace::default() };
             let now = Instant::now();
-            let mut wait = Wait { begun: now, looked: now, looks: true };
+            let mut wait = Wait { begun: now, looked: now, polls: true };
             assert!(!pace.polls_again(&mut wait, now + away));
             // As if short waits had come since, so polling might pay.
             pace.rest = 0;
             pace.spent_until = None;
-            assert!(!pace.wait(now + away + shared_for - Duration::from_nanos(1)).looks, "{away:?}");
-            assert_eq!(pace.wait(now + away + shared_for).looks, *OTHERS_RUN, "{away:?}");
+            assert!(!pace.wait(now + away + shared_for - Duration::from_nanos(1)).polls, "{away:?}");
+            assert_eq!(pace.wait(now + away + shared_for).polls, *OTHERS_RUN, "{away:?}");
         }
     }
 

@@ -31,7 +31,7 @@ use crate::link;
 const END_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How often the thread polls for ended processes, on systems that do not notify.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Starts processes, all from one thread that lives as long as this value: the kernel ends a
 /// process with the *thread* that started it, if the process asks for that.
@@ -129,7 +129,7 @@ impl Room {
     fn run(mut self) {
         while self.start_asked() {
             self.wait(None);
-            self.poll();
+            self.reap();
             if let Some(together) = &mut self.together {
                 together.poll(Instant::now(), self.children.iter().map(|child| child.child.as_ref()));
             }
@@ -185,7 +185,7 @@ impl Room {
         polled.extend(pipes().flatten().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
         let ends = self.children.iter().filter_map(|child| child.words.paused_until());
         let unwatched = self.children.iter().any(|child| child.child.pidfd().is_none());
-        let look = unwatched.then(|| now + LOOK_EVERY);
+        let look = unwatched.then(|| now + POLL_EVERY);
         let together = self.together.as_ref().filter(|_| !self.children.is_empty()).map(Together::next);
         let wait = ends.chain(until).chain(look).chain(together).min().map(|end| end.saturating_duration_since(now));
         // A failure is like a wake-up: the loop polls, and waits again.
@@ -195,7 +195,7 @@ impl Room {
     }
 
     /// Reaps the children that have ended.
-    fn poll(&mut self) {
+    fn reap(&mut self) {
         self.children.retain_mut(|child| {
             let status = match child.child.reap() {
                 Ok(None) => return true,
@@ -213,7 +213,7 @@ impl Room {
         let until = Instant::now() + END_TIME_MAX;
         while !self.children.is_empty() && Instant::now() < until {
             self.wait(Some(until));
-            self.poll();
+            self.reap();
         }
     }
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use super::handle::Running;
 
 /// How often it is added up.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// The same while they use more than half of the bound. In a second one process fills some
 /// gigabytes, and several fill that much each.
-const LOOK_OFTEN_EVERY: Duration = Duration::from_millis(50);
+const POLL_OFTEN_EVERY: Duration = Duration::from_millis(50);
 
 /// The bound, and the time of the next check.
 #[derive(Debug)]
@@ -41,6 +41,6 @@ impl Together {
             largest.make_room(self.bytes_max);
             sum -= bytes;
         }
-        self.next = now + if sum > self.bytes_max / 2 { LOOK_OFTEN_EVERY } else { LOOK_EVERY };
+        self.next = now + if sum > self.bytes_max / 2 { POLL_OFTEN_EVERY } else { POLL_EVERY };
     }
 }

@@ -80,8 +80,8 @@ async fn a_process_has_the_link_and_the_named_environment_only() {
     assert_eq!(lines, ["ROLE=inventory", "fd 0 socket", "fd 1 null", "fd 2 pipe", "folder /"]);
 }
 
-/// Descriptors that whoever started this program left open for every program after it. None is of
-/// this program's own making, and closing them is up to the walls that a process puts around
+/// Descriptors that anyone who started this program left open for every program after it. None is
+/// of this program's own making, and closing them is up to the walls that a process puts around
 /// itself.
 fn inherited_fds() -> Vec<String> {
     const CLOSED_ON_EXEC: u32 = 0o2_000_000;

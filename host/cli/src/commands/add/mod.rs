@@ -337,7 +337,7 @@ struct WrittenLock {
     after: Option<Lock>,
 }
 
-/// Pins the component beside those that are pinned already, or all where nothing is. The code of a
+/// Pins the component next to those that are pinned already, or all where nothing is. The code of a
 /// linked one still changes, so it begins no lock.
 fn pin(manifest: &Path, name: &str, catalog: &Catalog, is_linked: bool) -> Result<WrittenLock, Failure> {
     let path = lock::path_beside(manifest);

@@ -7,7 +7,7 @@ use toolcell_server::file::{read_bounded, write_whole};
 
 use crate::exit::Failure;
 
-/// Folder of components, beside the manifest.
+/// Folder of components, next to the manifest.
 pub const FOLDER: &str = "components";
 
 /// A file that was placed. It is removed again unless it is [kept](Self::keep).

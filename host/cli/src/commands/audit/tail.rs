@@ -16,7 +16,7 @@ use crate::exit::Exit;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Checks for new records until the next one for new chains, which begin with a process.
-const LOOKS_PER_CHAINS: u32 = 5;
+const POLLS_PER_CHAINS: u32 = 5;
 
 /// A chain whose records are printed.
 struct Followed {
@@ -108,7 +108,7 @@ fn follow(merged: &mut Merged, file: &Path, printer: &mut Printer) -> anyhow::Re
     loop {
         std::thread::sleep(LOOK_AGAIN_AFTER);
         looks = looks.wrapping_add(1);
-        if looks.is_multiple_of(LOOKS_PER_CHAINS) {
+        if looks.is_multiple_of(POLLS_PER_CHAINS) {
             merged.look_for_chains(file);
         }
         loop {

@@ -214,7 +214,7 @@ const fn left_out(example: Example) -> &'static str {
     }
 }
 
-/// The source of a C project beside main.c.
+/// The source of a C project next to main.c.
 const fn unit(example: Example) -> &'static str {
     match example {
         Example::Files => "files",

@@ -10,7 +10,7 @@ use super::permits::Permit;
 use super::refused::code;
 
 /// Entries that one step examines. The operating system returns a few times as many at once.
-const LOOKS_MAX: usize = 64;
+const STATS_MAX: usize = 64;
 
 /// One step of a listing.
 pub(super) enum Step {
@@ -44,7 +44,7 @@ impl Listing {
 
     /// Goes to the next visible entry, skipping a bounded number of others.
     pub(super) fn step(&mut self) -> Result<Step, ErrorCode> {
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..STATS_MAX {
             let Some(entry) = self.entries.as_mut().and_then(Iterator::next) else {
                 return Ok(self.rest.next().map_or(Step::End, Step::Entry));
             };

@@ -34,7 +34,7 @@ settings! {
         /// The endpoint's path.
         path: String => &str = "path" (Text, path, else "/mcp".to_owned()),
             {"minLength": 1, "default": "/mcp", "examples": ["/tools/mcp"]};
-        /// Names that the server goes by, beside its own address; with a port where only that one
+        /// Names that the server goes by, besides its own address; with a port where only that one
         /// is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["tools.example.com"]]};
@@ -52,7 +52,7 @@ settings! {
         /// this file.
         tokens: Option<String> => Option<&str> = "tokens" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tokens.jsonl"]};
-        /// The server as a resource of OAuth 2.1: issuers whose tokens callers may show, beside
+        /// The server as a resource of OAuth 2.1: issuers whose tokens callers may show, besides
         /// those of `tokens`.
         oauth: Option<OauthPolicy> => Option<&OauthPolicy> = "oauth" (Table(&OAUTH), oauth::read, else None), {};
     }

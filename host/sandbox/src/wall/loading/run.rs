@@ -14,7 +14,7 @@ use toolcell_wall::load::message::FromLoader;
 use toolcell_wall::message::ToSandbox;
 
 /// How often the host checks a loader's memory and the files that it writes.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 
 /// What a Rust program prints when it runs out of memory.
 const NO_MEMORY: &str = "memory allocation of ";
@@ -52,7 +52,7 @@ impl LoaderRun {
         let receiver = match link::open(socket) {
             Ok((_, receiver)) => receiver,
             // It may already be gone, for instance for lack of memory.
-            Err(broken) => return Err(end_of(&process, Instant::now() + LOOK_EVERY, &broken).await),
+            Err(broken) => return Err(end_of(&process, Instant::now() + POLL_EVERY, &broken).await),
         };
         let run = Self::over(process, receiver);
         run.send(first, fds)?;
@@ -98,7 +98,7 @@ impl LoaderRun {
                     Err(broken) => Err(end_of(&self.process, bounds.until, &broken).await),
                 },
                 () = &mut until => return Err(NotLoaded::TooLate),
-                () = tokio::time::sleep(LOOK_EVERY) => self.check(bounds)?,
+                () = tokio::time::sleep(POLL_EVERY) => self.check(bounds)?,
             }
         }
     }
@@ -126,7 +126,7 @@ impl LoaderRun {
 /// Why a process with a broken link is gone. It has until `until` to end by itself.
 async fn end_of(process: &Process, until: Instant, broken: &dyn std::fmt::Display) -> NotLoaded {
     // A process closes its link when it ends. One that only closes its link is killed.
-    let patience = until.min(Instant::now() + LOOK_EVERY);
+    let patience = until.min(Instant::now() + POLL_EVERY);
     let end = match tokio::time::timeout_at(patience.into(), process.ended()).await {
         Ok(end) => end,
         Err(_) => {

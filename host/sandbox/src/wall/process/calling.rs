@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Denial, Limit, Limits};
-use toolcell_walls::link::{LOOK_TIME_MAX, SendError};
+use toolcell_walls::link::{POLL_TIME_MAX, SendError};
 
 use super::starved::STARVED_MAX;
 use super::{RemoteInstance, SandboxProcess};
@@ -111,7 +111,7 @@ impl SandboxProcess {
         if !attention::attends(self)
             && let Some(dispatcher) = self.dispatcher.get().filter(|_| self.load() == 1)
         {
-            dispatcher.drive(LOOK_TIME_MAX, || pending.is_done.load(Ordering::Acquire));
+            dispatcher.drive(POLL_TIME_MAX, || pending.is_done.load(Ordering::Acquire));
         }
         let report = match ended.try_recv() {
             Ok(report) => report,

@@ -40,11 +40,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How often the host looks for calls that a process keeps too long: short compared to
 /// `GIVES_BACK_WITHIN`.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 
 /// Number of these intervals after which it also checks the process's memory. In that second a
 /// process can fill some gigabytes, up to the kernel's own bound.
-const MEMORY_LOOK_EVERY: u32 = 4;
+const MEMORY_POLL_EVERY: u32 = 4;
 
 /// Time without a call after which a process that holds memory of its last calls is ended. A new
 /// one replaces it with the next call, in about ten milliseconds.
@@ -197,11 +197,11 @@ impl SandboxProcess {
     pub(crate) async fn watch(this: Weak<Self>, bytes_max: u64, rest_bytes: u64) {
         let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
         let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };
-        let mut starved = Starved::new(LOOK_EVERY, Instant::now());
+        let mut starved = Starved::new(POLL_EVERY, Instant::now());
         let mut memory_looks = 0;
         let mut ran = None;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
             let Some(this) = this.upgrade().filter(|this| !this.is_ended()) else { return };
             let now = Instant::now();
             let should_end: Vec<Arc<PendingCall>> =
@@ -213,11 +213,11 @@ impl SandboxProcess {
                 this.kill(LATE);
             }
             memory_looks += 1;
-            if memory_looks == MEMORY_LOOK_EVERY {
+            if memory_looks == MEMORY_POLL_EVERY {
                 memory_looks = 0;
                 let before = std::mem::replace(&mut ran, this.process.ran());
                 // Half of the time between two checks.
-                let much = LOOK_EVERY * MEMORY_LOOK_EVERY / 2;
+                let much = POLL_EVERY * MEMORY_POLL_EVERY / 2;
                 if ran.zip(before).is_some_and(|(now, before)| now.saturating_sub(before) > much) {
                     this.end_if_idle(RESTS_AFTER, COMPUTES);
                 }

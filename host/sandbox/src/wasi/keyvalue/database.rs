@@ -40,7 +40,7 @@ const IDLE: Duration = Duration::from_millis(200);
 const TURN: Duration = Duration::from_millis(20);
 
 /// How often an open file is checked for others that wait, and for the end of its use.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// How far a call has written. Each write returns one, and `settle` makes the writes up to it
 /// durable.
@@ -319,7 +319,7 @@ impl StateFile {
                     return;
                 }
                 drop(file);
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_EVERY).await;
             }
         });
     }

@@ -82,7 +82,7 @@ impl<'m> CodePlaces<'m> {
     }
 
     /// The bytes that a lock pins, if the store has them. Of a registry, they come from where the
-    /// lock says, and whoever has to sign them has to have signed those. A file's have nobody's
+    /// lock says, and anyone who has to sign them has to have signed those. A file's have nobody's
     /// signature, and neither had those that were pinned.
     pub(super) fn pinned(&self, policy: &ComponentPolicy, pin: &Pin) -> Option<Code> {
         if let Ok(reference) = Reference::parse(&pin.source) {

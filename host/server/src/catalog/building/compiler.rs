@@ -50,7 +50,7 @@ pub struct Compilation<'a> {
     pub source: &'a str,
     /// The longest that it may take.
     pub time: Duration,
-    /// Bytes of memory that a loader may take, and that a call may take beside them.
+    /// Bytes of memory that a loader may take, and that a call may take in addition.
     pub memory_bytes: (u64, u64),
     /// True if calls are served meanwhile. They go first.
     pub serves_meanwhile: bool,

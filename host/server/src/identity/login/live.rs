@@ -26,7 +26,7 @@ const KNOWN_MAX: usize = 4;
 
 /// Time between two looks at the file of a login whose token holds: a person who logs in anew, or
 /// out, is noticed within it.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Time after a refresh that failed before the next one: a server that is down is not pressed.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -196,7 +196,7 @@ impl Login {
     /// The token, or that it is missing, if that is known without waiting.
     fn at_once(&self) -> Option<Result<SecretValue, NoValue>> {
         let mut known = self.known();
-        let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= POLL_EVERY);
         let has_token = known.last.as_ref().is_some_and(|last| last.token.is_some());
         if is_due || !has_token {
             known.looked = Some(Instant::now());

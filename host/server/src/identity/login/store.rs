@@ -1,4 +1,4 @@
-//! The file of a login, and the lock beside it.
+//! The file of a login, and the lock next to it.
 //!
 //! Both lie in `logins` in the folder of states: a folder that only its owner enters (0700), files
 //! that only their owner reads (0600). A file is replaced whole, and never followed as a link.
@@ -28,7 +28,7 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 const LOCKED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Time between two looks at a lock that another process has.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Mode bits that let others than the owner in.
 const OTHERS: u32 = 0o077;
@@ -138,7 +138,7 @@ impl Store {
         loop {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Locked { store: self, _lock: lock }),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(LOOK_EVERY),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(POLL_EVERY),
                 Err(Errno::WOULDBLOCK) => {
                     let problem = format!("another process has kept the login {:?} for a minute", self.name);
                     return Err(LoginError::Store(problem));
@@ -155,7 +155,7 @@ impl<'s> Locked<'s> {
         self.draft()?.write(record)
     }
 
-    /// Opens a new file beside the present one: a full disk or a folder without rights is noticed
+    /// Opens a new file next to the present one: a full disk or a folder without rights is noticed
     /// before tokens are asked for.
     pub(super) fn draft(&self) -> Result<Draft<'s>, LoginError> {
         let store = self.store;

@@ -111,7 +111,7 @@ pub struct QueuedApproval<'a> {
 }
 
 impl ApprovalQueue {
-    /// From now on operators are asked, and clients beside them if `asks_clients`.
+    /// From now on operators are asked, and clients as well if `asks_clients`.
     pub fn open(&self, asks_clients: bool) {
         self.asks_clients.store(asks_clients, Ordering::Release);
         self.is_open.store(true, Ordering::Release);

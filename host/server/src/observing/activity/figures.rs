@@ -14,7 +14,7 @@ const HOUR_PARTS: u64 = 240;
 /// Length of such a part: an hour has 240 of them.
 const HOUR_PART: Duration = Duration::from_secs(15);
 
-/// Parts of a ring beside those that figures are of: they are written or cleared meanwhile.
+/// Parts of a ring next to those that figures are of: they are written or cleared meanwhile.
 const SPARE: u64 = 4;
 
 /// Steps of each doubling of time. An eighth more or less is the precision of quantiles.
@@ -36,7 +36,7 @@ struct Ring {
     parts: Box<[PartCounters]>,
 }
 
-/// Counters of one part, which take about a kilobyte. Whoever comes first in another part clears
+/// Counters of one part, which take about a kilobyte. Anyone who comes first in another part clears
 /// them; what others count at that very moment may be lost.
 struct PartCounters {
     /// The number of the part, from 1; 0: none yet.

@@ -1,6 +1,6 @@
 //! Calls as the console and `toolcell top` show them: those that run, figures of the last minute
 //! and hour, denials, and calls that wait for an operator. It is all in memory, and bounded: some
-//! 350 KiB, and two for each group of denials, of which there are at most a thousand. Must not
+//! 350 KiB, and two for each group of denials, at most a thousand. Must not
 //! hold: pages.
 //!
 //! Calls write here without a lock that a reader holds. The exception is the queue of approvals,

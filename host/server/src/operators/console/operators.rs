@@ -42,8 +42,8 @@ impl NotAdmitted {
 }
 
 impl Operators {
-    /// Those of what serves, whose tokens are checked like those of the server's clients. Whoever
-    /// is turned away counts as refused.
+    /// Those of what serves, whose tokens are checked like those of the server's clients. Anyone
+    /// who is turned away counts as refused.
     pub fn new(current: Arc<Current>, authenticator: Arc<Authenticator>) -> Self {
         Self { current, authenticator, attempts: Attempts::default() }
     }

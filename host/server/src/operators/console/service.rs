@@ -26,10 +26,10 @@ use crate::reload::Orders;
 const LONG_READS_MAX: usize = 2;
 
 /// Most requests at a time that read the newest records. Each computes for up to half a second,
-/// beside calls on the same cores. Further ones wait.
+/// next to calls on the same cores. Further ones wait.
 const RECORD_READS_MAX: usize = 2;
 
-/// Time that a request waits for that. Whoever searches looks again.
+/// Time that a request waits for that. Anyone who searches looks again.
 const RECORD_READS_WAIT: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// Time of an export: a gigabyte over a slow connection.

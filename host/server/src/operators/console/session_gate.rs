@@ -31,7 +31,7 @@ impl SessionGate {
         Self { operators, ..self }
     }
 
-    /// True if who began this session may still be here: whoever came by a link, and operators.
+    /// True if who began this session may still be here: anyone who came by a link, and operators.
     pub fn still_admits(&self, session: &SessionName) -> bool {
         let is_operator = |name: &String| self.operators.as_ref().is_some_and(|operators| operators.has(name));
         session.operator.as_ref().is_none_or(is_operator)

@@ -21,7 +21,7 @@ use crate::catalog::Catalog;
 /// The caller of these calls, for rules of `[callers]`.
 const CALLER: &str = "console";
 
-/// Time for the answer beside the call's own limits.
+/// Time for the answer in addition to the call's own limits.
 const BESIDE: Duration = Duration::from_secs(15);
 
 /// Cancels the call when the person goes.

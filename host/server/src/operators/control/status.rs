@@ -28,7 +28,7 @@ pub struct StatusSources {
     pub started: (Instant, SystemTime),
     /// True if only components that the lock pins are served.
     pub locked: bool,
-    /// The project that is built beside it, if any.
+    /// The project that is built next to it, if any.
     pub build: Option<LastBuild>,
     /// Gives links into the console, if there is one.
     pub(crate) session_gate: Option<Arc<SessionGate>>,

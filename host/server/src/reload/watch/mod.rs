@@ -2,8 +2,8 @@
 //! change.
 //!
 //! inotify watches folders with a mask of our own instead of a crate's: otherwise each audit record
-//! beside the manifest would wake the host. A file counts as written when it is closed, which skips
-//! half-written ones. Links, renames and removals count at once.
+//! next to the manifest would wake the host. A file counts as written when it is closed, which
+//! skips half-written ones. Links, renames and removals count at once.
 mod native;
 
 use std::io::{self, PipeReader, PipeWriter, Read as _};

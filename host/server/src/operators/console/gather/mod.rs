@@ -50,7 +50,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Counts beside the names of views.
+    /// Counts next to the names of views.
     pub fn badges(&self) -> Badges {
         Badges {
             denials: self.open_denials().len() as u64,

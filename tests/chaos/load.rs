@@ -41,7 +41,7 @@ pub struct Counts {
     pub away: AtomicU64,
     /// Refused by the rate, or as the approval was used.
     pub refused: AtomicU64,
-    /// Ended by the balancer or the replica's end, which the client is told.
+    /// Ended by the balancer or the replica's end, as the client sees.
     pub cut: AtomicU64,
     pub lost: AtomicU64,
     /// Approvals that were used more than once.

@@ -29,7 +29,7 @@ fn framed(mark: &[u8; 3], content: &[u8]) -> Vec<u8> {
     [head(mark, 0, u32::try_from(content.len()).unwrap(), 0), content.to_vec()].concat()
 }
 
-/// No server saw anything, and the denial is told.
+/// No server saw anything, and the denial is reported.
 fn is_denied(site: &Site, answer: &Answer) -> bool {
     is_nothing(site, answer) && answer.denials().len() == 1
 }
@@ -39,7 +39,7 @@ fn is_nothing(site: &Site, answer: &Answer) -> bool {
     !answer.is_error() && site.server.connections() == 0 && site.other.connections() == 0
 }
 
-/// Nothing came of it, and the operator is told what no honest process does.
+/// Nothing came of it, and the operator sees what no honest process does.
 fn is_misuse(site: &Site, answer: &Answer) -> bool {
     let told = || site.host.will_say("its sandbox process broke the rules of a door: ");
     is_nothing(site, answer) && {

@@ -9,7 +9,7 @@
 //! | `site.rs` | the host, with all that an attacker wants |
 //! | `row.rs` | one attack, how it ends, and what has to hold after each |
 //! | `files.rs`, `network.rs`, `processes.rs`, `rights.rs`, `memory.rs` | attacks by system calls |
-//! | `messages.rs`, `doors.rs` | attacks on the host by what it is told |
+//! | `messages.rs`, `doors.rs` | attacks on the host by its messages |
 //! | `loads.rs` | components that cost more than their bytes, where the bounds of loading are taken away |
 //! | `bounds.rs` | attacks of guests whose first wall, the bound, is taken away |
 //!

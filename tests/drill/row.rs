@@ -115,7 +115,7 @@ pub mod errors {
 /// A path that is refused: by the empty root, or by Landlock where there is no such root.
 pub const NO_PATH: End = End::AllFailFrom(0, &[errors::NOENT, errors::ACCES, errors::BADF]);
 
-/// Tries each attack on a host of its own. What goes wrong is told of all of them at once.
+/// Tries each attack on a host of its own. All that goes wrong is reported at once.
 pub fn holds(rows: &[Row]) {
     hold_without("", rows, &[]);
 }
@@ -200,7 +200,7 @@ pub fn results(answer: &Answer) -> Option<Vec<Result<i64, i32>>> {
     (!answer.is_error()).then(|| answers(answer).iter().map(result).collect())
 }
 
-/// The answers to the steps, as they were told.
+/// The answers to the steps, as they were reported.
 pub fn answers(answer: &Answer) -> &[Value] {
     answer.structured()["answers"].as_array().map_or(&[], Vec::as_slice)
 }

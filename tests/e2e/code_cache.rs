@@ -321,7 +321,7 @@ fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
         assert_eq!(codes, expected);
         assert_eq!((home.kept(".cwasm"), home.kept(".made")), (Vec::new(), Vec::new()));
     }
-    // A small component is compiled all the same, so that all is told at once.
+    // A small component is compiled all the same, so that all is reported at once.
     home.folder.write("tool.wasm", fixture_bytes("good"));
     assert_eq!(home.problems(), ["components::source"]);
     assert_eq!(home.kept(".cwasm").len(), 1);

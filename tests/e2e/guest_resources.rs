@@ -208,8 +208,8 @@ fn a_running_call_tells_of_its_own_addresses_and_of_no_others() {
             }
             let _ = host.call("touch", json!({"uri": "own:///topics/%37"}));
             assert_eq!(host.next_of(UPDATED)["params"]["uri"], "own:///topics/7", "{revision} {walls}");
-            // A loop: far more than is told one by one. Every address of the component is told,
-            // once in a while, and nobody else's is.
+            // A loop: far more than is reported one by one. Every address of the component is
+            // reported, once in a while, and nobody else's is.
             let _ = host.call("touch", json!({"uri": "own:///topics/NUMBER", "times": 100_000}));
             let mut told = vec![host.next_of(UPDATED)["params"]["uri"].clone()];
             told.push(host.next_of(UPDATED)["params"]["uri"].clone());

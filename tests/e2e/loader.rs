@@ -32,7 +32,7 @@ fn manifest(walls: &str, lines: &str) -> String {
     format!("version = 1\n[server]\nwalls = \"{walls}\"\n[components.tool]\nsource = \"{TOOL}\"\n{lines}\n")
 }
 
-/// A host that serves version `a` of a tool, and looks at its files when it is told.
+/// A host that serves version `a` of a tool, and looks at its files when it is asked to.
 fn serving(lines: &str) -> TestHost {
     let folder = Folder::with_manifest(&manifest("best", lines));
     folder.write(TOOL, fixture_bytes("versioned_a"));

@@ -1,5 +1,5 @@
-//! A server that a service manager started: what the manager is told, and what the log says at its
-//! end.
+//! A server that a service manager started: what the manager is notified of, and what the log says
+//! at its end.
 
 use std::os::unix::net::UnixDatagram;
 

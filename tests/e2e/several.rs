@@ -39,7 +39,7 @@ fn ten_processes_that_write_at_once_share_what_a_tool_keeps() {
         keys.sort();
         assert_eq!(keys, all, "each reads what the others wrote");
     }
-    // Each has several calls under way, and none is told to try again.
+    // Each has several calls under way, and none has to try again.
     for _ in 0..3 {
         let add = || json!({"op": "increment", "key": "n"});
         let calls: Vec<[Value; 4]> = hosts.iter_mut().map(|host| [(); 4].map(|()| start(host, add()))).collect();

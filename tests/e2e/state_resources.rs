@@ -71,7 +71,7 @@ fn entries_of_state_are_read_and_their_changes_told() {
             for uri in ["note:///a/b", "note:///a%2Fb", "note:///index?x", "topic:index", "note:///%ff"] {
                 assert_eq!(read(&mut host, uri)["error"]["code"], code, "{uri}");
             }
-            // One batch changes more than is told one by one: any of them may have changed.
+            // One batch changes more than is reported one by one: any of them may have changed.
             let batch = json!({"op": "set_many", "count": 300, "bytes": 1, "times": 1});
             let _ = host.call("keyvalue_batch", batch);
             let mut told: Vec<Value> = (0..4).map(|_| host.next_of(UPDATED)["params"]["uri"].clone()).collect();

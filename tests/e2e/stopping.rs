@@ -18,7 +18,7 @@ const ROUNDS: usize = 5;
 /// Time that the end of a process may take on a busy machine.
 const END_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Time that calls go on after SIGTERM before they are told to stop.
+/// Time that calls go on after SIGTERM before they are asked to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Tools that compute, that call the host, that sleep, and that block on a pollable. None ends by

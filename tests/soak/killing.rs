@@ -89,7 +89,7 @@ fn kill_one(host: u32, random: &mut Random) -> bool {
     process.filter(|_| serves(id, host)).is_some_and(|process| pidfd_send_signal(process, Signal::KILL).is_ok())
 }
 
-/// True of a child of the host whose walls stand: one that starts is no sandbox yet.
+/// True of a child of the host whose walls stand: one that starts is not a sandbox yet.
 fn serves(id: i32, host: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     status.contains(&format!("PPid:\t{host}\n")) && status.contains("Seccomp:\t2\n")

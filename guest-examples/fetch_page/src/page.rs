@@ -33,7 +33,7 @@ impl Page {
         }
     }
 
-    /// UTF-8, or where it is none, Latin-1: nearly all of the web is one of the two.
+    /// UTF-8, or else Latin-1: nearly all of the web is one of the two.
     fn decoded(&self) -> String {
         let says_latin =
             ["iso-8859-1", "windows-1252"].iter().any(|name| self.kind.to_ascii_lowercase().contains(name));

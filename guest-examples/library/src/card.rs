@@ -59,7 +59,7 @@ pub fn words(count: usize) -> String {
     if count == 1 { "1 word".to_owned() } else { format!("{count} words") }
 }
 
-/// The headings of a text. Lines of a code block are none.
+/// The headings of a text, without lines of code blocks.
 fn headings(text: &str) -> Vec<Heading> {
     let mut in_code = false;
     let mut found = Vec::new();

@@ -46,7 +46,7 @@ pub fn paths(root: &Path) -> (Vec<String>, usize) {
     (found, skipped)
 }
 
-/// The text of a document. `None` where it is none, is too large, or is gone.
+/// The text of a document. `None` where it is not text, too large, or gone.
 pub fn read(root: &Path, path: &str) -> Option<String> {
     let file = root.join(path);
     if std::fs::metadata(&file).ok()?.len() > DOCUMENT_BYTES_MAX {

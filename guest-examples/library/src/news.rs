@@ -1,6 +1,6 @@
-//! What clients are told while an index is made: how far it is, and which cards are others. Holds nothing of the index.
+//! What clients learn while an index is made: how far it is, and which cards changed. Knows nothing of the index.
 
-/// Who is told.
+/// Who is notified.
 pub trait News {
     /// The document of this number, from 1, is looked at. It is the status message of a task.
     fn looks_at(&mut self, number: usize, of: usize, path: &str);
@@ -15,7 +15,7 @@ impl News for Clients {
     fn looks_at(&mut self, number: usize, of: usize, path: &str) {
         #[cfg(target_arch = "wasm32")]
         {
-            // No index has so many documents that a float could not count them.
+            // A float can count the documents of any index.
             let number = number as f64;
             let of = of as f64;
             crate::bindings::toolcell::mcp::progress::report(

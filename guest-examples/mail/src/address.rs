@@ -61,7 +61,7 @@ impl Allowed {
     /// is not its subdomains.
     ///
     /// # Errors
-    /// [`Failure::Failed`] naming the rule that is none.
+    /// [`Failure::Failed`] naming the rule that is invalid.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let rules = text.split([',', ' ', '\n', '\t']).filter(|rule| !rule.is_empty()).map(Rule::parse);
         Ok(Self { rules: rules.collect::<Result<_, _>>()? })

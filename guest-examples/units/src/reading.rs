@@ -22,7 +22,7 @@ pub fn quantities(text: &str) -> Result<Vec<Quantity>, Problem> {
     }
 }
 
-/// A number may follow a unit at once: `5ft11in`. The 3 of `m3` is none.
+/// A number may follow a unit at once: `5ft11in`. The 3 of `m3` is part of the unit.
 fn is_of_number(c: char) -> bool {
     c.is_ascii_digit() && c != '3' || matches!(c, '-' | '+')
 }

@@ -38,7 +38,7 @@ pub fn in_words(code: u8) -> &'static str {
 /// Where a wind comes from, of eight directions.
 pub fn wind_from(degrees: f64) -> &'static str {
     const NAMES: [&str; 8] = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"];
-    // A number that is none becomes 0.
+    // NaN becomes 0.
     let eighth = (degrees.rem_euclid(360.0) / 45.0).round() as usize % NAMES.len();
     NAMES.get(eighth).copied().unwrap_or("N")
 }

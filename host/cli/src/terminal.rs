@@ -103,7 +103,7 @@ pub fn speaks_json() -> bool {
     SPEAKS_JSON.load(Ordering::Relaxed)
 }
 
-/// A line of JSON with this level and these fields, of which `message` is one.
+/// A line of JSON with this level and these fields, `message` among them.
 pub fn json_line(level: tracing::Level, fields: Map<String, Value>) -> String {
     let mut timestamp = String::new();
     // If the clock cannot be formatted, the line has no time.

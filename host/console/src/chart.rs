@@ -14,7 +14,7 @@ use crate::model::{History, HistoryPoint, SeriesPoint};
 const WIDTH: u64 = 600;
 const HEIGHT: u64 = 100;
 
-/// Width of a point, of which its bar leaves a fifth free.
+/// Width of a point; its bar leaves a fifth of it free.
 const BAR: usize = 10;
 
 /// Calls, errors and denials of the last seconds as bars.

@@ -15,8 +15,8 @@
 //!
 //! | folder | holds |
 //! |---|---|
-//! | `inside/` | a sandbox process and a loader: what they are told, and what they say |
-//! | `run/` | one call: instance, export, deadline, report; instances made ahead or used again |
+//! | `inside/` | a sandbox process and a loader: the messages that they receive and send |
+//! | `run/` | one call: instance, export, deadline, report; instances prewarmed or used again |
 //! | `load/` | from bytes to a component: survey, compiling, linking |
 //! | `shape/` | a component's exports as tools: contract, typed, program |
 //! | `wasi/` | the state of a store, and the WASI interfaces over it |

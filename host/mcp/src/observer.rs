@@ -25,7 +25,7 @@ pub trait Observer: Send + Sync + 'static {
     fn answered(&self, request: &ObservedRequest<'_>);
 
     /// A caller named a tool or a prompt that its list does not have. `hidden` is the name in the
-    /// whole list, if it is there for others. Nobody is told by default.
+    /// whole list, if it is there for others. By default, nobody is notified.
     fn unseen(&self, caller: &Caller, hidden: Option<&str>) {
         let _ = (caller, hidden);
     }

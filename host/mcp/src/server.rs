@@ -201,7 +201,7 @@ impl<H: Host> McpServer<H> {
         let watching = self.listening().into_iter();
         let watching: Vec<_> = watching.filter_map(|listener| Some((listener.watcher_of(id)?, listener))).collect();
         for (caller, listener) in watching {
-            // Who cannot be told now asks again.
+            // A client that cannot be notified now asks again.
             if let Ok(Some(task)) = store.find(caller.name(), id).await {
                 listener.task_changed(&task, options);
             }

@@ -49,7 +49,7 @@ impl Excerpts {
     }
 }
 
-/// The views that tools of a component name, of which it needs to know no more.
+/// The views that tools of a component name. Only their names are needed.
 fn views(component: &Item) -> Table {
     let tools = component.get("tools").and_then(Item::as_table_like);
     let named = tools.into_iter().flat_map(|tools| tools.iter()).filter_map(|(_, tool)| tool.get("app")?.as_str());

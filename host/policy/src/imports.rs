@@ -7,7 +7,7 @@ use crate::rights::args::ARGS;
 use crate::rights::env::ENV;
 use crate::rights::stdin::STDIN;
 
-/// A grant, and the imports of which one uses it.
+/// A grant, and the imports any of which uses it.
 pub(crate) struct Use {
     pub(crate) what: &'static str,
     /// Where it is granted; `None` where it is not.

@@ -6,7 +6,7 @@
 //! | size, `KiB` `MiB` `GiB` | 1024, 1024², 1024³ bytes | `64MiB` |
 //! | size, `kB` `KB` `MB` `GB` | 1000, 1000², 1000³ bytes | `10 MB` |
 //! | duration, `h` `m` `s` `ms` | hours, minutes, seconds, milliseconds; largest first | `1m30s` |
-//! | rate, `/s` `/min` `/h` | so many in a second, a minute, an hour | `600/min` |
+//! | rate, `/s` `/min` `/h` | this many in a second, a minute, an hour | `600/min` |
 //!
 //! Every number may have underscores between its digits, as numbers of TOML have them: `1_000/min`.
 

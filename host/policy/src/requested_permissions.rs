@@ -117,7 +117,7 @@ impl ComponentPolicy {
     /// grant that goes beyond.
     #[must_use]
     pub fn check_requested(&self, requested: &RequestedPermissions) -> Vec<Diagnostic> {
-        // Where a grant cannot be told to lie within the requested permissions, it does not.
+        // Where a grant is not known to lie within the requested permissions, it does not.
         let spans: Vec<Span> = ALL.iter().flat_map(|right| (right.beyond)(right, requested, self.grants())).collect();
         let warning = |span: &Span| {
             let message = format!("component {:?} is granted more than it requests", self.name());

@@ -1,4 +1,4 @@
-//! Manifests and what is said of them, one golden file each, and the checked-in JSON Schema.
+//! Manifests and their diagnostics, one golden file each, and the checked-in JSON Schema.
 //! `UPDATE_GOLDEN=1` writes the files anew.
 #![allow(clippy::unwrap_used)]
 

@@ -40,7 +40,7 @@ impl RegistryClient {
     /// name has none. `host` is asked for its metadata, and without it is the registry itself.
     ///
     /// # Errors
-    /// [`PullError`] where the host does not tell, tells something else, or has no release.
+    /// [`PullError`] where the host does not answer, answers something else, or has no release.
     pub async fn package(&self, host: &str, package: &PackageName) -> Result<Reference, PullError> {
         let metadata = self.metadata(host).await?;
         let wrong = |problem: String| PullError::Document { what: format!("the package metadata of {host}"), problem };

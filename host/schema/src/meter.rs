@@ -13,7 +13,7 @@ use std::time::Instant;
 /// takes a third of it.
 pub(super) const STEPS_MAX: u64 = 100_000_000;
 
-/// Steps of finding *every* failing place, and bytes that they take, of which each costs a step.
+/// Steps of finding *every* failing place, and bytes that they take; each costs a step.
 pub(super) const DETAIL_STEPS_MAX: u64 = 20_000_000;
 
 /// Steps between two looks at the clock and the cancellation: about a millisecond, like a guest's

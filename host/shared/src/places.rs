@@ -8,7 +8,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place of which this is called when it is left.
+    /// A place that calls this when it is left.
     pub(crate) fn new(leave: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self { leave: Some(Box::new(leave)) }
     }

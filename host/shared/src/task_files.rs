@@ -228,7 +228,7 @@ impl TaskFiles {
         }
     }
 
-    /// The caller's task of another process. Changes of one that runs are told from now on.
+    /// The caller's task of another process. Changes of one that runs are reported from now on.
     pub async fn find(&self, caller: &str, id: &str) -> TaskElsewhere {
         if !is_id(id) || !self.are_there() {
             return TaskElsewhere::Unknown;

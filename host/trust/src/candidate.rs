@@ -24,7 +24,7 @@ pub(crate) struct Candidate {
 
 /// The message of a message signature. DSSE envelopes hold theirs.
 pub(crate) enum Message {
-    /// The manifest, of which the digest is known.
+    /// The manifest, whose digest is known.
     Manifest(Subject),
     /// A simple signing payload about the manifest.
     Payload(Vec<u8>),

@@ -1,5 +1,5 @@
-//! The sender of a call, as a guest's process and the host see it. It knows no protocol: the server
-//! implements it for MCP.
+//! The sender of a call, as a guest's process and the host see it. It is independent of the
+//! protocol: the server implements it for MCP.
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -14,7 +14,7 @@
 //! | `pool_sizes.rs` | room in the pool of a process, in numbers |
 //! | `load/` | facts about a component, and what is said to load it |
 //! | `contract.rs`, `weight.rs` | the contract's plain types, and the size of an answer |
-//! | `caller.rs`, `denials.rs`, `asking.rs` | the sender of a call, what it is told and asked |
+//! | `caller.rs`, `denials.rs`, `asking.rs` | the sender of a call, its notifications and questions |
 //! | `message.rs`, `mounts.rs`, `report.rs` | the messages of a sandbox process, and the report of a call |
 //! | `failure.rs`, `start_call.rs` | why a call gave nothing; why nothing is prewarmed |
 //! | `rate.rs` | the rate at which messages of one call may come |

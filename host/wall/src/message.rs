@@ -476,7 +476,7 @@ mod tests {
         let limits = Limits::default();
         let bytes = encode(&answer(limits.output_items())).unwrap().len() as u64;
         assert!(bytes < bytes_max(&limits));
-        // A list that claims 2^60 items, none of which follow.
+        // A list that claims 2^60 items, but has none.
         let mut bytes = encode(&answer(0)).unwrap();
         let list = bytes.iter().rposition(|byte| *byte == 0).unwrap();
         bytes.splice(3..list, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);

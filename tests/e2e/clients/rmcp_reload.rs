@@ -21,7 +21,7 @@ impl ClientHandler for Ear {
     }
 }
 
-/// The list changes that a connection is told of: unasked in the legacy era, through its
+/// The list changes that a connection is notified of: unasked in the legacy era, through its
 /// subscription in the modern one.
 struct Heard {
     bare: mpsc::UnboundedReceiver<()>,

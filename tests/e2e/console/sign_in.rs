@@ -18,7 +18,7 @@ fn manifest(console: &str, http: &str) -> String {
     format!("{}\n[http]\n{http}\n[console]\ndecide = true\n{console}\n", unhurried(&["good"]))
 }
 
-/// A folder in which ann, an operator, and eve, who is none, have tokens.
+/// A folder in which ann, an operator, and eve, a plain caller, have tokens.
 fn with_tokens(operators: &str) -> (Folder, [String; 2]) {
     let folder = Folder::with_manifest(&manifest(operators, "tokens = \"tokens.jsonl\""));
     let tokens = ["ann", "eve"].map(|name| {

@@ -96,7 +96,7 @@ fn keep(replica: WebHost, kept: &Path) {
     assert!(ended.status.success(), "{}", ended.stderr);
 }
 
-/// The outcomes of all calls in these records, with how often there were so many.
+/// The outcomes of all calls in these records, with their counts.
 fn outcomes(kept: &Path) -> (usize, BTreeSet<String>) {
     let texts = std::fs::read_dir(kept).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
     let records: Vec<Value> = texts

@@ -98,7 +98,7 @@ fn still_reloads(host: &mut TestHost) {
 fn a_file_of_the_kernel_that_has_nothing_to_say_ends_no_reloading() {
     let mut host = TestHost::serving(&["good"]);
     assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x");
-    // A user who may not read the file is told that instead.
+    // A user who may not read the file gets that error instead.
     host.folder().link("kmsg", "/proc/kmsg");
     host.folder().write("toolcell.toml", manifest("kmsg"));
     for _ in 0..3 {

@@ -52,7 +52,7 @@ impl<W: Wire> Dialogue<W> {
         Ok(offers)
     }
 
-    /// Sends a command and takes its reply. `what` is refused where the code is none of these; the command itself is
+    /// Sends a command and takes its reply. `what` is refused where the code is another one; the command itself is
     /// never repeated, since it may hold a password.
     pub fn ask(&mut self, command: &str, codes: &[u16], what: &str) -> Result<String, Failure> {
         if command.bytes().any(|byte| byte.is_ascii_control()) {
@@ -183,7 +183,7 @@ pub mod tests {
         Dialogue::new(Said { says: io::Cursor::new(says.as_bytes().to_vec()), heard: Vec::new() })
     }
 
-    /// All that the server was told.
+    /// All that was sent to the server.
     pub fn heard(dialogue: &Dialogue<Said>) -> String {
         String::from_utf8(dialogue.wire.heard.clone()).unwrap()
     }

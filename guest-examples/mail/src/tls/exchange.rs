@@ -9,7 +9,7 @@ use crate::random;
 /// Bytes of a private key, of both groups.
 const KEY_BYTES: usize = 32;
 
-/// The number of times that a random number is drawn anew for P-256: one in 2³² is none of its private keys.
+/// The number of times that a random number is drawn anew for P-256: one in 2³² is not a private key.
 const DRAWS_MAX: usize = 4;
 
 #[derive(Debug)]

@@ -28,7 +28,7 @@ pub enum Outcome {
     Deadline,
     /// The caller, or the end of the process, ended the call.
     Cancelled,
-    /// There was no place to run it.
+    /// There was nowhere to run it.
     Busy,
     /// The caller had called the tool too often.
     RateLimited,

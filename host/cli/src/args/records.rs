@@ -1,4 +1,4 @@
-//! The command lines of `audit` and `policy`: what is asked of records and of the manifest.
+//! The command lines of `audit` and `policy`: queries of records and of the manifest.
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};

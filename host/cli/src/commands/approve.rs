@@ -20,7 +20,7 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     match answers(args) {
         Ok(Some(answers)) if answers.iter().any(is_unwritable) => {
             // A service may read its configuration, and no more. Anyone who asks may write it, or
-            // is told so.
+            // is notified.
             let pinned = pin_here(args)?;
             if !matches!(pinned, Exit::Done) {
                 return Ok(pinned);
@@ -48,7 +48,7 @@ fn pin_here(args: &ApproveArgs) -> anyhow::Result<Exit> {
     pin(manifest, &approval(args), &ready.catalog)
 }
 
-/// True if a process was told to approve, and may not write the lock.
+/// True if a process was asked to approve, and may not write the lock.
 fn is_unwritable(answer: &Value) -> bool {
     answer.pointer("/problems/0/code").is_some_and(|code| code == LOCK_UNWRITABLE)
 }

@@ -184,7 +184,7 @@ fn unusable(
         for problem in not_imported(&machine, component, &parsed.manifest) {
             let found = problem.span().and_then(|span| lines.right_at(span.start));
             let Some(found) = found.and_then(|found| rights.get(found)) else { continue };
-            // One problem is told of all rules of a list, and of all entries of a section.
+            // All rules of a list share one problem, and so do all entries of a section.
             let alike = rights.iter().enumerate().filter(|(_, right)| right.is_like(found));
             unusable.extend(alike.map(|(right, _)| (number, right)));
         }

@@ -14,7 +14,7 @@ const HOPS: usize = 8;
 /// Keys that lead to another schema. One stands alone, or no field would do.
 const LEADS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
-/// Keys besides these that say nothing of what is taken.
+/// Other keys that do not restrict the value.
 const WORDS: [&str; 8] = ["$schema", "$defs", "$comment", "title", "description", "default", "examples", "deprecated"];
 
 /// Keys of schemas for which fields would not do.

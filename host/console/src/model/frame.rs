@@ -3,7 +3,7 @@
 /// Everything around each view.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
-    /// The server's name, as clients are told it.
+    /// The server's name, as clients get it.
     pub server: String,
     /// The version of toolcell: `0.1.0`.
     pub version: String,
@@ -46,7 +46,7 @@ pub struct Notice {
 /// The page where a person signs in.
 #[derive(Debug, Clone, Default)]
 pub struct SignIn {
-    /// The server's name, as clients are told it.
+    /// The server's name, as clients get it.
     pub server: String,
     /// Why the page is shown.
     pub reason: SignInReason,

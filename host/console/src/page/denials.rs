@@ -67,7 +67,7 @@ fn closed(frame: &Frame, name: &str, groups: &[DenialGroup], state: State) -> Ma
     }
 }
 
-/// The groups to show, and how many of which component are left out.
+/// The groups to show, and how many of each component are left out.
 fn chosen<'a>(groups: &'a [DenialGroup], only: &str) -> (Vec<&'a DenialGroup>, BTreeMap<&'a str, usize>) {
     if !only.is_empty() {
         return (groups.iter().filter(|group| group.component == only).collect(), BTreeMap::new());

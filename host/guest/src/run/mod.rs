@@ -6,7 +6,7 @@
 //! | `asking.rs` | questions of a call, and the time that they take |
 //! | `call.rs` | a call from start to report |
 //! | `store.rs`, `instance.rs` | a store with its limits, and the instance in it |
-//! | `warm.rs`, `start.rs` | instances made ahead, and the start code that may run for them |
+//! | `warm.rs`, `start.rs` | prewarmed instances, and the start code that may run for them |
 //! | `listing.rs` | lists of tools, made or kept |
 //! | `failures.rs` | errors of the engine → the failures of calls |
 pub(crate) mod asking;

@@ -92,7 +92,7 @@ impl<H: Host> ClientConnection<H> {
     }
 
     /// Answers a frame of more than `bytes_max` bytes, which was not kept: under its id, if one was
-    /// found. A call that waits for such a reply is told that it is too long.
+    /// found. A call that waits for such a reply gets the error that it is too long.
     pub fn refuse_overlong(&self, frame: &OverlongFrame, bytes_max: usize) {
         if let Some(name) = frame.reply_id().and_then(AskName::of_answer) {
             return self.shared.asks.answer(name.number, ReplyText::TooLong(frame.bytes()));

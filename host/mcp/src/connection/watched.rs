@@ -14,7 +14,7 @@ pub(super) struct WatchedUris(BTreeMap<Box<str>, WatchedUri>);
 struct WatchedUri {
     /// The address in its normal form.
     normal: Box<str>,
-    /// It has changed since the client was told.
+    /// It has changed since the client was notified.
     changed: bool,
     _share: WatchShare,
 }

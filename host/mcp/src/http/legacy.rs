@@ -203,7 +203,7 @@ pub(super) async fn meet<H: Host>(
         return Ok(());
     }
     let options = &service.server.options;
-    // Who needs the session is told that there is none.
+    // A caller that needs the session learns that it does not exist.
     let Some(sealed) = SealedSession::open(&options.state_key, id, caller) else { return Ok(()) };
     let Some(peer) = sealed.peer(options.legacy_log_level) else { return Ok(()) };
     for _ in 0..MEET_TRIES_MAX {

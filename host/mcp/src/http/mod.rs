@@ -130,7 +130,7 @@ pub trait RefusalObserver: Send + Sync + 'static {
 pub enum RefusalReason {
     /// The request shows no credential: 401.
     NoCredential,
-    /// Its credential is not known, or no longer: 401.
+    /// Its credential is unknown or no longer valid: 401.
     UnknownCredential,
     /// Its credential lacks a right: 403.
     MissingRight,

@@ -141,7 +141,7 @@ impl OwnerQuota {
         Self::reserving(max, share, 0)
     }
 
-    /// A quota of which each owner may take `reserve` where others have taken all.
+    /// A quota. Each owner may take `reserve` of it even where others have taken all.
     pub(super) fn reserving(max: usize, share: usize, reserve: usize) -> Arc<Self> {
         Arc::new(Self { max, share, reserve, taken: Mutex::default() })
     }

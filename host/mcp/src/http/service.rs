@@ -303,7 +303,7 @@ impl<H: Host> Service<H> {
         let service = Arc::clone(self);
         let begin = move || service.begin(&body, context);
         let Some(DoneInTurn { outcome: begun, turn }) = do_in_turn(&self.executor, turn, begin).await else {
-            // A panic is told as those of calls are.
+            // A panic is reported as those of calls are.
             return Err(HttpRefusal::Message(RpcError::new(ErrorCode::Internal, "Internal error")));
         };
         drop(taken);

@@ -100,7 +100,8 @@ impl SessionOutbox {
     }
 
     /// Another replica has the stream from now on. Returns what was kept for it, and what the
-    /// stream here was told. A stream that was opened here since is the later one, and stays.
+    /// stream here was notified of. A stream that was opened here since is the later one, and
+    /// stays.
     pub(super) fn moved(&self, name: &str) -> Option<KeptFrames> {
         let (before, kept, told) = {
             let mut unsent = self.unsent();
@@ -128,7 +129,7 @@ impl SessionOutbox {
         }
     }
 
-    /// Forgets other replicas' streams, of which nothing was heard for a while.
+    /// Forgets streams of other replicas that have not been heard from for a while.
     pub(super) fn forget_elsewhere(&self) {
         let mut unsent = self.unsent();
         unsent.elsewhere = None;

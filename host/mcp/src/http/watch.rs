@@ -26,7 +26,7 @@ const GIVEN_UP_MAX: usize = 256;
 /// the only bound against it.
 const TAKEN_PER_SECOND_MIN: usize = 64 * 1024;
 
-/// Time that a connection has to close once it is told to.
+/// Time that a connection has to close once it is asked to.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The state of one connection. Times are in milliseconds since its start; 0 means none.
@@ -82,7 +82,7 @@ impl ConnectionWatch {
         watch
     }
 
-    /// Waits until the connection is told to go.
+    /// Waits until the connection is asked to close.
     pub(super) async fn asked_to_leave(&self) {
         poll_fn(|context| if self.is_leaving(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
@@ -262,7 +262,7 @@ impl Drop for RequestWatch {
     }
 }
 
-/// A connection of hyper that can be told to take no further requests.
+/// A connection of hyper that can be asked to take no further requests.
 pub(super) trait HttpConnection: Future {
     fn finish(self: Pin<&mut Self>);
 }

@@ -22,7 +22,7 @@ const PREFIX: &str = "Mcp-Param-";
 /// Longest name, in bytes. Headers that proxies route by are much shorter.
 const NAME_BYTES_MAX: usize = 128;
 
-/// Problems of a definition after which no more of them are told.
+/// The most problems of a definition that are reported.
 const PROBLEMS_MAX: usize = 100;
 
 /// Bytes of a place that are shown.
@@ -65,7 +65,7 @@ struct ParameterSearch<'p> {
     problems: &'p mut Vec<DefinitionProblem>,
 }
 
-/// A place in the schema, written out only where it is told: names on the way to thousands of
+/// A place in the schema, written out only where it is reported: names on the way to thousands of
 /// places may be long.
 struct SchemaPlace<'p> {
     within: Option<&'p SchemaPlace<'p>>,

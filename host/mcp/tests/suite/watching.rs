@@ -1,4 +1,4 @@
-//! Resources that clients watch: what they are told, and when they read slowly.
+//! Resources that clients watch: their notifications, also when they read slowly.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

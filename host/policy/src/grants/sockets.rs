@@ -207,7 +207,7 @@ impl LookupPermit {
         }
     }
 
-    /// True if the guest may be told an address that the name led to: a public one, or one that
+    /// True if the guest may learn an address that the name led to: a public one, or one that
     /// `private` names for some port. What is connected to is checked again, with its port.
     ///
     /// # Errors

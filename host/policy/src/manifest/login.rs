@@ -94,7 +94,7 @@ limits! {
 }
 
 accessors! {
-    /// A login: an authorization server, and what is asked of it.
+    /// A login: an authorization server, and what to request from it.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct LoginPolicy {
         /// Its name in the manifest.

@@ -199,7 +199,7 @@ accessors! {
 }
 
 impl Manifest {
-    /// The limits of components that say nothing of their own: built-in defaults under
+    /// The limits of components without limits of their own: built-in defaults under
     /// `[defaults.limits]`.
     #[must_use]
     pub const fn default_limits(&self) -> &Limits {

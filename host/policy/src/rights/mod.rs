@@ -91,7 +91,7 @@ pub(crate) struct Right {
     pub(crate) lock_lines: fn(&Self, &Grants) -> Vec<String>,
     /// Its meaning, in problems.
     what: &'static str,
-    /// The imports of which one uses it.
+    /// The imports any of which uses it.
     imports: &'static [&'static str],
     /// Where it is granted, and the imports that can use it.
     pub(crate) uses: fn(&Self, &Grants) -> Vec<Use>,

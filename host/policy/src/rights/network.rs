@@ -1,5 +1,5 @@
 //! The section `network`: reading and narrowing its lists of rules, which are rights of their own,
-//! and what is said of all of them.
+//! and what holds for all of them.
 
 use std::collections::HashSet;
 use std::fmt::Display;

@@ -210,7 +210,7 @@ impl Index {
     }
 }
 
-/// The first `max` digests of an index of which only the beginning was read. Nothing is found if
+/// The first `max` digests of an index that was only read in part. Nothing is found if
 /// other members come before the list.
 pub(crate) fn digests_at_start(bytes: &[u8], max: usize) -> Vec<Digest> {
     let mut digests = Vec::new();

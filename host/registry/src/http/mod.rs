@@ -19,7 +19,7 @@ pub(crate) use answer::{Answer, Rate};
 use crate::error::PullError;
 use crate::settings::{RegistryOptions, RegistrySettings};
 
-/// A request, of which no header names a host or a credential.
+/// A request. None of its headers names a host or a credential.
 #[derive(Clone)]
 pub(crate) struct Ask {
     pub(crate) method: Method,

@@ -1,7 +1,7 @@
 //! Headers of tar archives, in the form of POSIX (`ustar`), and the few of pax and GNU that tools
 //! write for short names.
 //!
-//! A reader that knows two ways to say a name or a length can be told two stories. So an archive
+//! A reader that knows two ways to write a name or a length can be misled. So an archive
 //! whose extended headers say either is refused.
 use std::io::Read;
 

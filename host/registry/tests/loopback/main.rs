@@ -1,5 +1,5 @@
 //! Pulling, pushing and storing against a registry on loopback that is the tests' own, and lies
-//! where it is told to.
+//! where it is configured to.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod attached;

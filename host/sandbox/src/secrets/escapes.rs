@@ -15,7 +15,7 @@ pub(super) enum PartialEscape {
     Percent,
     /// `\`
     Backslash,
-    /// A fixed number of digits, `left` of which are missing.
+    /// A fixed number of digits; `left` of them are missing.
     Fixed { left: u8, unit: EscapeUnit, value: u32 },
     /// `\u{`, and digits.
     Braced { value: u32 },

@@ -2,8 +2,8 @@
 //! it changes, and request metadata of one call. Must not hold: how a guest is ended, or how
 //! clients are notified.
 //!
-//! Only addresses of the call's own component are told. Past the rate, all resources of the
-//! component count as changed: nothing is lost.
+//! Clients are only notified of addresses of the call's own component. Past the rate, all resources
+//! of the component count as changed: nothing is lost.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,7 +27,7 @@ use crate::observing::traces::CallTrace;
 /// often than ten times a second; a call that fills a page of a list changes a hundred.
 const NOTIFIED_PER_SECOND: u64 = 100;
 
-/// Entries of state that one operation changes. More of them are told as a change of any of the
+/// Entries of state that one operation changes. More of them are reported as a change of any of the
 /// component's: each is held against up to 64 rules.
 const ENTRIES_MAX: usize = 256;
 
@@ -47,7 +47,7 @@ pub struct McpCaller {
     trace: Option<Arc<CallTrace>>,
     /// News of resources that it changes.
     notifier: Option<CallNotifier>,
-    /// Set once the guest was told that shared state is away: the reason.
+    /// Set once the guest got the error that shared state is away: the reason.
     state_away: OnceLock<String>,
 }
 

@@ -209,7 +209,8 @@ impl EndedCall {
         Self { outcome: Outcome::Cancelled, result: CallResult::error(why.as_str()), detail: why, ..self }
     }
 
-    /// Says in the audit that the guest was told that shared state is away, whatever it made of it.
+    /// Records in the audit that shared state was away for the guest, whatever it made of the
+    /// error.
     fn telling_of_state(mut self, caller: &McpCaller) -> Self {
         if let Some(why) = caller.missed_state() {
             let more = if self.detail.is_empty() { String::new() } else { format!("; {}", self.detail) };

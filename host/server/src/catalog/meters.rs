@@ -84,7 +84,7 @@ impl Default for Meters {
 }
 
 impl Meters {
-    /// Counts a call of which nothing ran.
+    /// Counts a call that never ran.
     pub fn not_run(&self, outcome: Outcome) {
         self.count(outcome);
     }

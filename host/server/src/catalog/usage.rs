@@ -110,7 +110,7 @@ impl UseWindow {
 }
 
 impl UseSoFar {
-    /// Calls that ran, of which the newest [`NEWEST_CALLS`] are in the window.
+    /// Calls that ran. The newest [`NEWEST_CALLS`] of them are in the window.
     pub const fn calls(&self) -> u64 {
         self.calls
     }

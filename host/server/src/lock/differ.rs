@@ -123,7 +123,7 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
     let renamed = renamed(locked, now);
     let were: BTreeSet<&str> = renamed.values().copied().collect();
     let names: BTreeSet<&str> = locked.tools.keys().chain(now.tools.keys()).map(String::as_str).collect();
-    // A tool with another name is told under that alone.
+    // A tool with another name is reported under that name only.
     for tool in names.into_iter().filter(|tool| !were.contains(tool)) {
         let was = renamed.get(tool).copied().unwrap_or(tool);
         let less = tool_changed(tool, locked.tools.get(was), now.tools.get(tool), &mut findings);

@@ -8,7 +8,7 @@ const BESIDE: u64 = 1_024;
 /// 256 calls run at once by default.
 const OF_CALLS: u64 = 64 << 10;
 
-/// Raises the limit to what the process may need besides so many connections, as far as it is
+/// Raises the limit to what the process may need besides this many connections, as far as it is
 /// allowed to. Says so where connections alone may need more.
 pub(crate) fn raise(connections: u64) {
     let limit = getrlimit(Resource::Nofile);

@@ -26,7 +26,7 @@ const WATCHDOG_PROCESS: &str = "WATCHDOG_PID";
 pub struct ServiceManager(Option<Arc<UnixDatagram>>);
 
 impl ServiceManager {
-    /// The one that the environment names. Without one, nobody is told anything.
+    /// The one that the environment names. Without one, nobody is notified.
     pub fn of_environment() -> Self {
         let Some(named) = std::env::var_os(SOCKET) else { return Self::default() };
         match connected(named.as_bytes()) {

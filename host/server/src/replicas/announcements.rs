@@ -1,4 +1,4 @@
-//! News of a changed list where several replicas answer the same clients: each listener is told
+//! News of a changed list where several replicas answer the same clients: each listener is notified
 //! once, when all replicas list the same.
 //!
 //! A notified client asks any replica. One that still has the old list would answer with it, and
@@ -86,7 +86,7 @@ impl Announcements {
         Some(Self { voice, changed, task })
     }
 
-    /// Notes that this replica has another catalog. Returns true if listeners will be told.
+    /// Notes that this replica has another catalog. Returns true if listeners will be notified.
     pub fn changed<C: Listed>(&self, old: &C, new: &C) -> bool {
         self.changed.notify_one();
         old.lists() != new.lists()
@@ -234,7 +234,7 @@ struct Agreement {
     others: BTreeMap<Box<str>, OtherList>,
     /// When listeners are notified of a change, agreed or not.
     due: Option<Instant>,
-    /// They are told then, and not before.
+    /// They are notified then, and not before.
     waits: bool,
 }
 
@@ -291,8 +291,8 @@ impl Agreement {
         }
     }
 
-    /// Another replica has ended. Its clients come to others, where they are told that the list may
-    /// be another. They need a moment to come.
+    /// Another replica has ended. Its clients come to others, where they are notified that the list
+    /// may be another. They need a moment to come.
     fn left(&mut self, from: &str, now: Instant) {
         let left = self.others.remove(from);
         if left.is_some_and(|left| *left.list != *self.own_text()) {
@@ -305,7 +305,7 @@ impl Agreement {
         self.due.get_or_insert(now + AGREED_WITHIN);
     }
 
-    /// True if listeners are to be told now.
+    /// True if listeners are to be notified now.
     fn is_due(&mut self, now: Instant) -> bool {
         let Some(due) = self.due else { return false };
         let own = self.own_text();

@@ -31,7 +31,7 @@ const MESSAGE_ADDRESSES_MAX: usize = 256;
 /// Versions of resources that clients know. Replicas on one disk all announce a change.
 const TOLD_MAX: usize = 4_096;
 
-/// Pause after which clients that read too slowly are told again.
+/// Pause after which clients that read too slowly are notified again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Carries news of resources.

@@ -42,7 +42,7 @@ pub struct Subscription {
 #[derive(Debug, Default)]
 struct Queue {
     channels: BTreeSet<String>,
-    /// It was told that what is published arrives.
+    /// The server has confirmed the subscription.
     listens: AtomicBool,
     waiting: Mutex<Waiting>,
     ready: Notify,
@@ -125,7 +125,7 @@ impl Queue {
 }
 
 impl Subscribers {
-    /// One more who listens on these channels. It is told once they are [heard](Self::begin).
+    /// One more who listens on these channels. It is notified once they are [heard](Self::begin).
     pub fn add(&self, channels: &[&str]) -> Subscription {
         let channels = channels.iter().map(|channel| (*channel).to_owned()).collect();
         let queue = Arc::new(Queue { channels, ..Queue::default() });

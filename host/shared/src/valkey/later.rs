@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::valkey::options::ValkeyOptions;
 
-    /// Operations of a server that answers as many as it is told to.
+    /// Operations of a server that answers as many as the test says.
     struct Closed {
         trying: AtomicUsize,
         answers: Semaphore,

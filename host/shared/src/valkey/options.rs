@@ -75,7 +75,7 @@ pub enum Arrangement {
     },
     /// A node of a cluster.
     Cluster {
-        /// Further nodes, of which one is asked where the others are away.
+        /// Further nodes. One is asked where the others are away.
         others: Vec<(String, u16)>,
     },
 }

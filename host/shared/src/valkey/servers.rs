@@ -1,4 +1,4 @@
-//! One server, or several that are one: what an operation is asked of.
+//! One server, or several that act as one: where operations go.
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -44,7 +44,7 @@ pub(super) fn start(command: &Command, standard: [BorrowedFd<'_>; 3]) -> io::Res
     answer
 }
 
-/// The process keeps its user and its group, and knows no others.
+/// The process keeps its user and its group, and others are unknown to it.
 fn maps() -> io::Result<[(&'static CStr, CString); 3]> {
     let user = geteuid().as_raw();
     let group = getegid().as_raw();

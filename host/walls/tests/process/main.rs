@@ -68,7 +68,7 @@ async fn a_process_has_the_link_and_the_named_environment_only() {
     drop((held, other));
     let inherited = inherited_fds();
     let foreign = |line: &&str| {
-        // Where the machine refuses a namespace, the process is told why.
+        // Where the machine refuses a namespace, the process learns why.
         if line.starts_with("TOOLCELL_PROCESS_IDS_REFUSED=") {
             return true;
         }

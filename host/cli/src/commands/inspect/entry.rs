@@ -55,7 +55,7 @@ pub struct Described<'a> {
     pub needs: &'a Needs,
     /// Some of its functions cannot be tools.
     pub skips: bool,
-    /// It is a program, of which the manifest makes tools.
+    /// It is a program, and the manifest makes tools of it.
     pub is_program: bool,
 }
 

@@ -234,7 +234,7 @@ async fn callers_have_namespaces_of_their_own_whatever_a_process_says() {
     let bucket = call.open("b").await;
     call.state.keyvalue().set(bucket, "mine".to_owned(), b"1".to_vec()).await.unwrap();
     call.settle().await;
-    // The host knows the caller as "tester", and the process knows no name.
+    // The host knows the caller as "tester", and the process does not know its name.
     let kept = async |caller: &str| call.capabilities.kept_value(caller, "b", "mine".to_owned()).await.unwrap();
     assert_eq!(kept("tester").await.unwrap(), b"1");
     assert_eq!(kept("").await, None);

@@ -305,7 +305,7 @@ fn definition(
     output: Option<Value>,
     reads: bool,
 ) -> ToolDefinition {
-    // A tool that is called may do anything that tools do: nothing is said of it.
+    // A tool that is called may do anything that tools do, so it has no hints.
     let hints =
         ToolHints { read_only: reads.then_some(true), open_world: reads.then_some(false), ..ToolHints::default() };
     ToolDefinition {

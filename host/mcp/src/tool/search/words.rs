@@ -7,7 +7,7 @@ const WORD_CHARS_MAX: usize = 40;
 /// Endings are taken off words of at least this length, in bytes: shorter ones lose their meaning.
 const STEM_BYTES_MIN: usize = 4;
 
-/// Words that say nothing of a tool. They are left out of queries, where every word counts.
+/// Words that do not describe a tool. They are left out of queries, where every word counts.
 const EMPTY: [&str; 50] = [
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "get",
     "has", "have", "how", "i", "in", "is", "it", "its", "me", "my", "need", "of", "on", "or", "our", "please", "some",

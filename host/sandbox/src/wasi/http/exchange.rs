@@ -138,8 +138,8 @@ impl PermittedRequest {
     }
 
     /// Sends the request over a waiting connection or a new one. A server may close a waiting
-    /// connection. A request of which nothing was sent is then sent again over a new one. So is one
-    /// without a body that may be repeated (RFC 9110, section 9.2.2).
+    /// connection. If nothing of a request was sent, it is then sent again over a new one. So is
+    /// one without a body that may be repeated (RFC 9110, section 9.2.2).
     async fn send(
         &self,
         head: &OutgoingHead,

@@ -17,7 +17,7 @@ const BACKGROUND_BYTES_MIN: usize = 256 << 10;
 const BACKGROUND_FIRST: Duration = Duration::from_secs(4);
 const BACKGROUND_PER_MIB: Duration = Duration::from_secs(2);
 
-/// Interval at which a compilation that goes on is told.
+/// Interval at which a compilation that goes on is reported.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 /// A compilation that takes long.

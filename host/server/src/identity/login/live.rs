@@ -69,7 +69,7 @@ struct Known {
     retry_at: Option<Instant>,
     /// The newest first.
     values: VecDeque<SecretValue>,
-    /// The problem that the operator was told.
+    /// The problem that was reported to the operator.
     said: Option<String>,
 }
 

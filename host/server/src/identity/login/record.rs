@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
     version: u32,
-    /// The server, and what is asked of it, as the manifest had it at the login.
+    /// The server, and what to request from it, as the manifest had it at the login.
     login: Value,
     /// The token endpoint that the login was made at.
     token_endpoint: String,

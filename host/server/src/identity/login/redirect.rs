@@ -71,7 +71,7 @@ impl Listener {
         Ok(Self { listener, judge: Judge { authority, path: redirect.path().to_owned(), expected } })
     }
 
-    /// The address, as the server is told it.
+    /// The address, as the server gets it.
     pub(super) fn address(&self) -> String {
         format!("http://{}{}", self.judge.authority, self.judge.path)
     }

@@ -119,7 +119,7 @@ impl CallNotes {
         }
     }
 
-    /// Adds a line, of which the beginning is kept.
+    /// Adds a line, and keeps its beginning.
     pub(super) fn printed(&mut self, line: &str) {
         let room = PRINTED_BYTES_MAX.saturating_sub(self.printed.len());
         if room < 2 {

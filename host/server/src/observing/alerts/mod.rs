@@ -61,7 +61,7 @@ pub struct Alerts {
     task: JoinHandle<()>,
 }
 
-/// The places where an alert is told.
+/// The places where an alert is reported.
 struct Raising {
     sink: Arc<Sink>,
     webhook: Option<Webhook>,

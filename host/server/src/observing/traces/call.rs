@@ -123,8 +123,8 @@ impl CallTrace {
         let _ = self.instantiated.set(SystemTime::now());
     }
 
-    /// Records an HTTP request of the guest. Of its target only the server is told, since paths may
-    /// be private.
+    /// Records an HTTP request of the guest. Of its target, only the server is recorded, since
+    /// paths may be private.
     pub fn requested(&self, request: &Requested<'_>) {
         let ask = request.ask;
         let method = ask.method().to_owned();

@@ -101,7 +101,7 @@ impl Sessions {
         let digest = ComponentDigest::of(link.as_bytes());
         let mut entries = self.entries();
         entries.links.retain(|(_, until)| *until > now);
-        // All are compared: the time says nothing of which one it is.
+        // All are compared: the time does not reveal which one it is.
         let places = entries.links.iter().enumerate().filter(|(_, (known, _))| is_same(known, &digest));
         let place = places.map(|(place, _)| place).fold(None, |_, place| Some(place))?;
         entries.links.remove(place);

@@ -74,7 +74,7 @@ pub struct CallShown {
     pub deadline_ms: u64,
     /// Fuel that it may use.
     pub fuel_max: u64,
-    /// Fuel that it had used when that was last told; none before. It is told once its instance is
+    /// Fuel that it had used at the last report; none before. It is reported once its instance is
     /// there, and while it computes.
     pub fuel_used: Option<u64>,
     /// Bytes of memory that it may use.

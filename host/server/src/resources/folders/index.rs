@@ -16,7 +16,7 @@ use toolcell_mcp::ResourceNews;
 /// may have listed.
 const ENTRIES_MAX: usize = 20_000;
 
-/// Addresses in one piece of news. More of them are told as a change of anything.
+/// Addresses in one piece of news. More of them are reported as a change of anything.
 const NEWS_MAX: usize = 1_024;
 
 /// The files of a folder.

@@ -14,7 +14,7 @@ use crate::kernel::IDS_REFUSED;
 /// Flags of mounts whose files give no rights.
 const PLAIN: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
-/// A user namespace: the process keeps its user and group, and knows no others.
+/// A user namespace: the process keeps its user and group, and others are unknown to it.
 ///
 /// In a new user namespace the process has every capability over the other namespaces it makes.
 pub(super) fn users() -> Result<String, Refusal> {

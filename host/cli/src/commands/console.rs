@@ -25,12 +25,12 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     if args.json {
         terminal::print(&format!("{:#}\n", Value::from(answers.clone())))?;
     } else {
-        answers.iter().try_for_each(say)?;
+        answers.iter().try_for_each(print)?;
     }
     Ok(if answers.iter().any(|answer| answer["link"].is_string()) { Exit::Done } else { Exit::AtFault })
 }
 
-fn say(answer: &Value) -> std::io::Result<()> {
+fn print(answer: &Value) -> std::io::Result<()> {
     let text = |key: &str| answer[key].as_str().map(|text| sanitize::line(text).into_owned());
     match text("link") {
         Some(link) => terminal::print(&format!("{link}\n")),

@@ -20,12 +20,12 @@ pub fn run(args: &LogLevelArgs) -> anyhow::Result<Exit> {
     if args.ask.json {
         terminal::print(&format!("{:#}\n", Value::from(answers.clone())))?;
     } else {
-        answers.iter().try_for_each(say)?;
+        answers.iter().try_for_each(print)?;
     }
     Ok(if answers.iter().all(|answer| answer["level"].is_string()) { Exit::Done } else { Exit::AtFault })
 }
 
-fn say(answer: &Value) -> std::io::Result<()> {
+fn print(answer: &Value) -> std::io::Result<()> {
     let text = |key: &str| answer[key].as_str().map(|text| sanitize::line(text).into_owned());
     match (text("level"), text("before")) {
         (Some(level), Some(before)) if level != before => {

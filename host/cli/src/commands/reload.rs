@@ -37,7 +37,7 @@ pub fn show(answers: &[Value], json: bool) -> anyhow::Result<Exit> {
     if json {
         terminal::print(&format!("{:#}\n", Value::from(answers.to_vec())))?;
     } else {
-        answers.iter().try_for_each(say)?;
+        answers.iter().try_for_each(print)?;
     }
     let is_well = answers.iter().all(|answer| matches!(answer["outcome"].as_str(), Some("unchanged" | "replaced")));
     Ok(if is_well { Exit::Done } else { Exit::AtFault })
@@ -48,7 +48,7 @@ fn held_back(answer: &Value) -> impl Iterator<Item = &str> {
     answer["quarantined"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn say(answer: &Value) -> std::io::Result<()> {
+fn print(answer: &Value) -> std::io::Result<()> {
     let text = |key: &str| sanitize::text(answer[key].as_str().unwrap_or_default()).into_owned();
     match answer["outcome"].as_str() {
         Some("unchanged") => terminal::print("unchanged: the files match what is served\n"),

@@ -143,7 +143,7 @@ pub(super) async fn listen<H: Host>(
     let is_shared = opened.is_some();
     if let Some(stream) = &opened {
         session.connection.mark_ready();
-        stream.say(SessionNews::Opened(stream.name.clone()));
+        stream.publish(SessionNews::Opened(stream.name.clone()));
     }
     if service.is_ending() {
         session.outbox.end();
@@ -357,6 +357,6 @@ impl OpenStream {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.say(SessionNews::Closed(self.name.clone()));
+        self.publish(SessionNews::Closed(self.name.clone()));
     }
 }

@@ -186,7 +186,7 @@ fn all_grants(policy: &ComponentPolicy) -> impl Iterator<Item = Arc<Grants>> {
 /// Logs that a component's instances cannot be prewarmed.
 fn tell(component: &str) -> ComponentNotice {
     let component = component.to_owned();
-    Arc::new(move |call| super::instances::tell(&component, call))
+    Arc::new(move |call| super::instances::report_unwarmed(&component, call))
 }
 
 /// Instances that the tools of a component may keep for callers at once.

@@ -132,7 +132,7 @@ impl Findings {
     }
 
     /// Says a difference that has no part of its own.
-    pub(super) fn say(&mut self, line: String) {
+    pub(super) fn add(&mut self, line: String) {
         self.details.other.push(line.clone());
         self.lines.push(line);
     }

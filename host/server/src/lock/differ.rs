@@ -51,7 +51,7 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
     let locked = locked.components.get(&held.name);
     let mut findings = Findings::between(locked, &held.signed);
     let lost = locked.is_some_and(|locked| lost(locked, &held.signed).next().is_some());
-    findings.say(match locked {
+    findings.add(match locked {
         Some(locked) => {
             let was = short(&locked.digest);
             let sizes = format!("{} and {size_bytes} bytes", locked.size_bytes);
@@ -61,9 +61,9 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
     });
     let other_signers = locked.is_some_and(|locked| say_signers(locked, &held.signed, &mut findings));
     if locked.is_none() {
-        held.signed.by.iter().for_each(|line| findings.say(format!("has a {}", json_diff::clean(line))));
+        held.signed.by.iter().for_each(|line| findings.add(format!("has a {}", json_diff::clean(line))));
     }
-    findings.say("none of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned());
+    findings.add("none of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned());
     let drift = drift_of(&held.name, findings, held.digest.clone(), (false, other_signers));
     Drift { lost_signers: lost, ..drift }
 }
@@ -76,7 +76,7 @@ fn drift_of(name: &str, findings: Findings, digest: String, (only_less, other_si
 
 fn gone(name: &str, locked: &PinnedComponent) -> Drift {
     let mut findings = Findings::between(Some(locked), &Signed::default());
-    findings.say("is in the lock and not in the manifest any more".to_owned());
+    findings.add("is in the lock and not in the manifest any more".to_owned());
     drift_of(name, findings, String::new(), (true, false))
 }
 
@@ -84,8 +84,8 @@ fn added(name: &str, component: &PinnedComponent) -> Drift {
     let digest = short(&component.digest);
     let source = &component.source;
     let mut findings = Findings::between(None, &signed(component));
-    findings.say(format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes));
-    component.signed_by.iter().for_each(|line| findings.say(format!("has a {}", json_diff::clean(line))));
+    findings.add(format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes));
+    component.signed_by.iter().for_each(|line| findings.add(format!("has a {}", json_diff::clean(line))));
     for (tool, now) in &component.tools {
         findings.new_definition(tool, format!("tool {tool}: {}", described(now)), &now.definition);
         now.grants.iter().for_each(|line| findings.grant((tool, "may"), true, line));
@@ -108,13 +108,13 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
         let was = short(&locked.digest);
         let is = short(&now.digest);
         let sizes = format!("{} and {} bytes", locked.size_bytes, now.size_bytes);
-        findings.say(format!("other bytes: {was} was pinned, this is {is} ({sizes})"));
+        findings.add(format!("other bytes: {was} was pinned, this is {is} ({sizes})"));
         only_less = false;
     }
     for (what, was, is) in [("source", &locked.source, &now.source), ("tool contract", &locked.contract, &now.contract)]
     {
         if was != is {
-            findings.say(format!("{what}: was {}, is {}", json_diff::clean(was), json_diff::clean(is)));
+            findings.add(format!("{what}: was {}, is {}", json_diff::clean(was), json_diff::clean(is)));
             only_less = false;
         }
     }
@@ -167,9 +167,9 @@ fn signed(component: &PinnedComponent) -> Signed {
 fn say_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) -> bool {
     let changed = signers_changed(locked, now);
     let differ = !changed.is_empty();
-    changed.into_iter().for_each(|line| findings.say(line));
+    changed.into_iter().for_each(|line| findings.add(line));
     let more = now.by.iter().filter(|line| !locked.signed_by.contains(line));
-    more.for_each(|line| findings.say(format!("has now a {}", json_diff::clean(line))));
+    more.for_each(|line| findings.add(format!("has now a {}", json_diff::clean(line))));
     differ
 }
 
@@ -202,7 +202,7 @@ fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool
             return false;
         }
         (Some(_), None) => {
-            findings.say(format!("tool {name}: gone"));
+            findings.add(format!("tool {name}: gone"));
             return true;
         }
         (None, None) => return true,
@@ -220,10 +220,10 @@ fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool
     less.iter().for_each(|line| findings.grant((name, "may no longer"), false, line));
     let same_grants = locked.grants_digest == now.grants_digest;
     if !same_grants && more.is_empty() && less.is_empty() {
-        findings.say(format!("tool {name}: its grants differ in how they are written"));
+        findings.add(format!("tool {name}: its grants differ in how they are written"));
     }
     if let Some(confirmed) = now.confirmed.since(locked.confirmed) {
-        findings.say(format!("tool {name} {confirmed}"));
+        findings.add(format!("tool {name} {confirmed}"));
     }
     let weaker = now.confirmed.is_weaker_than(locked.confirmed);
     same_definition && more.is_empty() && (same_grants || !less.is_empty()) && !weaker

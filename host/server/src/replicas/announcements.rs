@@ -95,7 +95,7 @@ impl Announcements {
     /// Tells others that this replica ends.
     pub async fn leave(&self) {
         self.task.abort();
-        self.voice.say(ListNews::Left).await;
+        self.voice.send(ListNews::Left).await;
     }
 }
 
@@ -107,7 +107,7 @@ impl Drop for Announcements {
 
 impl Voice {
     /// Says this to all. What is lost is asked for once replicas hear each other again.
-    async fn say(&self, news: ListNews) {
+    async fn send(&self, news: ListNews) {
         let note = Note { from: self.name.clone(), news };
         if let Ok(message) = serde_json::to_vec(&note)
             && let Err(error) = self.bus.publish(CHANNEL, &message).await
@@ -138,29 +138,29 @@ impl<H: Host<Catalog: Listed>> Announcer<H> {
             };
             tokio::select! {
                 news = heard.next() => self.hear(news).await,
-                () = self.changed.notified() => self.look().await,
+                () = self.changed.notified() => self.check().await,
                 () = at_due => {}
             }
             if self.known.agreement.is_due(Instant::now()) {
-                self.tell();
+                self.notify();
             }
         }
     }
 
     async fn hear(&mut self, news: News) {
         // Its own list first: others may have it already.
-        self.look().await;
+        self.check().await;
         let agreement = &mut self.known.agreement;
         match news {
-            News::Listening => self.voice.say(ListNews::Asks(agreement.own_text())).await,
+            News::Listening => self.voice.send(ListNews::Asks(agreement.own_text())).await,
             News::Message(message) => {
                 let Some(note) = read(&message).filter(|note| note.from != self.voice.name) else { return };
                 let now = Instant::now();
                 match note.news {
-                    ListNews::Is(list) => agreement.heard(&note.from, &list, now),
+                    ListNews::Is(list) => agreement.learn(&note.from, &list, now),
                     ListNews::Asks(list) => {
-                        agreement.heard(&note.from, &list, now);
-                        self.voice.say(ListNews::Is(agreement.own_text())).await;
+                        agreement.learn(&note.from, &list, now);
+                        self.voice.send(ListNews::Is(agreement.own_text())).await;
                     }
                     ListNews::Left => agreement.left(&note.from, now),
                 }
@@ -169,16 +169,16 @@ impl<H: Host<Catalog: Listed>> Announcer<H> {
     }
 
     /// Looks at this replica's own list.
-    async fn look(&mut self) {
-        if self.known.look(self.current.snapshot(), Instant::now()) {
-            self.voice.say(ListNews::Is(self.known.agreement.own_text())).await;
+    async fn check(&mut self) {
+        if self.known.compare(self.current.snapshot(), Instant::now()) {
+            self.voice.send(ListNews::Is(self.known.agreement.own_text())).await;
         }
     }
 
-    fn tell(&mut self) {
+    fn notify(&mut self) {
         let new = self.current.snapshot();
         let lists = Some(self.known.agreement.lists());
-        let old = self.known.tell(&new);
+        let old = self.known.notify(&new);
         if new.lists() == old.lists() {
             // The list of another replica has changed. It is not known here in what.
             self.server.catalog_changed(lists);
@@ -207,7 +207,7 @@ struct KnownLists<C> {
 impl<C: Listed> KnownLists<C> {
     /// Takes note of the catalog that this replica serves. Returns true if its lists are others
     /// than before: the other replicas hear of that.
-    fn look(&mut self, new: Arc<C>, now: Instant) -> bool {
+    fn compare(&mut self, new: Arc<C>, now: Instant) -> bool {
         // Listeners hear of what is narrowed with the generation that brings the new rules.
         if Arc::ptr_eq(&new, &self.told) || new.is_narrowed() {
             return false;
@@ -220,7 +220,7 @@ impl<C: Listed> KnownLists<C> {
     }
 
     /// Notifies listeners of this catalog. Returns the one that they knew before.
-    fn tell(&mut self, new: &Arc<C>) -> Arc<C> {
+    fn notify(&mut self, new: &Arc<C>) -> Arc<C> {
         if new.is_narrowed() {
             return Arc::clone(&self.told);
         }
@@ -279,7 +279,7 @@ impl Agreement {
     }
 
     /// Another replica has this list.
-    fn heard(&mut self, from: &str, list: &str, now: Instant) {
+    fn learn(&mut self, from: &str, list: &str, now: Instant) {
         let differs = match self.others.get(from) {
             Some(known) => *known.list != *list,
             None if self.others.len() >= OTHERS_MAX => return,
@@ -341,7 +341,7 @@ mod tests {
         let mut agreement = Agreement::new(1);
         let now = Instant::now();
         for other in ["b", "c"] {
-            agreement.heard(other, &text(1), now);
+            agreement.learn(other, &text(1), now);
         }
         assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "nothing has changed");
         (agreement, now)
@@ -373,16 +373,16 @@ mod tests {
         let new = Arc::new(Generation { lists: 2, narrowed: false });
         for is_due_meanwhile in [false, true] {
             let mut known = KnownLists { told: Arc::clone(&old), agreement: Agreement::new(1) };
-            assert!(!known.look(Arc::clone(&narrowed), now));
+            assert!(!known.compare(Arc::clone(&narrowed), now));
             if is_due_meanwhile {
-                known.agreement.heard("b", &text(2), now);
+                known.agreement.learn("b", &text(2), now);
                 assert!(known.agreement.is_due(now + AGREED_WITHIN));
-                assert!(Arc::ptr_eq(&known.tell(&narrowed), &old));
+                assert!(Arc::ptr_eq(&known.notify(&narrowed), &old));
             }
-            assert!(known.look(Arc::clone(&new), now), "the others hear of it");
+            assert!(known.compare(Arc::clone(&new), now), "the others hear of it");
             assert!(known.agreement.is_due(now + AGREED_WITHIN));
-            assert!(Arc::ptr_eq(&known.tell(&new), &old), "so the difference is told");
-            assert!(!known.look(Arc::clone(&new), now) && known.agreement.due.is_none(), "once");
+            assert!(Arc::ptr_eq(&known.notify(&new), &old), "so the difference is told");
+            assert!(!known.compare(Arc::clone(&new), now) && known.agreement.due.is_none(), "once");
             assert!(Arc::ptr_eq(&known.told, &new));
         }
     }
@@ -394,12 +394,12 @@ mod tests {
             for (number, replica) in order.into_iter().enumerate() {
                 match replica {
                     "a" => assert!(agreement.own_is(2, now)),
-                    other => agreement.heard(other, &text(2), now),
+                    other => agreement.learn(other, &text(2), now),
                 }
                 assert_eq!(agreement.is_due(now), number == 2, "{order:?} {replica}");
             }
             for replica in ["b", "c"] {
-                agreement.heard(replica, &text(2), now);
+                agreement.learn(replica, &text(2), now);
             }
             assert!(!agreement.own_is(2, now));
             assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "{order:?}");
@@ -410,12 +410,12 @@ mod tests {
     fn nobody_waits_for_long_and_one_that_comes_later_is_another_change() {
         let (mut agreement, now) = agreed();
         assert!(agreement.own_is(2, now));
-        agreement.heard("b", &text(2), now);
+        agreement.learn("b", &text(2), now);
         assert!(!agreement.is_due(now + AGREED_WITHIN - A_WHILE));
         assert!(agreement.is_due(now + AGREED_WITHIN));
         assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "once");
         let later = now + 10 * AGREED_WITHIN;
-        agreement.heard("c", &text(2), later);
+        agreement.learn("c", &text(2), later);
         assert!(agreement.is_due(later), "all agree now, so a client that was told before is told again");
     }
 
@@ -423,9 +423,9 @@ mod tests {
     fn a_replica_that_is_gone_is_waited_for_once() {
         let (mut agreement, now) = agreed();
         assert!(agreement.own_is(2, now));
-        agreement.heard("b", &text(2), now);
+        agreement.learn("b", &text(2), now);
         assert!(agreement.is_due(now + AGREED_WITHIN));
-        agreement.heard("b", &text(3), now);
+        agreement.learn("b", &text(3), now);
         assert!(!agreement.is_due(now));
         assert!(agreement.own_is(3, now));
         assert!(agreement.is_due(now), "c is waited for no more");
@@ -434,13 +434,13 @@ mod tests {
     #[test]
     fn a_change_elsewhere_alone_reaches_listeners() {
         let (mut agreement, now) = agreed();
-        agreement.heard("b", &text(2), now);
+        agreement.learn("b", &text(2), now);
         assert!(!agreement.is_due(now));
         assert!(agreement.is_due(now + AGREED_WITHIN));
         let mut joined = Agreement::new(1);
-        joined.heard("new", &text(1), now);
+        joined.learn("new", &text(1), now);
         assert!(!joined.is_due(now + AGREED_WITHIN), "the list of one that joins is known");
-        joined.heard("newer", &text(2), now);
+        joined.learn("newer", &text(2), now);
         assert!(joined.is_due(now + AGREED_WITHIN));
     }
 
@@ -450,7 +450,7 @@ mod tests {
         agreement.left("b", now);
         agreement.left("unknown", now);
         assert!(!agreement.is_due(now + 10 * AGREED_WITHIN), "it had the same list");
-        agreement.heard("b", &text(2), now);
+        agreement.learn("b", &text(2), now);
         assert!(agreement.is_due(now + AGREED_WITHIN));
         agreement.left("b", now);
         assert!(!agreement.is_due(now + A_WHILE), "all agree, and its clients are on their way");
@@ -461,7 +461,7 @@ mod tests {
     fn messages_and_replicas_are_bounded() {
         let (mut agreement, now) = agreed();
         for number in 0..10 * OTHERS_MAX {
-            agreement.heard(&number.to_string(), &text(1), now);
+            agreement.learn(&number.to_string(), &text(1), now);
         }
         assert_eq!(agreement.others.len(), OTHERS_MAX);
         let long = serde_json::to_vec(&Note { from: "a".to_owned(), news: ListNews::Is("b".repeat(1_000)) }).unwrap();

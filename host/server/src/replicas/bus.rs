@@ -147,7 +147,7 @@ impl Outgoing {
         if fits {
             self.ready.notify_one();
         } else {
-            self.tell("too many messages wait for other replicas");
+            self.report("too many messages wait for other replicas");
         }
     }
 
@@ -161,12 +161,12 @@ impl Outgoing {
             };
             match publish(&*bus, &channel, &message).await {
                 Ok(()) => self.is_told.store(false, Ordering::Relaxed),
-                Err(error) => self.tell(&error.to_string()),
+                Err(error) => self.report(&error.to_string()),
             }
         }
     }
 
-    fn tell(&self, reason: &str) {
+    fn report(&self, reason: &str) {
         if !self.is_told.swap(true, Ordering::Relaxed) {
             tracing::warn!("messages to other replicas are lost: {reason}");
         }

@@ -311,7 +311,7 @@ impl Inner {
         let is_posted = self.state.post(set.name(), entry, time).await?;
         if is_posted {
             self.copy(set).change(entry, Some(Instant::now() + time));
-            self.tell(set);
+            self.notify(set);
         }
         Ok(is_posted)
     }
@@ -319,12 +319,12 @@ impl Inner {
     async fn take_down(&self, set: ReplicatedSetName, entry: &str) -> Result<(), Away> {
         self.state.take_down(set.name(), entry).await?;
         self.copy(set).change(entry, None);
-        self.tell(set);
+        self.notify(set);
         Ok(())
     }
 
     /// Says that a replicated set has changed. Nobody waits for that.
-    fn tell(&self, set: ReplicatedSetName) {
+    fn notify(&self, set: ReplicatedSetName) {
         let bus = Arc::clone(&self.bus);
         drop(self.runtime.spawn(async move {
             if let Err(error) = publish(&*bus, CHANNEL, set.name().as_bytes()).await {

@@ -71,7 +71,7 @@ impl NewsDesk {
     /// Any of a component's resources may have changed, for this client or for all.
     pub fn notify_of_all(&self, component: &str, to: Option<String>) {
         let components = [component.to_owned()].into();
-        self.tell(component, ResourceNews { to, components, ..ResourceNews::default() });
+        self.notify(component, ResourceNews { to, components, ..ResourceNews::default() });
     }
 }
 

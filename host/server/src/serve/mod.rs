@@ -421,7 +421,7 @@ impl Serving {
             traces.end();
         }
         self.machine.runtime.shutdown_timeout(IO_ENDS_WITHIN);
-        self.ending.say(&reason);
+        self.ending.report(&reason);
         Ok(end?)
     }
 }
@@ -436,7 +436,7 @@ impl Ending {
     }
 
     /// The server has ended, for this reason.
-    fn say(&self, reason: &str) {
+    fn report(&self, reason: &str) {
         match self.signal.get() {
             Some((signal, began)) => {
                 tracing::info!("stopped by {signal}, which took {} ms", began.elapsed().as_millis());

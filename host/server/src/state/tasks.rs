@@ -71,7 +71,7 @@ impl KeptTasks {
     }
 
     /// Has all replicas look at a task again.
-    async fn tell(&self, id: &str) {
+    async fn notify(&self, id: &str) {
         if let Err(error) = publish(&*self.bus, CHANNEL, id.as_bytes()).await {
             tracing::debug!("other replicas are not notified that a task has changed: {error}");
         }
@@ -118,7 +118,7 @@ impl Tasks for KeptTasks {
     async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away> {
         let changed = self.tasks.change(id, change).await?;
         if changed == Changed::Done {
-            self.tell(id).await;
+            self.notify(id).await;
         }
         Ok(changed)
     }
@@ -126,7 +126,7 @@ impl Tasks for KeptTasks {
     async fn answer(&self, caller: &str, id: &str, answers: &[(String, String)]) -> Result<bool, Away> {
         let known = self.tasks.answer(caller, id, answers).await?;
         if known {
-            self.tell(id).await;
+            self.notify(id).await;
         }
         Ok(known)
     }
@@ -138,7 +138,7 @@ impl Tasks for KeptTasks {
     async fn cancel(&self, caller: &str, id: &str, message: &str) -> Result<Option<(TaskStatus, TaskRecord)>, Away> {
         let cancelled = self.tasks.cancel(caller, id, message).await?;
         if cancelled.as_ref().is_some_and(|(before, _)| !before.is_over()) {
-            self.tell(id).await;
+            self.notify(id).await;
         }
         Ok(cancelled)
     }

@@ -96,12 +96,12 @@ impl Inner {
         let mut pause = SAID_EVERY;
         loop {
             tokio::time::sleep(pause).await;
-            pause = if self.say("runs").await.is_ok() { SAID_EVERY } else { SAID_AGAIN_AFTER };
+            pause = if self.announce("runs").await.is_ok() { SAID_EVERY } else { SAID_AGAIN_AFTER };
         }
     }
 
     /// Says that this process `runs`, or that it `leaves`.
-    async fn say(&self, word: &str) -> Result<(), Away> {
+    async fn announce(&self, word: &str) -> Result<(), Away> {
         let mut script = self.script(word);
         script.arg(&self.process).arg(millis(PROCESS_TIME));
         let _: String = self.run(&script, 0).await?;
@@ -204,7 +204,7 @@ impl Tasks for SharedTasks {
     async fn leave(&self) -> Result<(), Away> {
         let Some(said) = self.said.get() else { return Ok(()) };
         said.abort();
-        self.inner.say("leaves").await
+        self.inner.announce("leaves").await
     }
 }
 

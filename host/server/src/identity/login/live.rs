@@ -236,7 +236,7 @@ impl Login {
             drop(running);
         });
         if let Err(error) = spawned {
-            self.say(&mut self.known(), &format!("no thread starts: {error}"));
+            self.report(&mut self.known(), &format!("no thread starts: {error}"));
         }
         *flight = Some(receiver.clone());
         receiver
@@ -272,10 +272,10 @@ impl Login {
                 known.last = Some(Found { stamp, token: Some(token) });
                 known.retry_at = failed.is_some().then(|| Instant::now() + RETRY_AFTER);
                 match (failed, record.ended()) {
-                    (Some(error), _) => self.say(&mut known, &format!("the token is not refreshed: {error}")),
+                    (Some(error), _) => self.report(&mut known, &format!("the token is not refreshed: {error}")),
                     (None, Some(reason)) => {
                         let problem = format!("the present token is the last: {reason}; {}", self.advice());
-                        self.say(&mut known, &problem);
+                        self.report(&mut known, &problem);
                     }
                     (None, None) if known.said.take().is_some() => {
                         tracing::info!("the login {:?} gives tokens again", self.policy.name());
@@ -296,13 +296,13 @@ impl Login {
                     Plan::Ended(reason) => format!("it has ended: {reason}"),
                     _ => "nobody is logged in".to_owned(),
                 };
-                self.say(&mut known, &format!("{problem}; {}", self.advice()));
+                self.report(&mut known, &format!("{problem}; {}", self.advice()));
                 Err(NoValue)
             }
             Err(NotRenewed::Failed(error)) => {
                 known.retry_at = Some(Instant::now() + RETRY_AFTER);
                 known.last = Some(Found { stamp: before, token: None });
-                self.say(&mut known, &format!("there is no token: {error}"));
+                self.report(&mut known, &format!("there is no token: {error}"));
                 Err(NoValue)
             }
         }
@@ -324,7 +324,7 @@ impl Login {
     }
 
     /// Tells the operator, once for each problem.
-    fn say(&self, known: &mut Known, problem: &str) {
+    fn report(&self, known: &mut Known, problem: &str) {
         if known.said.as_deref() != Some(problem) {
             tracing::warn!("the login {:?}: {problem}", self.policy.name());
             known.said = Some(problem.to_owned());

@@ -86,7 +86,7 @@ impl<T> Shared<T> {
 
 impl Viewers {
     /// Parts of a view, and what there is to know of, for a viewer who came at this time.
-    fn look(&self, sources: &Sources, frame: &Frame, looked_at: &ViewedPage, came: Instant) -> (Update, Arc<News>) {
+    fn update(&self, sources: &Sources, frame: &Frame, looked_at: &ViewedPage, came: Instant) -> (Update, Arc<News>) {
         let ViewedPage { view, component } = looked_at;
         let update = match *view {
             View::Now => update::now(frame, &self.now.get(came, || sources.now())),
@@ -138,7 +138,8 @@ impl Console {
             let console = Arc::clone(&self);
             let frame = self.frame(&visit, false);
             let view = Arc::clone(&view);
-            let made = tokio::task::spawn_blocking(move || console.viewers.look(&console.sources, &frame, &view, came));
+            let made =
+                tokio::task::spawn_blocking(move || console.viewers.update(&console.sources, &frame, &view, came));
             let Ok((update, news)) = made.await else { return };
             // A page that was just loaded shows what there was.
             let to_say = heard.get_or_insert_with(|| SeenNews::all_of(&news)).hears(&news);

@@ -149,7 +149,7 @@ impl Watching {
         for folder in &now {
             let before = known.iter().find(|known| known.is_like(folder) && !Arc::ptr_eq(known, folder));
             if let Some(before) = before {
-                self.tell(folder.index().news_since(&before.index()));
+                self.notify(folder.index().news_since(&before.index()));
             }
         }
         *known = now;
@@ -162,7 +162,7 @@ impl Watching {
             let mut folders = BTreeSet::new();
             for folder in known {
                 let (before, now) = folder.rescan();
-                self.tell(now.news_since(&before));
+                self.notify(now.news_since(&before));
                 polls |= now.folders.is_empty();
                 folders.extend(now.folders.iter().cloned());
             }
@@ -179,7 +179,7 @@ impl Watching {
         polls
     }
 
-    fn tell(&self, news: ResourceNews) {
+    fn notify(&self, news: ResourceNews) {
         if !news.is_empty() {
             (self.changes.tell)(news);
         }

@@ -216,7 +216,7 @@ impl ServedExample {
         self.prepared.toolcell("serve")
     }
 
-    /// Has toolcell compile it.
+    /// Makes toolcell compile it.
     ///
     /// # Errors
     /// toolcell fails.

@@ -227,7 +227,7 @@ impl Serving {
         self.subject().with(["--audit".as_ref(), self.0.path().join("audit.jsonl").as_os_str()])
     }
 
-    /// Has toolcell compile all components in advance.
+    /// Makes toolcell compile all components in advance.
     ///
     /// # Errors
     /// toolcell fails.

@@ -59,7 +59,7 @@ impl Site {
         self.tell();
     }
 
-    /// Has the balancer send requests to the replicas that there are.
+    /// Makes the balancer send requests to the replicas that there are.
     pub fn tell(&mut self) {
         let addresses: Vec<_> = self.replicas.iter().flatten().map(WebHost::address).collect();
         self.balancer.goes_before(&addresses);

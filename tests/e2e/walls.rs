@@ -105,7 +105,7 @@ pub(crate) fn kill(id: u32) {
     signal(id, Signal::KILL);
 }
 
-/// Has a process end as it does where it aborts by itself.
+/// Makes a process end as it does where it aborts by itself.
 pub(crate) fn abort(id: u32) {
     signal(id, Signal::ABORT);
 }

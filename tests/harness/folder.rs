@@ -138,7 +138,7 @@ impl Folder {
         fs::write(path, self.shared_in(relative, bytes.as_ref())).unwrap();
     }
 
-    /// Has all hosts of this folder share state from now on, with these lines for their `[http]`.
+    /// Makes all hosts of this folder share state from now on, with these lines for their `[http]`.
     pub(crate) fn share(&self, http: &'static str) {
         self.shared.get_or_init(|| Shared::new(http));
         self.write(MANIFEST, self.read(MANIFEST));

@@ -113,7 +113,7 @@ impl TestHost {
         only(Command::in_folder(self.folder(), &["status", "--json"]).run().json())
     }
 
-    /// Has the host check its files now, and returns the outcome.
+    /// Makes the host check its files now, and returns the outcome.
     ///
     /// # Panics
     /// As [`TestHost::status`].

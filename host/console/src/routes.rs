@@ -48,7 +48,7 @@ pub const APPLY: &str = "/denials/apply";
 pub const MUTE: &str = "/denials/mute";
 /// Ends that.
 pub const UNMUTE: &str = "/denials/unmute";
-/// Has a component in quarantine read, to show how it differs.
+/// Reads a component in quarantine, to show how it differs.
 pub const READ: &str = "/changes/read";
 /// Approves a component in quarantine.
 pub const APPROVE: &str = "/changes/approve";

@@ -67,7 +67,7 @@ impl CallEvents {
         let _ = self.shared.task.set(Arc::clone(task));
     }
 
-    /// Goes on with this outbox, after the call was answered with its task.
+    /// Continues with this outbox, after the call was answered with its task.
     pub(crate) fn go_on(&self, outbox: &Arc<dyn Outbox>) {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).outbox = Some(Arc::clone(outbox));
     }

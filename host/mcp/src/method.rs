@@ -38,7 +38,7 @@ declare! {
     pub enum Method: Facts {
         /// Opens a legacy session.
         Initialize => legacy("initialize"),
-        /// Is answered at once, with an empty result.
+        /// Answered at once, with an empty result.
         Ping => legacy("ping"),
         /// Gives the server's revisions and capabilities.
         Discover => modern("server/discover"),

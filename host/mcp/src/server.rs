@@ -193,7 +193,7 @@ impl<H: Host> McpServer<H> {
         self.tasks.keep_in(store, options);
     }
 
-    /// Has those who run a task, wait for it or watch it look at it again. `None`: any task may
+    /// Makes those who run a task, wait for it or watch it look at it again. `None`: any task may
     /// have changed.
     pub async fn task_changed(&self, id: Option<&str>) {
         self.tasks.wake(id);
@@ -220,7 +220,7 @@ impl<H: Host> McpServer<H> {
         let _ = self.carrier.set(carrier);
     }
 
-    /// Has everybody told who watches what these news are of, at every replica.
+    /// Notifies everybody who watches what these news are about, at every replica.
     pub fn publish(&self, news: ResourceNews) {
         match self.carrier.get() {
             _ if news.is_empty() => {}

@@ -121,7 +121,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
         place
     }
 
-    /// Has those begin for whom there is room.
+    /// Starts those that there is room for.
     fn begin(&mut self, bounds: TurnBounds) {
         while self.running < bounds.all.max(1) {
             let has_room = |waiter: &TurnWaiter<K>| {
@@ -134,7 +134,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
             self.begun = self.begun.max(place.0);
             let share = self.by_owner.entry(waiter.owner.clone()).or_default();
             share.waiting = share.waiting.saturating_sub(1);
-            // Who waits hears until it has left the queue, so this does not fail.
+            // The waiting side listens until it has left the queue, so this does not fail.
             if waiter.turn.send(()).is_ok() {
                 share.running += 1;
                 self.running += 1;

@@ -82,7 +82,7 @@ impl TasksHere {
         Self { bounds, held, files, lost, news }
     }
 
-    /// Has this called with each task that another process changed: one of this process by a
+    /// Calls this with each task that another process changed: one of this process by a
     /// letter, or one that was asked for here. To be set once.
     #[must_use]
     pub fn telling(self, on_change: impl Fn(&str) + Send + Sync + 'static) -> Self {
@@ -99,7 +99,7 @@ impl TasksHere {
         }
     }
 
-    /// Has the process that runs a task do this, and waits until it has. False where it has not.
+    /// Makes the process that runs a task do this, and waits until it has. False where it has not.
     async fn send(&self, id: &str, letter: Letter) -> bool {
         let Some(files) = &self.files else { return false };
         let Some(sent) = files.send(id, letter).await else { return false };

@@ -159,7 +159,7 @@ fn over_http(modes: &[&str], client: impl Fn() -> Command) {
     served.end();
 }
 
-/// Has a client see reloads in every mode, over stdio and over HTTP.
+/// Makes a client see reloads in every mode, over stdio and over HTTP.
 fn reloads(client: impl Fn() -> Command) {
     for mode in MODES {
         let folder = folder_to_reload();
@@ -173,7 +173,7 @@ fn reloads(client: impl Fn() -> Command) {
     }
 }
 
-/// Has a client answer the questions of tools in every mode, over stdio and over HTTP.
+/// Makes a client answer the questions of tools in every mode, over stdio and over HTTP.
 fn answers(client: impl Fn() -> Command) {
     let folder = folder_that_asks();
     let served = Served::folder("asking", &folder);

@@ -213,7 +213,7 @@ fn a_secret_is_redacted_where_it_lies_across_pieces_of_a_body() {
     }
 }
 
-/// Has the server send this text, which contains the secret.
+/// Makes the server send this text, which contains the secret.
 fn say(host: &mut TestHost, server: &HttpServer, words: &str) -> Result<Value, String> {
     came_to(&host.call("http", json!({"url": server.url("/api/say"), "method": "POST", "body": words})))
 }

@@ -580,7 +580,7 @@ fn known_sessions_go_on_while_the_server_is_away_and_unknown_ones_once_it_is_bac
     assert_eq!(call.join().unwrap(), "accepted {\"name\":\"Ada\"}");
 }
 
-/// Has a legacy client of an SDK answer what tools ask, through an nginx before three replicas.
+/// Makes a legacy client of an SDK answer what tools ask, through an nginx before three replicas.
 fn answers_without_affinity(mut client: tokio::process::Command) {
     let Some(program) = nginx::installed() else { return };
     let engine = Engine::start(&[]);

@@ -92,7 +92,7 @@ fn a_signature_of_the_index_alone_does_not_count() {
     assert_eq!(echo(&folder).succeeded(), "hi\n");
 }
 
-/// Has the list of referrers of a digest begin with these, and go on with many that do not exist.
+/// Makes the list of referrers of a digest begin with these, and go on with many that do not exist.
 fn list_many(registry: &Registry, subject: &str, first: &[String]) {
     let of = |digest: &str| json!({"mediaType": MANIFEST, "digest": digest, "size": 1});
     let others = (first.len()..MANY).map(|n| of(&sha256(&n.to_le_bytes())));

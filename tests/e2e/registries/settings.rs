@@ -12,7 +12,7 @@ use toolcell_tests::{Command, Finished, Folder, fixture_bytes, toolchain};
 
 use super::{REPOSITORY, add, echo, folder_for, json_of, push, run};
 
-/// Has a registry answer only those who show this password of the user `ci`.
+/// Makes a registry answer only those who show this password of the user `ci`.
 fn with_password(registry: &Registry, password: &str) {
     let wanted = format!("Basic {}", STANDARD.encode(format!("ci:{password}")));
     registry.answer_instead(move |seen| {

@@ -85,7 +85,7 @@ impl Registry {
         self.kept().tags[&(repository.to_owned(), tag.to_owned())].clone()
     }
 
-    /// Has a tag lead to this digest.
+    /// Makes a tag lead to this digest.
     pub fn move_tag(&self, repository: &str, tag: &str, digest: &str) {
         self.kept().tags.insert((repository.to_owned(), tag.to_owned()), digest.to_owned());
     }
@@ -129,17 +129,17 @@ impl Registry {
         self.kept().manifests[&(repository.to_owned(), digest.to_owned())].1.len()
     }
 
-    /// Has it answer otherwise where this gives an answer.
+    /// Makes it answer otherwise where this gives an answer.
     pub fn answer_instead(&self, hook: impl Fn(&Seen) -> Option<Scripted> + Send + 'static) {
         self.kept().hook = Some(Box::new(hook));
     }
 
-    /// Has the registry say this of namespaces of packages.
+    /// Makes the registry say this of namespaces of packages.
     pub fn say_of_packages(&self, metadata: &Value) {
         self.kept().metadata = Some(metadata.to_string());
     }
 
-    /// Has it be a registry of MCP servers as well, with this page.
+    /// Makes it a registry of MCP servers as well, with this page.
     pub fn list_servers(&self, page: &str) {
         self.kept().servers = Some(page.to_owned());
     }
@@ -150,7 +150,7 @@ impl Registry {
         self.kept().manifests.retain(|(of, _), (_, bytes)| of != repository || !is_attached(bytes));
     }
 
-    /// Has each manifest that is attached be about this digest instead.
+    /// Makes each manifest that is attached be about this digest instead.
     ///
     /// # Panics
     /// If there is none of this repository.

@@ -47,7 +47,7 @@ impl<H: Host> ClientConnection<H> {
         self.shared.asks.address().map(str::to_owned)
     }
 
-    /// Goes on with a session that another process has begun.
+    /// Continues a session that another process has begun.
     pub(crate) fn resumed(self, peer: Peer) -> Self {
         self.shared.state().session = Some(LegacyState { peer, ready: true });
         self

@@ -190,7 +190,7 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Has the host read a resource.
+    /// Makes the host read a resource.
     fn read_by_host(self: &Arc<Self>, exchange: &RequestExchange<'_, H>, uri: String) {
         let catalog = Arc::clone(exchange.catalog.get(&*self.server.host));
         let shared = Arc::clone(self);

@@ -150,7 +150,7 @@ impl ReplicaExchange {
     /// All replicas have heard what this one said of a resource.
     fn confirm_watch(&self, session: &str, uri: &str) {
         let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who waits learns of it as its sender is dropped.
+        // The waiting side learns of it as its sender is dropped.
         unknown.retain(|watch| watch.session != session || watch.uri != uri);
     }
 
@@ -179,7 +179,7 @@ impl ReplicaExchange {
     /// The message of this number was heard.
     fn confirm_heard(&self, passed: u64) {
         if let Some(known) = self.unheard().remove(&passed) {
-            // Who gave up has answered already.
+            // The side that gave up has answered already.
             let _ = known.send(());
         }
     }

@@ -101,8 +101,8 @@ impl ToolList {
         Self { generation, tools, places, whole, search, listings, has_prompts, has_tasks }
     }
 
-    /// Has clients search this list instead of reading it. They see `find_tools`, `call_tool`, and
-    /// the tools at the places that `pinned` says. All others are there as before.
+    /// Makes clients search this list instead of reading it. They see `find_tools`, `call_tool`,
+    /// and the tools at the places that `pinned` says. All others are there as before.
     ///
     /// # Errors
     /// A tool has the name of one of these two.

@@ -110,7 +110,7 @@ impl McpTool {
         Self { checks_arguments: false, ..self }
     }
 
-    /// Has calls of it become tasks.
+    /// Makes its calls tasks.
     #[must_use]
     pub fn in_tasks(self, task: TaskPlan) -> Self {
         Self { task, ..self }

@@ -36,7 +36,7 @@ impl GivenSecret {
         Ok(Self(value))
     }
 
-    /// Has a person type it, without showing it. `prompt` asks for it once nothing is shown any
+    /// Lets a person type it, without showing it. `prompt` asks for it once nothing is shown any
     /// more. `None` if the person gives up.
     ///
     /// # Errors

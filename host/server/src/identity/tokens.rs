@@ -225,7 +225,7 @@ impl KnownTokens {
         restored.for_each(|hash| sets.take_down_later(Revoked, &[hash]));
     }
 
-    /// Has tokens stay revoked for as long as a line of them stays in this file.
+    /// Keeps tokens revoked for as long as a line of them stays in this file.
     fn renew(&self) {
         let Some(sets) = self.sets.get() else { return };
         let lines = self.lines();

@@ -185,7 +185,7 @@ impl Batch {
         self.hangup || self.approved || !self.asked.is_empty()
     }
 
-    /// Has components read that stay quarantined.
+    /// Reads components that stay quarantined.
     fn read(&mut self, reloader: &mut Reloader) {
         for (seen, answer) in std::mem::take(&mut self.unread) {
             let outcome = reloader.read(&seen).map_or_else(ReloadOutcome::Failed, |()| ReloadOutcome::Unchanged);

@@ -72,7 +72,7 @@ impl ReplicatedSetName {
     }
 }
 
-/// Is called after each reading of a replicated set.
+/// Called after each reading of a replicated set.
 type Reader = Box<dyn Fn() + Send + Sync>;
 
 /// The replicated sets, as this replica knows them.

@@ -64,7 +64,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Has a token that one replica saw revoked count for none.
+    /// Shares the tokens that a replica saw revoked.
     pub(super) fn share_revoked(&self, sets: &Arc<ReplicatedSets>) {
         if let Self::Http { bound, .. } = self {
             bound.authenticator.iter().for_each(|authenticator| authenticator.share(sets));

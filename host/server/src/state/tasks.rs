@@ -70,7 +70,7 @@ impl KeptTasks {
         Ok(kept)
     }
 
-    /// Has all replicas look at a task again.
+    /// Makes all replicas look at a task again.
     async fn notify(&self, id: &str) {
         if let Err(error) = publish(&*self.bus, CHANNEL, id.as_bytes()).await {
             tracing::debug!("other replicas are not notified that a task has changed: {error}");

@@ -102,7 +102,7 @@ impl Queue {
     fn push(&self, message: &[u8]) {
         let mut waiting = self.waiting();
         if waiting.messages.len() >= QUEUED_MAX || waiting.bytes + message.len() > QUEUED_BYTES_MAX {
-            // Who reads too slowly begins anew.
+            // A subscriber that reads too slowly begins anew.
             *waiting = Waiting { began: true, ..Waiting::default() };
         }
         waiting.bytes += message.len();

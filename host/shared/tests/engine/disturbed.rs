@@ -55,7 +55,7 @@ impl DisturbedWay {
         self.port
     }
 
-    /// Has this happen from now on.
+    /// Makes this happen from now on.
     pub fn set(&self, disturbance: Disturbance) {
         *self.disturbance.lock().unwrap() = disturbance;
     }

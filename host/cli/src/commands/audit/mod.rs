@@ -64,7 +64,7 @@ struct UnreadableFile {
     error: io::Error,
 }
 
-/// Does this with each chain of an audit: those of processes that ran at once. Returns the first
+/// Runs this for each chain of an audit: those of processes that ran at once. Returns the first
 /// exit that is not `Done`.
 fn each_chain(file: &Path, mut work: impl FnMut(&Chain, Archive) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
     let chains = match toolcell_audit::chains(file) {

@@ -26,7 +26,7 @@ type Result<T> = std::result::Result<T, Refused>;
 type Fd = Resource<Descriptor>;
 
 impl FilesView<'_> {
-    /// Does a bounded piece of work, once no folder that it may access is being counted.
+    /// Runs a bounded piece of work, once no folder that it may access is being counted.
     async fn away<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let prepared = Arc::clone(self.files.prepared());
         for account in prepared.accounts().filter(|account| account.is_counted()) {
@@ -49,7 +49,7 @@ impl FilesView<'_> {
         Ok(self.table.push(writer)?)
     }
 
-    /// Does something that may need room. If there is none, it recounts the folder and tries once
+    /// Runs something that may need room. If there is none, it recounts the folder and tries once
     /// more.
     async fn with_room<T>(&mut self, mut attempt: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let done = self.away(&mut attempt).await;

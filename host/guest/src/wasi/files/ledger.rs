@@ -99,7 +99,7 @@ impl Account {
         NamesLock { account: self, names: self.ledger.names() }
     }
 
-    /// Does something that may need room, and notes a refusal, so that the folder can be recounted.
+    /// Runs something that may need room, and notes a refusal, so that the folder can be recounted.
     pub(crate) fn with_room<T>(&self, attempt: impl FnOnce() -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
         let done = attempt();
         if matches!(done, Err(ErrorCode::InsufficientSpace)) {

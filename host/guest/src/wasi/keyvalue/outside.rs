@@ -48,7 +48,7 @@ impl OutsideState {
         Self { outside, door: None }
     }
 
-    /// Has the host do one operation.
+    /// Makes the host do one operation.
     pub(super) async fn perform(&mut self, bucket: &str, operation: StateOperation) -> Result<StateOutcome, Trouble> {
         operation.check()?;
         if bucket.len() > NAME_BYTES_MAX {

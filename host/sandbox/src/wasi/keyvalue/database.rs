@@ -145,7 +145,7 @@ impl StateFile {
         self.with(|database, _| work(&database.begin_read()?))
     }
 
-    /// Does all of `work`, or nothing of it if it is refused. `bytes` is about the size of its
+    /// Does all of `work`, or none of it if it is refused. `bytes` is about the size of its
     /// writes. Others see them at once; they survive the host only once they are settled.
     pub(super) fn write<T>(
         self: &Arc<Self>,

@@ -444,7 +444,7 @@ impl CatalogBuilder {
 type ListedTools = (CallReport<Vec<contract::GuestTool>>, ListedBeside, SchemaFindings);
 
 impl CatalogBuilder {
-    /// Has a component list its tools.
+    /// Makes a component list its tools.
     fn list(
         &self,
         policy: &ComponentPolicy,

@@ -66,7 +66,7 @@ impl Webhook {
         Ok(Self { waiting, refusals, ends, task })
     }
 
-    /// Has a message sent, unless too many wait.
+    /// Sends a message, unless too many wait.
     pub(super) fn send(&self, alert: &Alert<'_>) {
         let places = if alert.rule == AlertRule::Refusals { &self.refusals } else { &self.waiting };
         let sent = Message::of(alert).is_some_and(|message| places.try_send(message).is_ok());

@@ -73,7 +73,7 @@ impl Sources {
         if locked.as_ref().is_none_or(is_same) { Ok(locked) } else { Err(NOT_AS_LOCKED.to_owned()) }
     }
 
-    /// Has the lock say of a component what an operator has just allowed it. The bytes are those
+    /// Writes into the lock what an operator has just allowed a component. The bytes are those
     /// that serve.
     async fn pin_again(&self, component: &str, mut locked: Lock, orders: &Orders) -> Result<(), String> {
         let path = lock::path_beside(&self.manifest);

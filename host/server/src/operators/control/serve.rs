@@ -195,7 +195,7 @@ struct Order<'a> {
 }
 
 impl Responder {
-    /// Has an order carried out that is followed by a reload. It is recorded before, with who gave
+    /// Carries out an order that is followed by a reload. It is recorded before, with who gave
     /// it, and after.
     async fn carried_out(
         &self,

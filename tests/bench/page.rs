@@ -7,7 +7,7 @@ use anyhow::Context as _;
 const BEGIN: &str = "<!-- bench: begin -->\n";
 const END: &str = "<!-- bench: end -->";
 
-/// Puts the text between the page's two lines, in the place of the last run's.
+/// Puts the text between the page's two lines, instead of the last run's.
 ///
 /// # Errors
 /// The page cannot be read or written, or has not the two lines.

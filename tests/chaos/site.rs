@@ -53,7 +53,7 @@ impl Site {
         Self { balancer: Balancer::before(&addresses), state, replicas }
     }
 
-    /// Puts a new replica in the place of one, before the balancer knows of it.
+    /// Puts a new replica instead of one, before the balancer knows of it.
     pub fn start_again(&mut self, number: usize) {
         self.replicas[number] = Some(replica(&self.state));
         self.tell();

@@ -197,7 +197,7 @@ fn what_was_made_behind_walls_is_never_run_without_them() {
     folder.write("toolcell.toml", manifest("none", ""));
     assert_eq!(at_home(&folder, &["compile"]), "tool compiled\n", "what was made behind walls is not there for it");
     let own = kept().into_iter().find(|path| *path != loaded).unwrap();
-    // Not even where it lies in the place of what was made without.
+    // Not even where it lies instead of what was made without.
     fs::remove_file(&own).unwrap();
     fs::copy(&loaded, &own).unwrap();
     assert_eq!(at_home(&folder, &["compile"]), "tool compiled\n");

@@ -28,7 +28,7 @@ use crate::frames::Lines;
 /// The member of a modern request's meta that names its revision.
 const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Both ends of the conversation, which a host gets in the place of its own.
+/// Both ends of the conversation, which a host gets instead of its own.
 #[derive(Debug)]
 pub(crate) struct Bridge {
     ends: Option<(ChildStdin, Lines, JoinHandle<()>)>,

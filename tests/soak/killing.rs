@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// minutes is held back, and these were not ended by any.
 const ANEW_AFTER: u64 = 3;
 
-/// Time between two looks at whether the run has ended.
+/// Time between two polls at whether the run has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Kills a sandbox process of the host each second, until the run has ended. Returns how many.

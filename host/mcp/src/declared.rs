@@ -61,7 +61,7 @@ pub enum ResourceReader {
     Held {
         /// The entries, by their names in [`tools`](crate::ServedCatalog::tools).
         entries: Vec<String>,
-        /// A text that is another one once there is something else to list: clients are notified
+        /// A text that changes once there is something else to list: clients are notified
         /// then.
         version: String,
     },

@@ -97,7 +97,7 @@ impl StateKey {
     }
 
     /// A name for these parts, of 64 hexadecimal digits. Only who has the key can make it, and it
-    /// says nothing of the parts. `None` for a key without randomness.
+    /// says nothing about the parts. `None` for a key without randomness.
     #[must_use]
     pub fn tag(&self, parts: &[&str]) -> Option<String> {
         if self.0.is_empty() {

@@ -397,7 +397,7 @@ const fn member(offered: bool, text: &str) -> &str {
     if offered { text } else { "" }
 }
 
-/// The extensions that are offered to clients of a revision, as a member with a comma behind it.
+/// The extensions that are offered to clients of a revision, as a member with a comma after it.
 fn extensions(offers: Offers, revision: Revision) -> String {
     let tasks = offers.tasks && revision.is_modern();
     let offered = [

@@ -131,7 +131,7 @@ impl Proposal {
         self.0.iter()
     }
 
-    /// The value that is proposed for a limit; `None` for those that usage says nothing of.
+    /// The value that is proposed for a limit; `None` for those that usage says nothing about.
     #[must_use]
     pub fn value(&self, limit: Limit) -> Option<u64> {
         self.0.iter().find(|line| line.limit == limit).map(|line| line.value)

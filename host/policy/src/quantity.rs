@@ -42,7 +42,7 @@ const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s",
 /// The times of rates, as they stand behind the stroke.
 const RATE_TIMES: [(&str, Per); 3] = [("s", Per::Second), ("min", Per::Minute), ("h", Per::Hour)];
 
-/// So many in a time: `600/min`. The same number in another time is another rate: 600 may come at
+/// This many in a time: `600/min`. The same number in another time is another rate: 600 may come at
 /// once of `600/min`, and only 10 of `10/s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {

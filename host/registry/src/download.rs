@@ -15,7 +15,7 @@ use crate::store::{Finished, Partial, Store};
 /// Most connections for one layer, as long as each brings something.
 const ATTEMPTS_MAX: u32 = 8;
 
-/// Time between two looks at a download that another process makes.
+/// Time between two polls of a download that another process makes.
 const WAIT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A layer, or a config, that has to come into the store.
@@ -132,7 +132,7 @@ impl Download<'_> {
                     partial.restart()?;
                     answer = self.ask(0).await?;
                 }
-                // An error says nothing of what has come.
+                // An error says nothing about what has come.
                 _ => {}
             }
         }

@@ -254,7 +254,7 @@ impl RegistryClient {
         Ok(Fetched { attached, entry, config, layers: digests })
     }
 
-    /// A blob of some megabytes at the most, checked.
+    /// A blob of some megabytes at most, checked.
     async fn small_blob(&self, repository: &Repository, part: &Descriptor) -> Result<Vec<u8>, PullError> {
         let url = repository.url(&format!("blobs/{}", part.digest));
         let answer = self.ask(repository, Ask::new(Method::GET, url, self.bounds().answer)).await?;

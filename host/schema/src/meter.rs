@@ -16,7 +16,7 @@ pub(super) const STEPS_MAX: u64 = 100_000_000;
 /// Steps of finding *every* failing place, and bytes that they take; each costs a step.
 pub(super) const DETAIL_STEPS_MAX: u64 = 20_000_000;
 
-/// Steps between two looks at the clock and the cancellation: about a millisecond, like a guest's
+/// Steps between two polls of the clock and the cancellation: about a millisecond, like a guest's
 /// tick.
 const SLICE_STEPS: u64 = 1_000_000;
 

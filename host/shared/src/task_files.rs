@@ -42,7 +42,7 @@ const FILE_BYTES_MAX: u64 = (64 << 20) + (1 << 20);
 /// Tasks of others whose changes are looked for: as many clients may wait for one here.
 const WATCHED_MAX: usize = 1_024;
 
-/// Time between two looks for letters and for changes, while a task runs here, or one of others is
+/// Time between two polls for letters and for changes, while a task runs here, or one of others is
 /// waited for.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 

@@ -18,7 +18,7 @@ use crate::tasks::{
 /// stopped does it later.
 const LETTER_READ_WITHIN: Duration = Duration::from_secs(2);
 
-/// Time between two looks if it has.
+/// Time between two polls if it has.
 const LETTER_POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// Called with the name of a task that was changed from outside of this process.

@@ -171,7 +171,7 @@ fn a_call_that_waits_shows_what_it_may_reach_and_where_that_is_granted() {
     let moved = format!("# Another line.\n{written}");
     operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", &moved);
     operator.page_with("/approvals", &format!("toolcell.toml</bdi>:{}</span>", line + 1));
-    // A manifest that cannot be read says nothing of where the grant stands.
+    // A manifest that cannot be read says nothing about where the grant stands.
     operator.host.folder().save(Saving::RenamedOver, "toolcell.toml", "version = ");
     let page = operator.page_with("/approvals", "not in the manifest as it is now");
     assert!(page.contains("<bdi>UNITS</bdi>") && !page.contains("toolcell.toml</bdi>:"), "{page}");

@@ -81,7 +81,7 @@ fn open_meteo(seen: &Seen) -> Scripted {
     }
 }
 
-/// The example with this server in the place of both services, and less time for a request.
+/// The example with this server instead of both services, and less time for a request.
 fn serving(server: &HttpServer) -> TestHost {
     let address = server.address();
     let url = server.url("");

@@ -161,7 +161,7 @@ fn only_components_of_named_signers_are_added_and_served() {
     let refused = json_of(&add(&folder, &registry, "other"));
     assert!(refused["problem"].as_str().unwrap().contains("by none of the keys that signed_by names"), "{refused}");
 
-    // Signatures of another component say nothing of this one.
+    // Signatures of another component say nothing about this one.
     push(&folder, &registry, "signed", "other.wasm", &["--sign-key", "own.key"]);
     let unsigned = registry.tag(REPOSITORY, "unsigned");
     registry.attach_to(REPOSITORY, &unsigned);

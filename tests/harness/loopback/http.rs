@@ -19,7 +19,7 @@
 //! | `/switch` | 101: another protocol |
 //! | `/early` | 103, then 200 |
 //! | one that it [holds](HttpServer::holding) | those bytes |
-//! | `/say` | the bytes of the request's body, with the value of `Authorization` in the place of `{plain}`, `{json}`, `{html}`, `{percent}`, `{twice}`, `{digits}` |
+//! | `/say` | the bytes of the request's body, with the value of `Authorization` instead of `{plain}`, `{json}`, `{html}`, `{percent}`, `{twice}`, `{digits}` |
 
 use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -50,7 +50,7 @@ pub struct SecretSetArgs {
     /// Add it to requests in this header
     #[arg(long, value_name = "HEADER", requires = "target", conflicts_with_all = ["query", "expose"])]
     pub header: Option<String>,
-    /// The header's value, the secret in the place of {} [default: {}]
+    /// The header's value, the secret instead of {} [default: {}]
     #[arg(long, value_name = "TEXT", requires = "header")]
     pub value: Option<String>,
     /// Add it to requests in this part of the query

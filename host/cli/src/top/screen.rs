@@ -21,7 +21,7 @@ use super::press::{Step, press};
 use super::state::State;
 use crate::exit::Exit;
 
-/// Time between two looks at the processes: what the figures are made of changes once a second.
+/// Time between two polls of the processes: what the figures are made of changes once a second.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Columns and rows of a terminal that does not know its size, such as a serial line.

@@ -81,7 +81,7 @@ enum Argument {
     /// A number.
     #[serde(untagged)]
     Number(i64),
-    /// A text, with a zero behind it.
+    /// A text, with a zero after it.
     #[serde(untagged)]
     Text(String),
 }

@@ -212,5 +212,5 @@ fn failure(result: &CheckedResult) -> RpcError {
         _ => None,
     });
     let code = if result.blames_arguments() { ErrorCode::InvalidParams } else { ErrorCode::Internal };
-    RpcError::new(code, said.unwrap_or_else(|| "The prompt cannot be got".to_owned()))
+    RpcError::new(code, said.unwrap_or_else(|| "The prompt cannot be fetched".to_owned()))
 }

@@ -28,7 +28,7 @@ const ID_BYTES_MAX: usize = 64;
 /// allows.
 const ANSWERS_BYTES_MAX: usize = 16 << 20;
 
-/// The error for a task that there is not, or that is another caller's.
+/// The error for a task that does not exist, or that is another caller's.
 fn unknown() -> RpcError {
     RpcError::params("Unknown task: it may have expired")
 }

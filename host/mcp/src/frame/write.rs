@@ -1,4 +1,4 @@
-//! Writing frames: one line of JSON each, without the newline that a transport may put behind it.
+//! Writing frames: one line of JSON each, without the newline that a transport may put after it.
 
 use std::io::Write as _;
 

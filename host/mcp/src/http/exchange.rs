@@ -352,7 +352,7 @@ fn take<H: Host>(exchange: &ReplicaExchange, sessions: &LegacySessions<H>, note:
         // The channel has it: all who listen have heard it as well.
         SessionNews::Cancel(_, passed) if is_own => return exchange.confirm_heard(passed),
         SessionNews::Answer { passed, .. } if !is_own => {
-            // It says nothing of what becomes of the answer.
+            // It says nothing about what becomes of the answer.
             let caller = session.as_ref().map_or("", |session| session.caller().name());
             exchange.send(Recipient::Replica(&from), SessionName { key: &key, caller }, SessionNews::Heard(passed));
         }

@@ -74,7 +74,7 @@ pub struct CallerLimits {
     /// Bytes of bodies that are being read. 64 MiB: four of the longest.
     pub bodies_bytes_max: usize,
     /// Bytes of requests in a minute, all at once or little by little. 64 MiB: far more than people
-    /// and models write. Reading and checking them takes a tenth of one core at the most.
+    /// and models write. Reading and checking them takes a tenth of one core at most.
     pub sent_bytes_per_minute: usize,
     /// Bytes of answers and events that its clients have not read. 32 MiB: as many of the longest
     /// results that tools have by default.

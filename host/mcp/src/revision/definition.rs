@@ -29,7 +29,7 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, ta
     if features.icons {
         push_icons(&mut object, &definition.icons);
     }
-    // 2026-07-28 has the server decide, and says nothing of it in lists.
+    // 2026-07-28 has the server decide, and says nothing about it in lists.
     if let Some(support) = task.support().filter(|_| features.tasks && !features.typed_results) {
         let mut execution = Object::open(object.key("execution"));
         execution.text("taskSupport", support);

@@ -212,7 +212,7 @@ impl SharedOutput {
         self.write_queued();
     }
 
-    /// Writes what is queued, as far as that cannot block.
+    /// Writes what is queued, as far as it does not block.
     fn write_queued(&self) {
         let mut state = self.state();
         if !matches!(state.turn, OutputTurn::Free) || state.queue.is_empty() {

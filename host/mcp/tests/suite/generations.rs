@@ -1,4 +1,4 @@
-//! One request, one catalog: a host that replaces its catalog between any two looks never shows it
+//! One request, one catalog: a host that replaces its catalog between any two polls never shows it
 //! in one answer.
 
 use std::cell::Cell;

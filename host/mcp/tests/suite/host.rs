@@ -343,7 +343,7 @@ impl Client {
         self.next()
     }
 
-    /// A modern request; `params` are its members besides `_meta`, each with a comma behind it.
+    /// A modern request; `params` are its members besides `_meta`, each with a comma after it.
     pub fn modern(&self, id: u32, method: &str, params: &str) {
         self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}{MODERN}}}}}"#));
     }

@@ -57,7 +57,7 @@ fn pages_together_are_the_list_in_its_order() {
 
 #[test]
 fn a_page_ends_at_its_bytes_too() {
-    // With the comma behind it, 64 of them are 1 MiB.
+    // With the comma after it, 64 of them are 1 MiB.
     const ENTRY_BYTES: usize = 16 * 1024 - 1;
     let described = |number: usize, length: usize| ToolDefinition {
         description: "x".repeat(length),

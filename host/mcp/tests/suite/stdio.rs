@@ -155,7 +155,7 @@ fn every_line_of_a_long_file_is_answered() {
         let Ends { mut input, output } = ends;
         let writer = std::thread::spawn(move || {
             let all: Vec<String> = (0..LINES).map(|id| call(id, "echo", "{}")).collect();
-            // Without a newline behind the last.
+            // Without a newline after the last.
             input.write_all(all.join("\n").as_bytes()).unwrap();
         });
         let frames: Vec<String> = output.lines().map(Result::unwrap).collect();

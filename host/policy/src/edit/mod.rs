@@ -222,7 +222,7 @@ fn take_out(section: &mut dyn TableLike, entry: &ManifestEntry) -> bool {
     found
 }
 
-/// Takes one rule out, and the comment behind it. Comments before it stay.
+/// Takes one rule out, and the comment after it. Comments before it stay.
 fn take_rule(rules: &mut Array, at: usize) {
     let removed = text_of(rules.remove(at).decor().prefix());
     let kept = removed.rfind('\n').and_then(|end| removed.get(..end)).unwrap_or_default();

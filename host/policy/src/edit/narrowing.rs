@@ -101,7 +101,7 @@ impl ManifestEdit {
         tools.get_mut(tool).and_then(Item::as_table_like_mut).ok_or_else(missing)
     }
 
-    /// Writes into the tool's table what it inherits of a section, where it says nothing of it.
+    /// Writes into the tool's table what it inherits of a section, where it says nothing about it.
     fn inherit(&mut self, component: &str, tool: &str, entry: &ManifestEntry, granted: &Item) -> Result<(), String> {
         let own = self.own_table(component, tool)?;
         let all = granted.as_table_like().ok_or_else(|| odd(entry))?;

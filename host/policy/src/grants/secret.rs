@@ -66,7 +66,7 @@ pub enum Delivery {
 }
 
 accessors! {
-    /// The value of a header, the secret in the place of `{}`: `Bearer {}`.
+    /// The value of a header, the secret instead of `{}`: `Bearer {}`.
     #[derive(Debug, Clone, PartialEq, Eq, Hash)]
     pub struct SecretTemplate {
         /// The text before the secret.

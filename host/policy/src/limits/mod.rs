@@ -39,7 +39,7 @@ pub enum Unit {
     Bytes,
     /// A duration with its unit, `"30s"`; the number is milliseconds.
     Millis,
-    /// So many in a time, `"600/min"`; the number is [`Rate::number`].
+    /// This many in a time, `"600/min"`; the number is [`Rate::number`].
     Rate,
 }
 

@@ -108,7 +108,7 @@ table! {
 
 table! {
     /// The origins that a view may reach, by what for. Each is a scheme and a host, such as
-    /// `https://api.example.com`, perhaps with `*.` before the host and a port behind it.
+    /// `https://api.example.com`, perhaps with `*.` before the host and a port after it.
     pub(crate) CSP "AppCsp" {
         /// Requests of scripts.
         "connect_domains": List(&Text), {"maxItems": ORIGINS_MAX, "examples": [["https://api.example.com"]]};

@@ -125,7 +125,7 @@ accessors! {
         pub(crate) prefix: Option<String> => Option<&str>,
         /// Texts for its functions, where these are its tools.
         pub(crate) typed: TypedPolicy => &TypedPolicy,
-        /// The limits of its tools where the manifest says nothing of a tool, and of listing its
+        /// The limits of its tools where the manifest says nothing about a tool, and of listing its
         /// tools at load.
         pub(crate) limits: Limits => &Limits,
         pub(crate) limit_places: LimitPlaces,

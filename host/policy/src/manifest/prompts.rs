@@ -298,7 +298,7 @@ table! {
         "title": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Code"]};
         /// A description for people.
         "description": Text, {"examples": ["The code to review."]};
-        /// True if the prompt cannot be got without it.
+        /// True if the prompt cannot be fetched without it.
         "required": Flag, {"default": false, "examples": [true]};
         /// Values that clients offer while a person types. Others are accepted all the same.
         "values": List(&Text), {"maxItems": VALUES_MAX, "examples": [["Rust", "Python"]]};

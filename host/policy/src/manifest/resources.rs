@@ -143,7 +143,7 @@ impl UriTemplate {
         }
     }
 
-    /// The text before its only variable and the text behind it, and true for `{+name}`.
+    /// The text before its only variable and the text after it, and true for `{+name}`.
     #[must_use]
     pub fn around_variable(&self) -> Option<(&str, &str, bool)> {
         let (text, variable, behind) = match self.parts.as_slice() {

@@ -22,7 +22,7 @@ pub const INVOCATION_BYTES_MAX: usize = 64 << 20;
 pub struct Invocation {
     /// Arguments; none holds a NUL.
     pub args: Vec<String>,
-    /// Standard input; `None` where the tool says nothing of it.
+    /// Standard input; `None` where the tool says nothing about it.
     pub stdin: Option<String>,
     /// Variables that the call sets; no value holds a NUL.
     pub env: Vec<(String, String)>,

@@ -164,7 +164,7 @@ fn rule(
     })
 }
 
-/// The callers that a rule names: one that says nothing of callers is for the one that has its
+/// The callers that a rule names: one that says nothing about callers is for the one that has its
 /// name.
 fn names(
     entry: &Entry<'_>,

@@ -118,7 +118,7 @@ pub(crate) struct Right {
     /// The entry that a text of the command line is, by its first word and the rest. A right to be
     /// revoked is named without a value.
     pub(crate) entry: fn(&Self, &str, &str) -> Option<ManifestEntry>,
-    /// The value of an entry, by its name and the text behind it.
+    /// The value of an entry, by its name and the text after it.
     value: fn(&str, Option<&str>) -> Option<edit::Value>,
     /// What `toolcell inspect` says of a component that can use it.
     example: Option<Example>,

@@ -56,7 +56,7 @@ table! {
         "header": Text, {"examples": ["Authorization"]};
         /// The name of the query's part that holds it, in place of `header`.
         "query": Text, {"examples": ["api_key"]};
-        /// The header's value, the secret in the place of `{}`.
+        /// The header's value, the secret instead of `{}`.
         "value": Text, {"default": "{}", "examples": ["Bearer {}"]};
         /// The requests that carry it, as an `http` rule.
         "for": Text, {"examples": ["https://api.example.com"]};

@@ -14,7 +14,7 @@ use crate::error::StoreError;
 /// Time to wait for another process that changes the store, which takes milliseconds.
 const LOCK_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time between two looks at a lock.
+/// Time between two polls of a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Bytes that are read at once to hash a file.

@@ -6,7 +6,7 @@
 //! | `oci-layout`, `index.json`, `blobs/sha256/…` | the image layout (image specification 1.1) |
 //! | `index.lock` | its lock is held while `index.json` is changed |
 //! | `pulling.lock` | its lock is shared by those that add, and held alone by removing |
-//! | `partial/` | downloads that are not finished, each locked by who goes on with it |
+//! | `partial/` | downloads that are not finished, each locked by the process that goes on with it |
 //!
 //! Everything is read by its digest and checked each time. Nothing that a file of the store says
 //! ever becomes a path but 64 hexadecimal characters.

@@ -26,7 +26,7 @@ pub(crate) struct Partial {
 pub(crate) enum Finished {
     /// It is a blob now.
     Blob,
-    /// Its digest is another one, and it is empty again.
+    /// Its digest has changed, and it is empty again.
     Wrong(Digest),
 }
 

@@ -113,7 +113,7 @@ fn entry(block: &[u8; BLOCK], size: u64, is_folder: bool) -> Result<Entry, Store
     Ok(Entry { name, size, is_folder })
 }
 
-/// Skips an extended header that says nothing of name and length.
+/// Skips an extended header that says nothing about name and length.
 fn check_extended(archive: &mut impl Read, size: u64) -> Result<(), StoreError> {
     if size > EXTENDED_BYTES_MAX {
         return Err(refused(format!("it has an extended header of more than {EXTENDED_BYTES_MAX} bytes")));

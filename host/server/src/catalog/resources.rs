@@ -273,7 +273,7 @@ impl DeclaredOrigin {
         matches!(&self.source, Some(HostSource::Entries(entries)) if entries.is_per_caller())
     }
 
-    /// Text that is another one once something else is read at the address.
+    /// Text that changes once something else is read at the address.
     pub fn identity(&self) -> String {
         match &self.source {
             Some(HostSource::Folder(folder)) => folder.identity(),

@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Time to wait for others who change the file: each reads and writes it once.
 const LOCKED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time between two looks whether the file is free. Nobody notices so little.
+/// Time between two polls whether the file is free. Nobody notices so little.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Random bytes of a token. So many cannot be guessed, so a plain hash protects them.

@@ -349,7 +349,7 @@ mod tests {
         comes_true("it goes", || !knows(&one, "ann") && !knows(&other, "ann")).await;
         assert!(revoked.is_cancelled(), "what it began ends");
         assert!(knows(&one, "bob") && knows(&other, "bob"));
-        // A file that cannot be read says nothing of anybody's token.
+        // A file that cannot be read says nothing about anybody's token.
         std::fs::write(folders[0].path().join("tokens.jsonl"), "no token's line").unwrap();
         comes_true("nobody gets in", || !knows(&one, "bob")).await;
         file(folders[0].path(), &["bob"]);

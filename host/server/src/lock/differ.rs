@@ -24,7 +24,7 @@ pub struct Drift {
     pub only_less: bool,
     /// `sha256:…` of the bytes that would be served; empty if none would.
     pub digest: String,
-    /// True if a signer that is pinned is lost, or signed less, or the trusted root is another one.
+    /// True if a signer that is pinned is lost, or signed less, or the trusted root changed.
     pub other_signers: bool,
     /// True if a signer that is pinned is lost, or signed less.
     pub lost_signers: bool,

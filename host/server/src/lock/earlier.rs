@@ -53,7 +53,7 @@ fn form(definition: &Value) -> Value {
     sorted(definition)
 }
 
-/// Puts today's patterns in the place of earlier ones.
+/// Puts today's patterns instead of earlier ones.
 fn shorten(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

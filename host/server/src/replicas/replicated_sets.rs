@@ -175,7 +175,7 @@ impl ReplicatedSets {
         entries.get(&tag).map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// A number that is another one whenever entries of this replicated set have changed.
+    /// A number that changes whenever entries of this replicated set have changed.
     pub fn version(&self, set: ReplicatedSetName) -> u64 {
         self.inner.copy(set).version.load(Ordering::Acquire)
     }

@@ -78,7 +78,7 @@ impl KeptEntries {
         self.addresses.uri_of(key)
     }
 
-    /// Text that is another one once something else is read at an address.
+    /// Text that changes once something else is read at an address.
     pub fn identity(&self) -> String {
         format!("{} {:?} {:?}", self.bucket, self.addresses, self.mime_type)
     }

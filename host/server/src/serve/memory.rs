@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use toolcell_walls::kernel::{free_large_blocks, heap_bytes, trim_heap};
 
-/// Pause between two looks at the heap. A look takes microseconds.
+/// Pause between two polls of the heap. A look takes microseconds.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes by which the use of the heap falls before its pages are given back. 32 MiB: less is soon

@@ -15,7 +15,7 @@ pub enum Disturbance {
     AnswersAreLost,
     /// The connection ends at the first of those from the server.
     AnswersCutIt,
-    /// Those from the server take so much longer.
+    /// Those from the server take this much longer.
     AnswersTake(Duration),
 }
 

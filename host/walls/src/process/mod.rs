@@ -8,7 +8,7 @@
 //! | `starter.rs` | the thread that starts processes, reads their last words and reaps them |
 //! | `handle.rs` | one process: killing it, its end, its memory |
 //! | `together.rs` | the memory of all processes together |
-//! | `thread.rs` | a thread in the place of a process, where there are no walls |
+//! | `thread.rs` | a thread instead of a process, where there are no walls |
 //! | `words.rs` | the last bytes of what a process wrote to standard error |
 
 mod child;

@@ -260,7 +260,7 @@ async fn the_starter_takes_its_processes_along() {
     }
 }
 
-/// A thread in the place of a process, which sends back what it gets.
+/// A thread instead of a process, which sends back what it gets.
 fn echoing() -> Program {
     Program::Thread(Threads::new(|socket| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

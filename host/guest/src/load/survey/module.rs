@@ -12,7 +12,7 @@ const INSTANCE_BYTES: u64 = 1_024;
 const COMPONENT_INSTANCE_BYTES: u64 = 512;
 /// Bytes of a trampoline's function reference and lowering.
 const TRAMPOLINE_BYTES: u64 = 64;
-/// Bytes of an import: three pointers at the most, rounded up.
+/// Bytes of an import: three pointers at most, rounded up.
 const IMPORT_BYTES: u64 = 32;
 /// Bytes of a global: room for a vector.
 const GLOBAL_BYTES: u64 = 16;

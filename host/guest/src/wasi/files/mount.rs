@@ -171,7 +171,7 @@ impl MountedPath {
         if follow && self.plain && facts.is_link() { Err(ErrorCode::Loop) } else { Ok(facts) }
     }
 
-    /// The entry that is removed with this name: for a link with a slash behind it, the link.
+    /// The entry that is removed with this name: for a link with a slash after it, the link.
     pub(crate) fn facts_of_name(&self) -> Result<Facts, ErrorCode> {
         if let Some(lent) = &self.lent {
             return lent.facts();

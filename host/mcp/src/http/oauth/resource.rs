@@ -48,7 +48,7 @@ impl ProtectedResource {
     #[must_use]
     pub fn metadata_at(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(WELL_KNOWN)?;
-        // The endpoint is the same with a slash behind it.
+        // The endpoint is the same with a slash after it.
         let is_own = rest == self.path || (!self.path.is_empty() && rest.strip_suffix('/') == Some(&self.path));
         (rest.is_empty() || is_own).then(|| self.document.clone())
     }

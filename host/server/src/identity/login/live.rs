@@ -24,7 +24,7 @@ use super::store;
 /// that a slow answer may still hold.
 const KNOWN_MAX: usize = 4;
 
-/// Time between two looks at the file of a login whose token holds: a person who logs in anew, or
+/// Time between two polls of the file of a login whose token holds: a person who logs in anew, or
 /// out, is noticed within it.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 

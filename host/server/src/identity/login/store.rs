@@ -27,7 +27,7 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// Time for another process to finish its refresh, which has bounds of its own.
 const LOCKED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Time between two looks at a lock that another process has.
+/// Time between two polls of a lock that another process has.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Mode bits that let others than the owner in.

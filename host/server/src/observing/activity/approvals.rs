@@ -18,7 +18,7 @@ const WAITING_PER_CALLER_MAX: usize = WAITING_MAX / 4;
 const DECIDED_MAX: usize = 50;
 
 /// Most bytes of a call's arguments that are kept: those that a page of the console shows. Calls of
-/// one caller keep 4 MiB at the most.
+/// one caller keep 4 MiB at most.
 const ARGUMENTS_BYTES_MAX: usize = JSON_SHOWN_BYTES;
 
 /// Calls that wait for an operator.

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use toolcell_mcp::McpTool;
 use toolcell_policy::Attempt;
 
-/// Most groups. Guests choose what they ask for; a group takes some three kilobytes at the most.
+/// Most groups. Guests choose what they ask for; a group takes some three kilobytes at most.
 const GROUPS_MAX: usize = 1_000;
 
 /// The share of one component: it fills some pages, and leaves room for nine others.

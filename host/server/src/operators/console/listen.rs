@@ -88,7 +88,7 @@ impl ConnectionTime {
         self.1.is_of_session();
     }
 
-    /// The connection may take so much longer from now on.
+    /// The connection may take this much longer from now on.
     pub fn extend(&self, time: Duration) {
         let _ = self.0.send(Instant::now() + time);
     }

@@ -31,7 +31,7 @@ pub struct FileIndex {
 #[derive(Debug, PartialEq, Eq)]
 struct FileFacts {
     bytes: u64,
-    /// A number that is another one once the file was written; never 0.
+    /// A number that changes once the file was written; never 0.
     version: u64,
 }
 

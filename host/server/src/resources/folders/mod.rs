@@ -104,7 +104,7 @@ impl Folder {
         self.root == other.root && self.prefix == other.prefix
     }
 
-    /// Text that is another one once the folder or its addresses are others.
+    /// Text that changes once the folder or its addresses change.
     pub fn identity(&self) -> String {
         format!("{} {} {:?}", self.root.display(), self.prefix, self.mime_type)
     }

@@ -54,7 +54,7 @@ impl CallState {
         outside: &dyn Outside,
         request: PermissionRequest,
     ) -> wasmtime::Result<Option<SocketAddr>> {
-        if !self.net().may_ask() {
+        if !self.net().ask() {
             return Ok(None);
         }
         let Ok(said) = self.ask(outside, request).await else { return Ok(None) };

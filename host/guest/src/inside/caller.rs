@@ -167,7 +167,7 @@ impl RemoteCaller {
     }
 
     /// Sends a message. Returns false, and sends nothing, if it is more than the host accepts.
-    fn send(&self, message: &FromSandbox) -> bool {
+    fn send_message(&self, message: &FromSandbox) -> bool {
         let bytes = self.taken(message);
         bytes.iter().for_each(|bytes| self.send(bytes));
         bytes.is_some()
@@ -196,7 +196,7 @@ struct PendingQuestion<'c> {
 impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.caller.send(&FromSandbox::TakeBack(self.caller.call));
+            self.caller.send_message(&FromSandbox::TakeBack(self.caller.call));
         }
     }
 }
@@ -204,7 +204,7 @@ impl Drop for PendingQuestion<'_> {
 impl CallerLink for RemoteCaller {
     fn instantiated(&self) {
         if self.facts.times {
-            self.send(&FromSandbox::Instantiated(self.call));
+            self.send_message(&FromSandbox::Instantiated(self.call));
         }
     }
 
@@ -270,7 +270,7 @@ impl CallerLink for RemoteCaller {
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>> {
         let (answer, answered) = oneshot::channel();
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-        if !self.send(&FromSandbox::Ask(self.call, asks)) {
+        if !self.send_message(&FromSandbox::Ask(self.call, asks)) {
             let refused = "the questions are more than the host takes at once".to_owned();
             return Box::pin(std::future::ready(AskResult::Ended(Some(refused))));
         }

@@ -219,7 +219,7 @@ async fn listed(
 ) -> FromLoader {
     match Descriptions::read(written) {
         Ok(descriptions) => {
-            let found = component.list_tools(&message::limits(limits), &descriptions, &schemas).await;
+            let found = component.list_checked(&message::limits(limits), &descriptions, &schemas).await;
             let RawListing { report, beside, schemas } = found;
             FromLoader::Listed(Box::new(ListReport::new(report, beside, schemas)))
         }

@@ -18,7 +18,7 @@ pub(crate) struct RawListing {
 
 impl ToolComponent {
     /// Lists its entries, and compiles the schemas of its tools for what is wrong with them.
-    pub(crate) async fn list_tools(
+    pub(crate) async fn list_checked(
         &self,
         limits: &Limits,
         descriptions: &Descriptions,

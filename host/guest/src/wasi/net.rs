@@ -65,7 +65,7 @@ impl OutsideNet {
     }
 
     /// Counts an HTTP request; false if it is one too many.
-    pub(crate) fn may_ask(&self) -> bool {
+    pub(crate) fn request(&self) -> bool {
         take(&self.requests, self.limits.requests)
     }
 
@@ -81,7 +81,7 @@ impl OutsideNet {
 
     /// Counts a permission request to a person; false if there were as many as there may be
     /// operations.
-    pub(crate) fn may_ask(&self) -> bool {
+    pub(crate) fn ask(&self) -> bool {
         take(&self.requested, self.limits.operations())
     }
 

@@ -134,7 +134,7 @@ impl Attention {
         wait: &mut Option<Wait>,
         polled: &mut Instant,
     ) -> Result<AttentionTurn, Errno> {
-        if self.hand_out(Attending::look) {
+        if self.hand_out(Attending::poll) {
             return Ok(AttentionTurn::HandedOut);
         }
         let calls = self.processes.iter().any(Attended::has_calls);

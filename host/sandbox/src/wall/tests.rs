@@ -61,12 +61,12 @@ impl Hostile {
     /// One whose walls stand.
     async fn ready() -> Self {
         let hostile = Self::new().await;
-        hostile.send(&FromSandbox::Sealed { missing: Vec::new() });
+        hostile.send_message(&FromSandbox::Sealed { missing: Vec::new() });
         assert_eq!(hostile.process.started().await, ProcessState::Ready(Vec::new()));
         hostile
     }
 
-    fn send(&self, message: &FromSandbox) {
+    fn send_message(&self, message: &FromSandbox) {
         self.send(&encoding::encode(message).unwrap(), &[]);
     }
 
@@ -338,7 +338,7 @@ async fn an_idle_process_ends_unless_a_call_goes_to_it_or_an_instance_is_kept_in
     }
     let (call, running) = hostile.call(Limits::default()).await;
     assert_eq!(process.end_if_idle(none, "idle"), Some(none), "a call runs in it");
-    hostile.send(&FromSandbox::Ended(call, Box::new(answer("done"))));
+    hostile.send_message(&FromSandbox::Ended(call, Box::new(answer("done"))));
     assert!(running.await.unwrap().outcome.is_ok());
     assert_eq!(process.end_if_idle(none, "idle"), None);
     assert!(process.is_ended() && process.claim().is_none());
@@ -349,13 +349,13 @@ async fn an_idle_process_ends_unless_a_call_goes_to_it_or_an_instance_is_kept_in
 async fn a_call_ends_once_and_a_repeated_end_is_nobody_s() {
     let mut hostile = Hostile::ready().await;
     let (first, running) = hostile.call(Limits::default()).await;
-    hostile.send(&FromSandbox::Ended(first, Box::new(answer("first"))));
-    hostile.send(&FromSandbox::Ended(first, Box::new(answer("again"))));
+    hostile.send_message(&FromSandbox::Ended(first, Box::new(answer("first"))));
+    hostile.send_message(&FromSandbox::Ended(first, Box::new(answer("again"))));
     assert!(format!("{:?}", running.await.unwrap().outcome.unwrap()).contains("first"));
     let (second, running) = hostile.call(Limits::default()).await;
     assert_ne!(first, second);
-    hostile.send(&FromSandbox::Ended(first, Box::new(answer("the first once more"))));
-    hostile.send(&FromSandbox::Ended(second, Box::new(answer("second"))));
+    hostile.send_message(&FromSandbox::Ended(first, Box::new(answer("the first once more"))));
+    hostile.send_message(&FromSandbox::Ended(second, Box::new(answer("second"))));
     assert!(format!("{:?}", running.await.unwrap().outcome.unwrap()).contains("second"));
     assert!(!hostile.process.is_ended());
 }
@@ -364,13 +364,13 @@ async fn a_call_ends_once_and_a_repeated_end_is_nobody_s() {
 async fn messages_about_calls_that_have_ended_are_few() {
     let mut hostile = Hostile::ready().await;
     let (first, running) = hostile.call(Limits::default()).await;
-    hostile.send(&FromSandbox::Ended(first, Box::new(answer("first"))));
+    hostile.send_message(&FromSandbox::Ended(first, Box::new(answer("first"))));
     assert!(running.await.unwrap().outcome.is_ok());
     let (_, running) = hostile.call(Limits::default()).await;
     // What does not fit into the link is written while the host reads.
     for _ in 0..1_001 {
         hostile.sender.room().await.unwrap();
-        hostile.send(&FromSandbox::Instantiated(first));
+        hostile.send_message(&FromSandbox::Instantiated(first));
     }
     let Err(CallFailure::SandboxEnded { reason }) = running.await.unwrap().outcome else { panic!("it goes on") };
     assert_eq!(reason, "its process broke the rules: it names an unknown call");
@@ -417,7 +417,7 @@ async fn an_answer_is_held_to_the_limits_of_its_call_again() {
     let mut hostile = Hostile::ready().await;
     let limits = Limits::default().with(Limit::Output, 1_024).unwrap();
     let (id, running) = hostile.call(limits).await;
-    hostile.send(&FromSandbox::Ended(id, Box::new(answer(&"x".repeat(1_025)))));
+    hostile.send_message(&FromSandbox::Ended(id, Box::new(answer(&"x".repeat(1_025)))));
     let outcome = running.await.unwrap().outcome;
     assert!(matches!(outcome, Err(CallFailure::OverLimit { limit: Limit::Output, .. })), "{outcome:?}");
 }
@@ -442,7 +442,7 @@ async fn problems_of_values_are_bounded_and_cleaned_like_all_that_a_process_says
     let problems = format!("- /a\u{1b}[2J\u{202e}: wrong\n{}", "x".repeat(2 * toolcell_schema::PROBLEMS_BYTES_MAX));
     let (id, running) = hostile.call(Limits::default()).await;
     let refused = CallReport::not_run(CallFailure::Unfit { problems: problems.clone() });
-    hostile.send(&FromSandbox::Ended(id, Box::new(refused)));
+    hostile.send_message(&FromSandbox::Ended(id, Box::new(refused)));
     let outcome = running.await.unwrap().outcome;
     let Err(CallFailure::Unfit { problems: told }) = outcome else { panic!("{outcome:?}") };
     assert!(
@@ -453,7 +453,7 @@ async fn problems_of_values_are_bounded_and_cleaned_like_all_that_a_process_says
     let (id, running) = hostile.call(Limits::default()).await;
     let result = contract::GuestResult { content: Vec::new(), structured_json: None, is_error: false, meta_json: None };
     let unfit = CallReport { unfit: Some(problems), ..CallReport::without_running(result) };
-    hostile.send(&FromSandbox::Ended(id, Box::new(unfit)));
+    hostile.send_message(&FromSandbox::Ended(id, Box::new(unfit)));
     assert_eq!(running.await.unwrap().unfit, Some(told));
     assert!(!hostile.process.is_ended());
 }

@@ -46,7 +46,7 @@ impl Handed {
 /// Dispatches frames until this many have come, sleeping when nothing is there.
 fn attend(link: &Attending<Dispatch>, handed: &Handed, until: u32) -> Result<(), LinkError> {
     while handed.count() < until {
-        if link.look()? || link.arm()? {
+        if link.poll()? || link.arm()? {
             continue;
         }
         let time = Timespec::try_from(LIMIT).unwrap();

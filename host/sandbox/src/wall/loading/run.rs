@@ -78,14 +78,14 @@ impl LoaderRun {
 
     /// Waits for the next answer. A process whose answer is late, too large or wrong is ended.
     pub(super) async fn receive(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
-        let heard = self.receive(bounds).await;
+        let heard = self.receive_alone(bounds).await;
         if heard.is_err() {
             self.process.kill();
         }
         heard
     }
 
-    async fn receive(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
+    async fn receive_alone(&mut self, bounds: &LoadBounds<'_>) -> Result<FromLoader, NotLoaded> {
         let until = tokio::time::sleep_until(bounds.until.into());
         tokio::pin!(until);
         loop {

@@ -117,7 +117,7 @@ pub const ROWS: &[Row] = &[
         }),
     ),
     row("create a file", |_| json!([open("/x", CREATE | READ_WRITE)]), Fails(&[ROFS, ACCES])),
-    row("create one beside the manifest", |s| json!([open(&s.path("x"), CREATE | READ_WRITE)]), NO_PATH),
+    row("create one next to the manifest", |s| json!([open(&s.path("x"), CREATE | READ_WRITE)]), NO_PATH),
     row("create one without a name", |_| json!([open("/", TEMPORARY | READ_WRITE)]), Fails(&[ROFS, ACCES, 95])),
     row("make a folder", |_| only("mkdirat", json!([HERE, "/x", 0o777])), Fails(&[ROFS, ACCES])),
     row(

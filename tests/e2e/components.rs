@@ -165,7 +165,7 @@ fn a_download_is_what_its_digest_says_or_nothing() {
     for (address, code, words) in [
         (format!("{url}@{wrong}"), 1, "is not what was named"),
         (format!("{}@{right}", server.url("/status/404")), 1, "answers with status 404"),
-        (format!("{}@{right}", server.url("/redirect?")), 1, "is the end of more than 5 redirects"),
+        (format!("{}@{right}", server.url("/redirect?")), 1, "comes after more than 5 redirects"),
         (format!("{}@{right}", server.url("/cut")), 1, "cannot be downloaded"),
         (format!("{}@{right}", server.url("/endless")), 1, "more than 134217728 bytes"),
         (format!("{}@{right}", server.url("/redirect?http://192.0.2.1/x")), 1, "is not reached over https"),

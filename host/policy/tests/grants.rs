@@ -491,8 +491,8 @@ fn an_explanation_shows_the_line_that_decides() {
         ),
         (
             "write /data/out/x",
-            "allowed: write /data/out/x\n  by \"/data/out\" = write\n  at toolcell.toml:9:1\n  note: all files there may \
-             have 10MiB together, and be 5 at most",
+            "allowed: write /data/out/x\n  by \"/data/out\" = write\n  at toolcell.toml:9:1\n  note: at most 10MiB in \
+             at most 5 files are allowed there",
         ),
         ("keyvalue", "allowed: keyvalue\n  by [components.weather.keyvalue]\n  at toolcell.toml:21:21"),
     ] {

@@ -117,7 +117,7 @@ fn a_swapped_component_is_read_when_an_operator_says_so_and_its_words_are_shown_
     let seen = digest(&page);
     for (wrong, says) in [
         (format!("component=tool&digest=sha256:{}", "0".repeat(64)), "is not what was seen any more"),
-        (format!("component=nothing&digest={seen}"), "nothing that is called"),
+        (format!("component=nothing&digest={seen}"), "nothing called"),
         ("component=tool&digest=x".to_owned(), "a digest, or at least its first 16 digits"),
     ] {
         let page = operator.decides("/changes/read", &wrong);

@@ -416,7 +416,7 @@ fn state_is_one_over_three_replicas() {
     }
     assert_eq!(fitted, 2, "two batches of three fit");
     let [first, mut second, third] = replicas;
-    assert!(!first.folder().path().join(".toolcell").exists(), "nothing is kept beside the manifest");
+    assert!(!first.folder().path().join(".toolcell").exists(), "nothing is kept next to the manifest");
     drop((first, third));
     assert_eq!(did(&mut second, json!({"op": "delete", "key": "a"})), Ok(Value::Null));
     let keys = did(&mut replica(&engine), json!({"op": "keys"}));

@@ -208,7 +208,7 @@ fn what_drifts_while_it_serves_is_quarantined_until_it_is_approved() {
     assert_eq!(status["generation"], 1, "{status:#}");
     assert_eq!(host.folder().read(LOCK), before, "nothing is pinned by itself");
     let unknown = Command::in_folder(host.folder(), &["approve", "other"]).run();
-    assert!(unknown.failed_with(1).contains("nothing that is called \"other\" is quarantined"));
+    assert!(unknown.failed_with(1).contains("nothing called \"other\" is quarantined"));
     let approved = Command::in_folder(host.folder(), &["approve", "tool"]).run();
     assert!(approved.succeeded().starts_with("generation 2: tool: new code"), "{approved:?}");
     host.next_of(LIST_CHANGED);

@@ -54,7 +54,7 @@ fn cut(mut data: &[u8]) -> Heard {
             _ => return (frames, Some("a frame of an unknown kind came".to_owned())),
         };
         if bytes > FRAME_BYTES_MAX {
-            return (frames, Some(format!("a frame of {bytes} bytes came, and {FRAME_BYTES_MAX} are the most")));
+            return (frames, Some(format!("a frame of {bytes} bytes came, at most {FRAME_BYTES_MAX} are allowed")));
         }
         let Some((content, behind)) = rest.split_at_checked(bytes) else {
             return (frames, Some("the other side closed it".to_owned()));

@@ -92,7 +92,7 @@ pub struct NewArgs {
     /// What kind of component it is [default: what suits the example]
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<Shape>,
-    /// Write it into this folder, which is not there yet or empty [default: NAME]
+    /// Write it into this folder, which does not exist yet or is empty [default: NAME]
     #[arg(long, value_name = "FOLDER")]
     pub path: Option<PathBuf>,
 }

@@ -205,7 +205,7 @@ pub struct StoreGcArgs {
 /// `toolcell store export`.
 #[derive(Debug, ClapArgs)]
 pub struct StoreExportArgs {
-    /// The tar file, which is not there yet
+    /// The tar file, which does not exist yet
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     #[command(flatten)]

@@ -244,7 +244,7 @@ pub(crate) static FILES: Right = Right {
             && let Some(quota) = mount.quota()
         {
             let bytes = show_bytes(quota.bytes);
-            notes.push(format!("the files may have {bytes} in all, and at most {} of them are allowed", quota.files));
+            notes.push(format!("at most {bytes} in at most {} files are allowed there", quota.files));
         }
         let text = format!("{} = {}", toml_string(mount.guest()), mount.access().name());
         Some(Ok(RuleRef::new(&text, mount.span())))

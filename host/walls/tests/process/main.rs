@@ -323,7 +323,7 @@ async fn threads_that_were_told_to_end_and_compute_on_are_bounded() {
         }
     })
     .await;
-    assert!(refused.ends_with("threads that were told to end still run"), "{refused}");
+    assert!(refused.ends_with("threads that were asked to end still run"), "{refused}");
     let apart = starter.start(stuck.counted_apart()).await;
     assert!(apart.is_ok(), "others are not kept from starting");
     drop(release);

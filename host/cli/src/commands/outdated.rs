@@ -67,7 +67,7 @@ fn outdated(args: &OutdatedArgs) -> anyhow::Result<Result<Exit, Failure>> {
         let answer = json!({"outdated": is_outdated, "failed": is_failed, "components": components});
         terminal::print(&format!("{answer:#}\n"))?;
     } else {
-        asked.iter().try_for_each(News::say)?;
+        asked.iter().try_for_each(News::print)?;
         if !is_outdated && !is_failed {
             terminal::eprint(&format!("{}: nothing is outdated\n", file.name()));
         }

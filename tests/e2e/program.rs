@@ -380,7 +380,10 @@ fn manifests_that_do_not_fit_the_component_are_refused_with_what_to_write() {
     for (manifest, parts) in [
         (
             contract.to_owned(),
-            vec!["tool \"echo\" says how a program is run, but component \"good\" is not a program", "contract component"],
+            vec![
+                "tool \"echo\" says how a program is run, but component \"good\" is not a program",
+                "contract component",
+            ],
         ),
         (
             plain.to_owned(),

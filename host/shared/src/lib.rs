@@ -55,25 +55,26 @@ mod away;
 mod bus;
 mod digest;
 mod embedded;
+mod local_rates;
 mod local_replicated_sets;
+mod local_tasks;
 mod pace;
 mod places;
-mod rates_here;
 mod requests;
 mod state;
 mod task_files;
 mod task_form;
 mod tasks;
-mod tasks_here;
 mod valkey;
 
 pub use allowances::Allowances;
 pub use away::Away;
 pub use bus::{Bus, EmbeddedBus, MESSAGE_BYTES_MAX, News, PublishError, Subscription};
 pub use embedded::Embedded;
+pub use local_rates::LocalRatesWhileAway;
+pub use local_tasks::LocalTasks;
 pub use pace::{Allowance, Pace};
 pub use places::Place;
-pub use rates_here::RatesHereWhileAway;
 pub use requests::{REQUEST_ANSWER_BYTES_MAX, Request};
 pub use state::{
     AllowanceName, Begun, Claim, Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX, SharedState, Taken,
@@ -81,7 +82,6 @@ pub use state::{
 pub use tasks::{
     Changed, Creation, LostTask, NewTask, SMALL_RESULT_BYTES, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
 };
-pub use tasks_here::TasksHere;
 pub use valkey::{
     Arrangement, BadAddress, Bucket, Kept, LABELS_BYTES_MAX, NotKept, OPERATION_WITHIN, Quota, SharedTasks, Shelf,
     Shelved, Valkey, ValkeyOptions,

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::local_tasks::now_ms;
 use crate::task_form::{self, KeptTask, Letter};
 use crate::tasks::{LostTask, TaskStatus};
-use crate::tasks_here::now_ms;
 
 /// Files that wait to be written. Who begins or ends a task waits for its own.
 const WAITING_MAX: usize = 1_024;

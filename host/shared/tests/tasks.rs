@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 use toolcell_shared::{
-    Changed, Creation, LostTask, NewTask, SharedTasks, TaskBounds, TaskChange, TaskStatus, Tasks, TasksHere,
+    Changed, Creation, LocalTasks, LostTask, NewTask, SharedTasks, TaskBounds, TaskChange, TaskStatus, Tasks,
     ValkeyOptions,
 };
 
@@ -23,8 +23,8 @@ const BOUNDS: TaskBounds =
 
 const LOST: LostTask = LostTask { body: "e{}", message: "lost" };
 
-fn here(folder: Option<&Path>) -> TasksHere {
-    TasksHere::new(BOUNDS, folder, LOST)
+fn here(folder: Option<&Path>) -> LocalTasks {
+    LocalTasks::new(BOUNDS, folder, LOST)
 }
 
 fn shared(options: &ValkeyOptions) -> SharedTasks {
@@ -362,7 +362,7 @@ fn ten_processes_find_and_list_the_tasks_of_all() {
     let folder = TempDir::new().unwrap();
     let files = folder.path().join("tasks");
     run(async {
-        let processes: Vec<TasksHere> = (0..10).map(|_| here(Some(&files))).collect();
+        let processes: Vec<LocalTasks> = (0..10).map(|_| here(Some(&files))).collect();
         for (number, process) in processes.iter().enumerate() {
             create(process, "ann", number, MINUTE, 1).await;
             create(process, "bob", 100 + number, MINUTE, 1).await;

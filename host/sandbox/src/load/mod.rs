@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `held.rs` | [`HeldComponent`](crate::HeldComponent): what the host has of a component |
 //! | `cache.rs`, `drafts.rs` | the folder that keeps machine code |
-//! | `told.rs` | facts about components, kept next to their code |
+//! | `kept_facts.rs` | facts about components, kept next to their code |
 pub(crate) mod cache;
 pub(crate) mod drafts;
 pub(crate) mod held;
-pub(crate) mod told;
+pub(crate) mod kept_facts;

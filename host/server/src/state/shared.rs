@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use toolcell_policy::{RatesWhileAway, SecretSource, SharedServer, StatePolicy};
 use toolcell_shared::{
-    Arrangement, Bus, Kept, LostTask, RatesHereWhileAway, SharedState, SharedTasks, Shelf, TaskBounds, Tasks, Valkey,
+    Arrangement, Bus, Kept, LocalRatesWhileAway, LostTask, SharedState, SharedTasks, Shelf, TaskBounds, Tasks, Valkey,
     ValkeyOptions,
 };
 
@@ -35,7 +35,7 @@ pub fn open(policy: &StatePolicy, folder: &Path) -> Result<Option<Shared>, Start
     let bus: Arc<dyn Bus> = Arc::<Valkey>::clone(&valkey);
     let state: Arc<dyn SharedState> = match policy.rates_while_away() {
         RatesWhileAway::Closed => valkey,
-        RatesWhileAway::Local => Arc::new(RatesHereWhileAway::new(valkey)),
+        RatesWhileAway::Local => Arc::new(LocalRatesWhileAway::new(valkey)),
     };
     Ok(Some(Shared { state, bus, resources }))
 }

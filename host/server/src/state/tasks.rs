@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 use toolcell_mcp::{Host, LOST_TASK, McpServer, TaskOptions};
 use toolcell_policy::{Manifest, TasksPolicy};
 use toolcell_shared::{
-    Away, Bus, Changed, Creation, NewTask, News, Subscription, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
-    TasksHere,
+    Away, Bus, Changed, Creation, LocalTasks, NewTask, News, Subscription, TaskBounds, TaskChange, TaskRecord,
+    TaskStatus, Tasks,
 };
 
 use crate::error::StartError;
@@ -47,7 +47,7 @@ impl KeptTasks {
             let files = folder.join(manifest.server().state()).join(FOLDER);
             let bus = Arc::clone(&bus);
             let runtime = runtime.clone();
-            let here = TasksHere::new(bounds(policy), Some(&files), LOST_TASK);
+            let here = LocalTasks::new(bounds(policy), Some(&files), LOST_TASK);
             Arc::new(here.telling(move |id| {
                 let bus = Arc::clone(&bus);
                 let id = id.to_owned();

@@ -167,7 +167,7 @@ pub struct ExternNames {
 
 /// Limits in a message.
 #[must_use]
-pub fn told(limits: &Limits) -> Vec<(String, u64)> {
+pub fn limits_by_key(limits: &Limits) -> Vec<(String, u64)> {
     limits.entries().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolcell_wall::load::engine_name::EngineName;
 
 use crate::load::cache::CodeCache;
-use crate::load::told;
+use crate::load::kept_facts;
 
 /// Bytes of a name in its file, with the version of the encoding.
 const NAME_BYTES_MAX: u64 = 64;
@@ -36,7 +36,7 @@ impl KnownEngine {
     /// The engine for calls with this stack, with its name if an earlier start has learned it.
     pub(super) fn new(cache: Arc<CodeCache>, stack_bytes: usize) -> Self {
         let file = place(stack_bytes);
-        let name = file.as_deref().and_then(|file| told::find(&cache, file, NAME_BYTES_MAX));
+        let name = file.as_deref().and_then(|file| kept_facts::find(&cache, file, NAME_BYTES_MAX));
         Self { cache, file, name: Mutex::new(name) }
     }
 
@@ -50,7 +50,7 @@ impl KnownEngine {
         let before = self.name.lock().unwrap_or_else(PoisonError::into_inner).replace(name);
         let is_news = before != Some(name);
         if let Some(file) = self.file.as_deref().filter(|_| is_news) {
-            told::keep(&self.cache, file, &name, NAME_BYTES_MAX);
+            kept_facts::keep(&self.cache, file, &name, NAME_BYTES_MAX);
         }
         is_news
     }

@@ -11,7 +11,7 @@ use super::engine::KnownEngine;
 use super::listing::ListName;
 use crate::load::cache::CodeCache;
 use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
-use crate::load::told;
+use crate::load::kept_facts;
 use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::engine_name::EngineName;
@@ -67,7 +67,7 @@ impl KeptLoads {
     /// The component of these bytes, if its code and its facts are kept.
     pub(super) fn find(&self, source: SourceFacts) -> Option<HeldComponent> {
         let name = self.name(self.engine.name()?, source);
-        let KeptFacts { cost, facts } = told::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
+        let KeptFacts { cost, facts } = kept_facts::find(&self.cache, &facts(&name), FACTS_BYTES_MAX as u64)?;
         let file = self.cache.find(&code(&name))?;
         let facts_of_code = CodeFacts { source, cost };
         let code = CodeElsewhere { file, facts: facts_of_code, origin: CodeOrigin::Cache, name: Some(name) };
@@ -81,16 +81,16 @@ impl KeptLoads {
 
     pub(super) fn keep_facts(&self, name: &str, cost: InstanceCost, told: &ComponentFacts) {
         let content = KeptFacts { cost, facts: told.clone() };
-        told::keep(&self.cache, &facts(name), &content, FACTS_BYTES_MAX as u64);
+        kept_facts::keep(&self.cache, &facts(name), &content, FACTS_BYTES_MAX as u64);
     }
 
     /// The tools that a component listed under these limits, with these descriptions.
     pub(super) fn listing(&self, list: &ListName) -> Option<ListReport> {
-        told::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(ListReport::is_whole)
+        kept_facts::find(&self.cache, list.as_str(), LISTING_BYTES_MAX as u64).filter(ListReport::is_whole)
     }
 
     pub(super) fn keep_listing(&self, list: &ListName, listing: &ListReport) {
-        told::keep(&self.cache, list.as_str(), listing, LISTING_BYTES_MAX as u64);
+        kept_facts::keep(&self.cache, list.as_str(), listing, LISTING_BYTES_MAX as u64);
     }
 
     /// The functions that the last load of this component left, and their bytes.

@@ -419,7 +419,7 @@ impl Loader {
             }
         };
         let written = encode(written).map_err(|error| NotLoaded::Failed(error.to_string()))?;
-        let list = ToLoader::List { limits: message::told(limits), schemas };
+        let list = ToLoader::List { limits: message::limits_by_key(limits), schemas };
         run.send(&list, &[in_memory(&written)?.as_fd()])?;
         let runs = limits.deadline().saturating_add(limits.queue_wait()).saturating_add(ANSWERS_WITHIN);
         let until = Instant::now() + runs + schemas.time;

@@ -26,7 +26,7 @@ type OnChange = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Tasks of one process.
 #[derive(Debug)]
-pub struct TasksHere {
+pub struct LocalTasks {
     bounds: TaskBounds,
     held: Arc<Mutex<Held>>,
     files: Option<TaskFiles>,
@@ -69,7 +69,7 @@ struct HeldTask {
     bytes: usize,
 }
 
-impl TasksHere {
+impl LocalTasks {
     /// Tasks with these bounds, which hold for each process. With a folder, those of processes that
     /// have ended are taken over from there in the background; who asks meanwhile waits for it.
     #[must_use]
@@ -147,7 +147,7 @@ impl TasksHere {
 }
 
 #[async_trait]
-impl Tasks for TasksHere {
+impl Tasks for LocalTasks {
     async fn create(&self, task: &NewTask<'_>) -> Result<Creation, Away> {
         self.read().await;
         self.expire();

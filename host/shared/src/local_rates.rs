@@ -9,12 +9,12 @@ use crate::{AllowanceName, Away, Begun, Claim, Embedded, Place, Posted, Request,
 
 /// Shared state whose rates and running calls are counted here while it is away.
 #[derive(Debug)]
-pub struct RatesHereWhileAway {
+pub struct LocalRatesWhileAway {
     state: Arc<dyn SharedState>,
     here: Embedded,
 }
 
-impl RatesHereWhileAway {
+impl LocalRatesWhileAway {
     /// Of this state.
     #[must_use]
     pub fn new(state: Arc<dyn SharedState>) -> Self {
@@ -23,7 +23,7 @@ impl RatesHereWhileAway {
 }
 
 #[async_trait]
-impl SharedState for RatesHereWhileAway {
+impl SharedState for LocalRatesWhileAway {
     async fn take(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away> {
         match self.state.take(caller, allowances).await {
             Err(_) => self.here.take(caller, allowances).await,

@@ -424,18 +424,18 @@ mod tests {
         for change in CHANGES {
             let root = tempfile::tempdir().unwrap();
             let cache = cache(root.path(), 1 << 20);
-            cache.keep_bytes("a", ".told", b"facts", 1 << 20);
-            let find = || cache.find_bytes("a", ".told", 5);
+            cache.keep_bytes("a", ".facts", b"facts", 1 << 20);
+            let find = || cache.find_bytes("a", ".facts", 5);
             assert_eq!(find().as_deref(), Some(&b"facts"[..]));
-            let path = root.path().join("code/a.told");
+            let path = root.path().join("code/a.facts");
             rewrite(&path, change);
             assert_eq!(find(), None);
             assert!(!path.exists());
         }
         let root = tempfile::tempdir().unwrap();
         let cache = cache(root.path(), 1 << 20);
-        cache.keep_bytes("a", ".told", b"facts", 1 << 20);
-        assert_eq!(cache.find_bytes("a", ".told", 4), None, "it is larger than asked for");
+        cache.keep_bytes("a", ".facts", b"facts", 1 << 20);
+        assert_eq!(cache.find_bytes("a", ".facts", 4), None, "it is larger than asked for");
     }
 
     #[test]

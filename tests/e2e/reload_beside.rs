@@ -56,7 +56,7 @@ fn a_secret_that_is_replaced_goes_with_the_next_request_and_nobody_is_told_of_a_
         assert_eq!(seen_in_header(&mut host, &server, "x-token"), ["second"], "{watch}");
         assert_eq!(host.list_changes(), 0, "{watch}");
         let replaced = host.recorded("the reload", |record| record["event"] == "catalog.replaced");
-        assert_eq!(replaced["summary"], "files and variables looked at anew: reach_http");
+        assert_eq!(replaced["summary"], "files and variables checked again: reach_http");
         assert!(!host.said().contains("second"), "{}", host.said());
     }
 }

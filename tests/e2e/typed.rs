@@ -316,7 +316,7 @@ fn the_lock_tells_a_tool_that_was_renamed_or_became_another_function() {
     let folder = Folder::with_manifest(&manifest("\"acme:a/one.go\" = \"go\"\n"));
     let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
     for (rows, expected) in [
-        ("\"acme:a/one.go\" = \"begin\"\n", "tool begin: name said \"go\" and says \"begin\""),
+        ("\"acme:a/one.go\" = \"begin\"\n", "tool begin: name was \"go\", is \"begin\""),
         ("\"acme:b/one@1.0.0.go\" = \"go\"\n", "tool go may now: be the function acme:b/one@1.0.0.go"),
     ] {
         folder.write("toolcell.toml", manifest(rows));

@@ -1,4 +1,4 @@
-//! Decisions and their records: nothing that is done is missing in the audit, whatever becomes of
+//! Decisions and their records: nothing that is done is missing from the audit, whatever becomes of
 //! the browser or of the audit's file.
 
 use std::time::Instant;

@@ -163,7 +163,7 @@ fn who_asks_for_a_reload_has_what_components_may_reach_looked_at_anew() {
     std::fs::rename(path("gate"), path("gate.old")).unwrap();
     host.folder().write("gate/open", "another");
     let told = host.reload();
-    let summary = "files and variables looked at anew: tool";
+    let summary = "files and variables checked again: tool";
     assert_eq!((&told["generation"], &told["summary"]), (&json!(2), &json!(summary)), "{told:#}");
     assert_eq!(host.call("linger", json!({})).text(), "a another");
     assert_eq!(host.list_changes(), 0);

@@ -81,7 +81,7 @@ fn a_difference_is_said_in_words() {
             "versioned_c",
             GATE,
             &[
-                "tool version: description said \"Says which version this is.\" and says \"Says which version this is, in one letter.\"",
+                "tool version: description was \"Says which version this is.\", is \"Says which version this is, in one letter.\"",
                 "tool extra: new: \"Is new in this version.\"",
                 "tool linger: gone",
             ],
@@ -95,10 +95,7 @@ fn a_difference_is_said_in_words() {
         (
             "versioned_a",
             "prefix = \"my_\"\n",
-            &[
-                "tool my_version: name said \"version\" and says \"my_version\"",
-                "tool my_linger may no longer: read /gate",
-            ],
+            &["tool my_version: name was \"version\", is \"my_version\"", "tool my_linger may no longer: read /gate"],
         ),
     ];
     for (fixture, lines, words) in rows {
@@ -469,5 +466,5 @@ fn a_lock_with_the_form_that_earlier_versions_gave_types_differs_in_nothing_and_
     folder.write(LOCK, was);
     save_manifest(&folder, "[components.tool.tools.sum]\ndescription = \"Adds.\"\n");
     let text = diff(&folder);
-    assert!(text.contains("tool sum: description said \"Calls sum of the component.\" and says \"Adds.\""), "{text}");
+    assert!(text.contains("tool sum: description was \"Calls sum of the component.\", is \"Adds.\""), "{text}");
 }

@@ -80,7 +80,7 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Result<Exit, Failure>> {
     if args.json {
         terminal::print(&format!("{:#}\n", checks.json(&[])))?;
     } else if checks.failed.is_empty() {
-        terminal::eprint(&format!("{}: nothing leads elsewhere\n", file.name()));
+        terminal::eprint(&format!("{}: no tag has moved\n", file.name()));
     }
     Ok(Ok(checks.exit()))
 }

@@ -177,7 +177,7 @@ impl CallRecord {
         let tool = &self.tool.definition().name;
         let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });
         if let Err(error) = self.services.sink.record(event) {
-            tracing::error!(call = self.id, "the end of a call is missing in the audit: {error}");
+            tracing::error!(call = self.id, "the end of a call is missing from the audit: {error}");
         }
         if let Some((alerts, caller)) = self.services.alerts.as_ref().zip(self.alerted.as_ref()) {
             alerts.ended(tool, caller.name(), outcome);
@@ -256,7 +256,7 @@ impl DenialRecords {
             })
         };
         if let Err(error) = self.services.sink.record(event) {
-            tracing::error!(call = self.id, "a denial is missing in the audit: {error}");
+            tracing::error!(call = self.id, "a denial is missing from the audit: {error}");
         }
         if let Some(alerts) = &self.services.alerts {
             alerts.denied(self.tool(), self.caller.name());
@@ -295,7 +295,7 @@ impl AskRecords {
             })
         };
         if let Err(error) = self.sink.record(event) {
-            tracing::error!(call = self.id, "a question is missing in the audit: {error}");
+            tracing::error!(call = self.id, "a question is missing from the audit: {error}");
         }
     }
 }
@@ -313,7 +313,7 @@ pub fn refused(sink: &Sink, start: &CallStart<'_>, call: &Call, outcome: Outcome
         Event::CallRefused(CallRefused { call, outcome, detail: Clipped(detail) })
     };
     if let Err(error) = sink.record(event) {
-        tracing::error!(call = start.id, "a refused call is missing in the audit: {error}");
+        tracing::error!(call = start.id, "a refused call is missing from the audit: {error}");
     }
 }
 

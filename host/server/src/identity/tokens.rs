@@ -312,7 +312,7 @@ mod tests {
         let found = tokens.find("bob").await.unwrap().unwrap();
         let left = found.validity.until.unwrap().duration_since(before);
         assert!(left <= day + Duration::from_secs(60) && left > day - Duration::from_secs(60), "{left:?}");
-        assert!(tokens.find("old").await.unwrap().is_none(), "its time is over");
+        assert!(tokens.find("old").await.unwrap().is_none(), "it has expired");
         assert!(tokens.last_use(&hash("ann")).is_none() && tokens.last_use(&hash("old")).is_none(), "not used");
         assert_eq!(tokens.find("ann").await.unwrap().unwrap().validity.until, None);
         let [ann, bob] = ["ann", "bob"].map(|name| tokens.last_use(&hash(name)).unwrap());

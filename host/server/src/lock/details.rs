@@ -258,9 +258,9 @@ mod tests {
     fn a_difference_that_the_texts_do_not_show_is_said_in_words() {
         let start = "x".repeat(TEXT_BYTES_MAX);
         let table = [
-            (json!({"title": "7"}), json!({"title": 7}), 0, "tool now: title said \"7\" and says 7"),
-            (json!({}), json!({"title": ""}), 0, "tool now: title is new and says \"\""),
-            (json!({"title": ""}), json!({}), 0, "tool now: title is gone; it said \"\""),
+            (json!({"title": "7"}), json!({"title": 7}), 0, "tool now: title was \"7\", is 7"),
+            (json!({}), json!({"title": ""}), 0, "tool now: title is new: \"\""),
+            (json!({"title": ""}), json!({}), 0, "tool now: title is gone, was \"\""),
             (json!({"title": start}), json!({"title": format!("{start}é")}), 0, "tool now: title said "),
             (json!({"title": start}), json!({"title": format!("y{start}")}), 1, "tool now: title said "),
         ];

@@ -295,7 +295,7 @@ mod tests {
                 vec!["other bytes: sha256:aaaaaaaaaaaa… was pinned, this is sha256:bbbbbbbbbbbb… (7 and 7 bytes)"],
                 false,
             ),
-            (described("B", &["read /d: d"]), vec!["tool now: description said \"A\" and says \"B\""], false),
+            (described("B", &["read /d: d"]), vec!["tool now: description was \"A\", is \"B\""], false),
             (described("A", &["read /d: d", "write /d: d"]), vec!["tool now may now: write /d: d"], false),
             (described("A", &[]), vec!["tool now may no longer: read /d: d"], true),
             (
@@ -333,7 +333,7 @@ mod tests {
             lock("a", &tools.collect::<Vec<_>>())
         };
         for (was, is, lines) in [
-            (vec!["go"], vec!["one_go"], vec!["tool one_go: name said \"go\" and says \"one_go\""]),
+            (vec!["go"], vec!["one_go"], vec!["tool one_go: name was \"go\", is \"one_go\""]),
             // Nobody knows which of them it was.
             (
                 vec!["go"],

@@ -43,15 +43,15 @@ fn compare(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
             }
         }
         _ if old == new => {}
-        _ => lines.push(format!("{path} said {} and says {}", shown(old), shown(new))),
+        _ => lines.push(format!("{path} was {}, is {}", shown(old), shown(new))),
     }
 }
 
 fn compare_member(place: String, old: Option<&Value>, new: Option<&Value>, lines: &mut Vec<String>) {
     match (old, new) {
         (Some(old), Some(new)) => compare(&place, old, new, lines),
-        (Some(old), None) => lines.push(format!("{place} is gone; it said {}", shown(old))),
-        (None, Some(new)) => lines.push(format!("{place} is new and says {}", shown(new))),
+        (Some(old), None) => lines.push(format!("{place} is gone, was {}", shown(old))),
+        (None, Some(new)) => lines.push(format!("{place} is new: {}", shown(new))),
         (None, None) => {}
     }
 }
@@ -87,10 +87,10 @@ mod tests {
         assert_eq!(
             between(&old, &new),
             [
-                "description said \"A\" and says \"B\"",
-                "inputSchema/properties/city/type said \"string\" and says \"integer\"",
-                "inputSchema/properties/unit is gone; it said {}",
-                "inputSchema/properties/to is new and says true",
+                "description was \"A\", is \"B\"",
+                "inputSchema/properties/city/type was \"string\", is \"integer\"",
+                "inputSchema/properties/unit is gone, was {}",
+                "inputSchema/properties/to is new: true",
             ]
         );
     }

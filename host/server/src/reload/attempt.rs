@@ -410,7 +410,7 @@ impl Reloader {
             Event::CatalogRefused(CatalogRefused { generation, trigger, cause })
         };
         if let Err(error) = self.setup.services.sink.record(event) {
-            tracing::error!("a failed reload is missing in the audit: {error}");
+            tracing::error!("a failed reload is missing from the audit: {error}");
         }
     }
 

@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, CatalogEntry, LoadedComponent, texts};
 const NAMES_SHOWN_MAX: usize = 8;
 
 /// Summary where components are as they were, and what they reach was opened and read again.
-const ANEW: &str = "files and variables looked at anew";
+const ANEW: &str = "files and variables checked again";
 
 /// Kind of change of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Change {
             Self::CodeAndPolicy => "new code and policy",
             Self::Callers => "other callers",
             Self::Source => "new source",
-            Self::Capabilities => "files and variables looked at anew",
+            Self::Capabilities => "files and variables checked again",
         }
     }
 
@@ -186,13 +186,13 @@ impl Difference {
             }
         }
         if self.discovery {
-            parts.push("tools are listed and searched otherwise".to_owned());
+            parts.push("tools are listed and searched differently".to_owned());
         }
         if self.console {
             parts.push("other rights at the console".to_owned());
         }
         if self.usage {
-            parts.push("usage in results otherwise".to_owned());
+            parts.push("usage in results changed".to_owned());
         }
         if !parts.is_empty() {
             return parts.join("; ");
@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; left out: o1; no longer left out: m1; tools are listed and searched otherwise; other rights at the console; usage in results otherwise"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; left out: o1; no longer left out: m1; tools are listed and searched differently; other rights at the console; usage in results changed"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }
@@ -247,7 +247,7 @@ mod tests {
     fn what_was_only_looked_at_anew_is_not_listed() {
         let anew = |name: &str| (name.to_owned(), Change::Capabilities);
         let mut difference = Difference { components: vec![anew("notes"), anew("fetch")], ..Difference::default() };
-        assert_eq!(difference.summary(), "files and variables looked at anew: notes, fetch");
+        assert_eq!(difference.summary(), "files and variables checked again: notes, fetch");
         difference.components.push(("echo".to_owned(), Change::Code));
         assert_eq!(difference.summary(), "echo: new code");
     }

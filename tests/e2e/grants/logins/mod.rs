@@ -24,7 +24,7 @@ const FIXTURE: &str = "reach_http";
 const STORED: &str = ".toolcell/logins/notes.json";
 
 /// The words of a call that gets no token.
-const REFUSED: &str = "the login whose token it needs gives none now; the host's log says why";
+const REFUSED: &str = "the login whose token it needs has none now; the host's log says why";
 
 /// An authorization server, an API that repeats what it is sent, and a folder whose tool may ask
 /// both with the login's token.
@@ -372,7 +372,7 @@ fn a_login_without_a_refresh_token_ends_with_its_token() {
     scene.age();
     let mut host = scene.host();
     assert!(came_to(&scene.ask(&mut host, "/api/x")).is_err());
-    host.will_say("the login \"notes\": it has ended: its time is over; run: toolcell secret login notes");
+    host.will_say("the login \"notes\": it has ended: expired; run: toolcell secret login notes");
     assert_eq!(scene.server.refreshes(), Vec::<u64>::new());
 }
 

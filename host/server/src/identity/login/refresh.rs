@@ -62,7 +62,7 @@ impl Plan {
         } else if before(record.until()) {
             Self::Use
         } else {
-            Self::Ended(record.ended().unwrap_or("its time is over").to_owned())
+            Self::Ended(record.ended().unwrap_or("expired").to_owned())
         }
     }
 }
@@ -228,7 +228,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_login_of_this_server_nothing_is_asked() {
         let scene = Scene::of(None, 3_600, 3_600, &[]);
-        assert_eq!(scene.renew().await.0, "Ended(\"its time is over\")");
+        assert_eq!(scene.renew().await.0, "Ended(\"expired\")");
         let scene = Scene::of(None, 0, 3_600, &[]);
         assert_eq!(scene.renew().await.0, "first-access");
         let mut scene = Scene::of(Some("one"), 3_600, 3_600, &[]);

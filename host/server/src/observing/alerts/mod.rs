@@ -238,7 +238,7 @@ impl Raising {
         let event =
             || Event::AlertRaised(AlertRaised { rule: rule.name(), subject: Clipped(subject), count, window_seconds });
         if let Err(error) = self.sink.record(event) {
-            tracing::error!("an alert is missing in the audit: {error}");
+            tracing::error!("an alert is missing from the audit: {error}");
         }
         if let Some(webhook) = &self.webhook {
             webhook.send(alert);

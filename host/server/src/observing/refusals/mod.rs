@@ -212,7 +212,7 @@ impl Refusals {
             })
         };
         if let Err(error) = self.sink.record(event) {
-            tracing::error!("refused requests are missing in the audit: {error}");
+            tracing::error!("refused requests are missing from the audit: {error}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::reload::{Orders, ReloadOutcome};
 /// The outcome of a decision: one sentence, as `Err` if it was not done.
 pub type Came = Result<String, String>;
 
-/// Said where a decision would be missing in the audit.
+/// Said where a decision would be missing from the audit.
 const NOT_RECORDED: &str = "Nothing was done: the audit cannot be written. The log says more.";
 
 /// Said where an operator could not see all of what was allowed.
@@ -152,7 +152,7 @@ impl Sources {
             })
         };
         if let Err(error) = self.services.sink.record(event) {
-            tracing::error!("a decision of the console is missing in the audit: {error}");
+            tracing::error!("a decision of the console is missing from the audit: {error}");
         }
     }
 

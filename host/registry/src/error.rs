@@ -322,7 +322,7 @@ impl PullError {
             }
             Self::SeveralComponents { .. } => Some("name the digest of the one that is meant"),
             Self::Compressed { .. } => Some("push the component uncompressed, as `wkg oci push` does"),
-            Self::ComponentTooLarge { .. } => Some("no larger component is loaded: build a smaller one"),
+            Self::ComponentTooLarge { .. } => Some("larger components are not loaded: build a smaller one"),
             Self::NoDigest(_) | Self::NoTag(_) => Some("add it to the reference"),
             Self::CredentialFile { .. } => Some("log in again, which writes the file anew"),
             Self::Helper { .. } => Some("run `docker-credential-NAME get` by yourself, or log in without a helper"),
@@ -474,7 +474,7 @@ impl StoreError {
             Self::Changed { .. } | Self::Size { .. } | Self::Document { .. } => {
                 Some("somebody or a failing disk changed the store: remove the file, and pull again")
             }
-            Self::ComponentTooLarge { .. } => Some("no larger component is loaded: build a smaller one"),
+            Self::ComponentTooLarge { .. } => Some("larger components are not loaded: build a smaller one"),
             Self::Index { .. } => {
                 Some("remove the file, and pull again: components in the store are not downloaded twice")
             }

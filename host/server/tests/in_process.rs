@@ -108,7 +108,7 @@ fn where_no_sandbox_process_starts_the_machine_is_at_fault_and_no_guest_runs() {
         let options = OpenOptions { code, guests, ..OpenOptions::default() };
         let refused = ManifestFile::read(&manifest).unwrap().open(&options).err();
         assert!(
-            matches!(refused, Some(StartError::Machine { step: "no sandbox process starts", .. })),
+            matches!(refused, Some(StartError::Machine { step: "cannot start a sandbox process", .. })),
             "{walls}: {refused:?}"
         );
     }

@@ -85,7 +85,7 @@ fn another_description_and_other_grants_are_shown_word_by_word_with_the_time_sin
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    assert!(!page.contains("description said"), "it is said in one place: {page}");
+    assert!(!page.contains("description was"), "it is said in one place: {page}");
 
     // The time is that of the quarantine, whatever is tried afterwards.
     let status = operator.host.status();

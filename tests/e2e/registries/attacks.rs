@@ -386,7 +386,7 @@ fn what_a_hostile_registry_offers_is_refused_in_its_own_words() {
         refused(&folder, &at),
         error(
             &format!("the component {digest} has 134217729 bytes, at most 134217728 are allowed"),
-            "no larger component is loaded: build a smaller one"
+            "larger components are not loaded: build a smaller one"
         )
     );
     assert!(at.asked()[asked..].iter().all(|asked| !asked.contains("/blobs/")), "none of it is downloaded");

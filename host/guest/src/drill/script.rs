@@ -98,7 +98,7 @@ const fn once() -> u64 {
 
 /// Runs a script. Returns the answers as a JSON list.
 pub(super) async fn run(script: &str, process: &Process) -> Result<String, String> {
-    let steps: Vec<Step> = serde_json::from_str(script).map_err(|error| format!("no script: {error}"))?;
+    let steps: Vec<Step> = serde_json::from_str(script).map_err(|error| format!("not a script: {error}"))?;
     let mut answers: Vec<(i64, Value)> = Vec::new();
     for step in steps {
         let answer = taken(step, process, &answers).await?;

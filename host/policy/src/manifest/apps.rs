@@ -212,7 +212,7 @@ fn read_meta(section: &Section<'_>, problems: &mut Problems) -> Map<String, Valu
 }
 
 fn unknown_word(what: &str, word: &str, known: &[&str]) -> Diagnostic {
-    let problem = Diagnostic::error("apps::word", format!("{word:?} is no {what}"));
+    let problem = Diagnostic::error("apps::word", format!("unknown {what} {word:?}"));
     match did_you_mean(word, known.iter().copied()) {
         Some(meant) => problem.hint(format!("did you mean {meant:?}?")),
         None => problem.hint(format!("there are: {}", known.join(", "))),

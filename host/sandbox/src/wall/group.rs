@@ -315,7 +315,7 @@ impl SandboxGroup {
         loop {
             let started = match waited.take() {
                 Some(waited) => Ok(waited),
-                None => self.pool.start().await.map_err(|error| error.within("no sandbox process starts")),
+                None => self.pool.start().await.map_err(|error| error.within("cannot start a sandbox process")),
             };
             let begun = match started {
                 Ok(started) => self.begin(started, until).await,

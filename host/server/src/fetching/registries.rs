@@ -73,7 +73,8 @@ impl<'m> Registries<'m> {
         let client = RegistryClient::new(options(manifest, folder)?);
         let store = open_store(manifest.server(), folder).map_err(|error| of_store(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| (format!("no thread for requests starts: {error}"), String::new()))?;
+        let runtime =
+            runtime.map_err(|error| (format!("cannot start a thread for requests: {error}"), String::new()))?;
         Ok(Self { manifest, folder, client, store, runtime })
     }
 
@@ -222,10 +223,9 @@ pub enum SearchFault {
 pub fn search(manifest: &Manifest, folder: &Path, address: &str, word: &str) -> Result<SearchResult, SearchFault> {
     let address = search_address(address).map_err(SearchFault::Address)?;
     let client = RegistryClient::new(options(manifest, folder).map_err(SearchFault::Registry)?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| SearchFault::Registry((format!("no thread for requests starts: {error}"), String::new())))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        SearchFault::Registry((format!("cannot start a thread for requests: {error}"), String::new()))
+    })?;
     runtime.block_on(client.search(&address, word)).map_err(|error| match error.is_unreached() {
         true => SearchFault::Unreached(error.to_string()),
         false => SearchFault::Registry(of_registry(&error)),

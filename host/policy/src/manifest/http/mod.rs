@@ -235,7 +235,7 @@ pub(super) struct Names {
 
 pub(super) const HOSTS: Names = Names {
     code: "http::host",
-    what: "no host",
+    what: "not a host",
     hint: "write \"tools.example.com\", or \"tools.example.com:8443\" where only that port is meant",
     normal: normal_host,
 };

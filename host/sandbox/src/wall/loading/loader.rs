@@ -440,7 +440,8 @@ async fn aside<T: Send + 'static>(
     if !gives_way {
         return Ok(work());
     }
-    let failed = |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("no thread keeps its code: {error}"));
+    let failed =
+        |error: &dyn std::fmt::Display| NotLoaded::Failed(format!("cannot start a thread to keep its code: {error}"));
     let (done, result) = tokio::sync::oneshot::channel();
     let work = move || {
         background::give_way();

@@ -47,7 +47,7 @@ impl LoaderRun {
         first: &ToSandbox,
         fds: &[BorrowedFd<'_>],
     ) -> Result<Self, NotLoaded> {
-        let failed = |error: std::io::Error| NotLoaded::Failed(format!("no process starts for it: {error}"));
+        let failed = |error: std::io::Error| NotLoaded::Failed(format!("cannot start a process for it: {error}"));
         let (process, socket) = starter.start(program.clone()).await.map_err(failed)?;
         let receiver = match link::open(socket) {
             Ok((_, receiver)) => receiver,

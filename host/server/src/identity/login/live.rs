@@ -236,7 +236,7 @@ impl Login {
             drop(running);
         });
         if let Err(error) = spawned {
-            self.report(&mut self.known(), &format!("no thread starts: {error}"));
+            self.report(&mut self.known(), &format!("cannot start a thread: {error}"));
         }
         *flight = Some(receiver.clone());
         receiver

@@ -261,8 +261,8 @@ mod tests {
             (json!({"title": "7"}), json!({"title": 7}), 0, "tool now: title was \"7\", is 7"),
             (json!({}), json!({"title": ""}), 0, "tool now: title is new: \"\""),
             (json!({"title": ""}), json!({}), 0, "tool now: title is gone, was \"\""),
-            (json!({"title": start}), json!({"title": format!("{start}é")}), 0, "tool now: title said "),
-            (json!({"title": start}), json!({"title": format!("y{start}")}), 1, "tool now: title said "),
+            (json!({"title": start}), json!({"title": format!("{start}é")}), 0, "tool now: title was "),
+            (json!({"title": start}), json!({"title": format!("y{start}")}), 1, "tool now: title was "),
         ];
         for (old, new, count, line) in table {
             let details = changed(&old, &new);

@@ -262,7 +262,7 @@ fn facts_and_lists_are_kept_and_mended_where_they_were_tampered_with() {
         home.compile();
         let told = |begin: &str| -> Vec<PathBuf> {
             let begins = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(begin);
-            home.kept(".told").into_iter().filter(begins).collect()
+            home.kept(".facts").into_iter().filter(begins).collect()
         };
         for begin in ["engine-", "facts-", "list-"] {
             let [path] = told(begin).try_into().unwrap();
@@ -285,7 +285,7 @@ fn code_is_found_again_where_the_engine_that_it_is_for_was_forgotten() {
         let home = Home::with_manifest(&format!("{MANIFEST}{}", server(walls)));
         home.compile();
         let names_engine = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("engine-");
-        let engines: Vec<PathBuf> = home.kept(".told").into_iter().filter(names_engine).collect();
+        let engines: Vec<PathBuf> = home.kept(".facts").into_iter().filter(names_engine).collect();
         assert_eq!(engines.len(), 1, "{walls}: {engines:?}");
         fs::remove_file(&engines[0]).unwrap();
         assert_eq!(home.compile(), "good was compiled already\n", "{walls}");

@@ -129,7 +129,7 @@ fn a_component_that_cannot_be_added_leaves_everything_as_it_is() {
         (&["new/good.wasm", "--prefix", "a b", "--yes"], 2, "the prefix \"a b\""),
         (&["new/versioned_b.wasm", "--name", "taken", "--yes"], 1, "exists already, and is something else"),
         (&["empty", "--yes"], 1, "neither a toolcell.toml nor a built component"),
-        (&["https://example.com/a.wasm", "--yes"], 2, "does not say which bytes"),
+        (&["https://example.com/a.wasm", "--yes"], 2, "has no digest"),
         (&["https://example.com/a.wasm@sha256:12", "--yes"], 2, "is not a SHA-256 digest"),
     ] {
         let all: Vec<&str> = ["add"].into_iter().chain(arguments.iter().copied()).collect();

@@ -307,7 +307,7 @@ fn a_folder_that_cannot_be_served_whole_is_refused_with_the_reason() {
         ),
         ("a folder in capitals", &|to| to.write("skills/Big/x/SKILL.md", skill("x")), "lies in the folder \"Big\""),
         ("a huge SKILL.md", &|to| to.write("skills/big/SKILL.md", &long), "more than 256KiB"),
-        ("broken YAML", &|to| to.write("skills/big/SKILL.md", "---\nname: [big\n---\n"), "no YAML"),
+        ("broken YAML", &|to| to.write("skills/big/SKILL.md", "---\nname: [big\n---\n"), "not YAML"),
         (
             "a growing head",
             &|to| {

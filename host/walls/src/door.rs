@@ -453,10 +453,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_frame_is_refused_before_it_is_held() {
         let rows: [(&str, Vec<u8>, &str); 8] = [
-            ("what wakes a link", whole("tw!", 0, 0, 0), "no known kind"),
-            ("descriptors", whole("tw=", 1, 0, 0), "no known kind"),
-            ("a place", whole("tw=", 0, 0, 1), "no known kind"),
-            ("another mark", vec![0xff; 16], "no known kind"),
+            ("what wakes a link", whole("tw!", 0, 0, 0), "an unknown kind"),
+            ("descriptors", whole("tw=", 1, 0, 0), "an unknown kind"),
+            ("a place", whole("tw=", 0, 0, 1), "an unknown kind"),
+            ("another mark", vec![0xff; 16], "an unknown kind"),
             ("one byte too long", framed_data(&[0; 101]), "a frame of 101 bytes"),
             ("a length alone", whole("tw=", 0, u32::MAX, 0), "a frame of 4294967295 bytes"),
             ("in the middle of a header", b"tw=".to_vec(), "closed it"),

@@ -263,7 +263,7 @@ fn a_message_goes_to_no_private_address_that_the_manifest_does_not_allow() {
     let server = receiver(&[]);
     let url = server.url("/hook");
     let refused = Command::in_folder(&told_of_alerts(&["good"], AT_ONCE, &url), &["check"]).run();
-    assert!(refused.failed_with(1).contains("messages over plain http stay on this machine"), "{refused:?}");
+    assert!(refused.failed_with(1).contains("plain http to this machine needs private = true"), "{refused:?}");
     let folder = told_of_alerts(&["good", "quitter"], AT_ONCE, &url.replacen("http:", "https:", 1));
     folder.write("root.pem", Authority::new().pem());
     let root = folder.path().join("root.pem").to_string_lossy().into_owned();

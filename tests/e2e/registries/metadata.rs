@@ -230,7 +230,7 @@ fn an_authors_manifest_is_checked_before_anything_goes_into_a_component() {
             "[components.a]\nsource = \"other.wasm\"\nlimits = { fuel = 1_000_000 }\n",
             "no component with the file good.wasm",
         ),
-        ("[components.a]\nsource = \"good.wasm\"\nenv = { A = \"1\" }\n", "says nothing of this component"),
+        ("[components.a]\nsource = \"good.wasm\"\nenv = { A = \"1\" }\n", "has nothing to suggest for this component"),
         ("[components.a]\nsource = \"good.wasm\"\nlimits = { deadline = \"2h\" }\n", "deadline must be between"),
         ("[components.a]\nsource = \"good.wasm\"\nnonsense = 1\n", "unknown key \"nonsense\""),
     ] {

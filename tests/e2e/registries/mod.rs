@@ -159,7 +159,7 @@ fn only_components_of_named_signers_are_added_and_served() {
 
     push(&folder, &registry, "other", "good.wasm", &["--sign-key", "other.key", "--annotation", "n=other"]);
     let refused = json_of(&add(&folder, &registry, "other"));
-    assert!(refused["problem"].as_str().unwrap().contains("by none of the keys that signed_by names"), "{refused}");
+    assert!(refused["problem"].as_str().unwrap().contains("not signed by any of the keys in signed_by"), "{refused}");
 
     // Signatures of another component say nothing about this one.
     push(&folder, &registry, "signed", "other.wasm", &["--sign-key", "own.key"]);

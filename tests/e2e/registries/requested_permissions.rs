@@ -67,8 +67,8 @@ fn grants_beyond_the_requested_permissions_are_warned_of_with_their_line_and_are
     let _ = run(&folder, &add(&reference, &["--yes"])).succeeded();
     let within = run(&folder, &["grant", "good", "GET https://api.example.com/v1/now", "--yes"]);
     let _ = within.succeeded();
-    assert!(!within.stderr.contains("more than it would like"), "{within:?}");
-    assert!(!run(&folder, &["check"]).stderr.contains("more than it would like"));
+    assert!(!within.stderr.contains("more than it requests"), "{within:?}");
+    assert!(!run(&folder, &["check"]).stderr.contains("more than it requests"));
     let beyond = run(&folder, &["grant", "good", "GET https://other.example/*", "--yes"]);
     let _ = beyond.succeeded();
     assert!(folder.read("toolcell.toml").contains("other.example"));

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(next(&mut block.as_slice()).unwrap(), Some(expected));
         assert_eq!((padding(0), padding(1), padding(512), padding(513)), (0, 511, 0, 511));
         block[0] = b'c';
-        assert!(next(&mut block.as_slice()).unwrap_err().to_string().contains("wrong sum"));
+        assert!(next(&mut block.as_slice()).unwrap_err().to_string().contains("wrong checksum"));
         assert_eq!(next(&mut [0; BLOCK].as_slice()).unwrap(), None);
         assert!(next(&mut [1; 100].as_slice()).unwrap_err().to_string().contains("breaks off"));
     }

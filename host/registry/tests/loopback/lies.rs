@@ -283,7 +283,7 @@ async fn documents_of_another_form_are_refused() {
         (with("layers", json!(layers)), "it has 65 layers, at most 64 are allowed"),
         (with("annotations", json!(many)), "too many annotations"),
         (with("annotations", json!({"a": "x".repeat(300 << 10)})), "too many annotations, or too long ones"),
-        (br#"{"schemaVersion": 2, "annotations": {"a": "1", "a": "2"}}"#.to_vec(), "there twice"),
+        (br#"{"schemaVersion": 2, "annotations": {"a": "1", "a": "2"}}"#.to_vec(), "appears twice"),
         (br#"{"schemaVersion": 2, "schemaVersion": 2}"#.to_vec(), "duplicate field"),
     ] {
         let error = place.error_of(&document).await.to_string();

@@ -193,8 +193,8 @@ async fn an_answer_with_a_token_has_a_form_and_a_size() {
     with_tokens(&place, &tokens);
     for (answer, problem) in [
         (b"{}".to_vec(), "no token"),
-        (b"<html>".to_vec(), "no JSON"),
-        (br#"{"token": "a\r\nx: y"}"#.to_vec(), "characters that no header may have"),
+        (b"<html>".to_vec(), "not JSON"),
+        (br#"{"token": "a\r\nx: y"}"#.to_vec(), "characters that are not allowed in a header"),
         (vec![b' '; 65 << 10], "more than 65536 bytes"),
     ] {
         tokens.hook(move |_, _| Some(Reply::new(200, &[], &answer)));

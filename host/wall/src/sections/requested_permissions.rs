@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn hostile_sections_are_damaged_and_cost_nothing() {
         let section = |content: &[u8]| {
-            let mut section = vec![0, content.len() as u8 + 16, 15];
+            let mut section = vec![0, content.len() as u8 + 1 + NAME.len() as u8, NAME.len() as u8];
             section.extend(NAME.as_bytes());
             section.extend(content);
             section

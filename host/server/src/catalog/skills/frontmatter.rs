@@ -242,8 +242,8 @@ mod tests {
             ("? [a]\n: b", "no text"),
             ("a: .inf", "JSON does not have"),
             ("a: 99999999999999999999", "do not keep"),
-            ("a: [", "no YAML"),
-            ("a: 'b", "no YAML"),
+            ("a: [", "not YAML"),
+            ("a: 'b", "not YAML"),
             (deep.as_str(), "nested deeper"),
         ] {
             let found = with(fields).unwrap_err();
@@ -261,8 +261,8 @@ mod tests {
             ("# Title\n", "must begin"),
             ("\u{feff}---\nname: a\n---\n", "must begin"),
             ("---\nname: a\ndescription: b\n", "must begin"),
-            ("---\n---\n", "no list of fields"),
-            ("---\n- a\n---\n", "no list of fields"),
+            ("---\n---\n", "not a list of fields"),
+            ("---\n- a\n---\n", "not a list of fields"),
             ("---\nname: a\n---\n", "no description"),
             ("---\nname: a\ndescription: ' '\n---\n", "description of 1 to"),
             ("---\nname: 7\ndescription: b\n---\n", "name that is not text"),

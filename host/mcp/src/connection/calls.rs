@@ -325,7 +325,7 @@ impl<H: Host> ConnectionParts<H> {
         if !matches!(becomes, Becomes::ToolResult) || self.server.tasks.kept().is_none() {
             return Ok(None);
         }
-        // Where no tool runs as a task, none is offered, and wishes are ignored.
+        // Where no tool runs as a task, none is offered, and requests for one are ignored.
         let task_param = task_param.filter(|_| has_tasks);
         tool.task().decide(&tool.definition().name, task_param, peer.revision, peer.capabilities)
     }

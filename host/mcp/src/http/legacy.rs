@@ -350,7 +350,7 @@ impl OpenStream {
         Self { exchange: Arc::clone(exchange), session, caller, name }
     }
 
-    fn say(&self, news: SessionNews) {
+    fn publish(&self, news: SessionNews) {
         self.exchange.send(Recipient::All, SessionName { key: &self.session, caller: &self.caller }, news);
     }
 }

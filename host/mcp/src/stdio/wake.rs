@@ -1,5 +1,5 @@
 //! What wakes the reader out of its poll: pipes that other threads write a byte to, for small
-//! changes and for the wish to stop serving.
+//! changes and for the request to stop serving.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};

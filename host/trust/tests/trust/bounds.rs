@@ -16,7 +16,10 @@ fn of_ten_thousand_pieces_sixty_four_are_looked_at() {
     let refused = verify(&rule(keyless(GITHUB, WORKFLOW), SIGNATURE), &evidence).unwrap_err();
     assert_eq!(refused.refusals.len(), 65);
     let last = refused.refusals.last().unwrap();
-    assert_eq!((last.evidence, last.reason.as_str()), (64, "9936 more pieces of evidence were not looked at; at most 64 are"));
+    assert_eq!(
+        (last.evidence, last.reason.as_str()),
+        (64, "9936 more pieces of evidence were not looked at; at most 64 are")
+    );
     assert!(refused.summary.ends_with(" (64 more do not count either)"), "{refused}");
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }

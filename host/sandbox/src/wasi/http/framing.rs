@@ -25,7 +25,7 @@ impl ExpectedHead {
     }
 }
 
-/// Bytes kept of a line of a head. 64 KiB: a longer name is no header's to hyper.
+/// Bytes kept of a line of a head. 64 KiB: a longer name is not a header's to hyper.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The heads of the responses on one connection of HTTP/1.1.

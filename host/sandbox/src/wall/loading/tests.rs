@@ -27,7 +27,7 @@ use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, ShapeName, SourceFacts};
-use toolcell_wall::load::message::{ANSWER_BYTES_MAX, FromLoader, ListReport, file_bytes_max, limits, told};
+use toolcell_wall::load::message::{ANSWER_BYTES_MAX, FromLoader, ListReport, file_bytes_max, limits, limits_by_key};
 use toolcell_wall::message::ToSandbox;
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::{CallReport, ListedBeside};
@@ -277,5 +277,5 @@ fn a_list_is_kept_for_the_limits_and_texts_that_it_was_made_with() {
     // A definition that was too large to check may have any problem.
     let larger = LoadLimits::default().with(LoadLimit::Definition, 1 << 20).unwrap();
     assert!(kept.listing(&named(&Limits::default(), &written, larger)).is_none());
-    assert_eq!(limits(&told(&less)), less);
+    assert_eq!(limits(&limits_by_key(&less)), less);
 }

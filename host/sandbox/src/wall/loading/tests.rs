@@ -247,7 +247,7 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let another = source_facts(ComponentDigest::of(b"another"), b"another");
     let other = kept.name(ENGINE, another);
     std::fs::copy(at(&format!("loaded-{name}.cwasm")), at(&format!("loaded-{other}.cwasm"))).unwrap();
-    std::fs::copy(at(&format!("facts-{name}.told")), at(&format!("facts-{other}.told"))).unwrap();
+    std::fs::copy(at(&format!("facts-{name}.facts")), at(&format!("facts-{other}.facts"))).unwrap();
     assert!(kept.find(another).is_none());
 }
 

@@ -239,7 +239,7 @@ mod tests {
             ("a: *b", "has a"),
             ("a: !!int 7", "a tag"),
             ("a: 1\na: 2", "\"a\" twice"),
-            ("? [a]\n: b", "no text"),
+            ("? [a]\n: b", "not text"),
             ("a: .inf", "JSON does not have"),
             ("a: 99999999999999999999", "do not keep"),
             ("a: [", "not YAML"),

@@ -126,7 +126,7 @@ pub const ROWS: &[Row] = &[
         |_| forge("a door opened with too much", 1),
         Ended("it opens a door with more than it may"),
     ),
-    row("open a door of no call", |_| forge("a door of no call", 1), Ended("it names no call")),
+    row("open a door of no call", |_| forge("a door of no call", 1), Ended("it names an unknown call")),
     row(
         "open doors that nobody takes",
         |_| forge("a door", 300),

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 
 use toolcell_policy::Capability;
 use toolcell_wall::doors::Opening;
-use toolcell_wall::doors::consent::{ConsentSaid, ConsentWish, WishedRequest};
+use toolcell_wall::doors::consent::{HttpWanted, PermissionReply, PermissionRequest};
 use toolcell_walls::door::{self, DoorError, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
@@ -65,8 +65,8 @@ impl CallState {
         }
     }
 
-    async fn wish(&mut self, outside: &dyn Outside, wish: ConsentWish) -> Result<ConsentSaid, DoorError> {
-        let (mut reader, _writer) = door::open(outside, &Opening::Consent(wish)).await?;
+    async fn ask(&mut self, outside: &dyn Outside, request: PermissionRequest) -> Result<PermissionReply, DoorError> {
+        let (mut reader, _writer) = door::open(outside, &Opening::Consent(request)).await?;
         match reader.message(HOST_BYTES_MAX).await? {
             PermissionReply::Waits => {
                 self.asking.charge_own();

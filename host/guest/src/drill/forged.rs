@@ -6,7 +6,7 @@ use toolcell_wall::caller::{FIRST_BYTES_MAX, GuestLogLevel};
 use toolcell_wall::contract;
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::blob::Blob;
-use toolcell_wall::doors::consent::ConsentWish;
+use toolcell_wall::doors::consent::PermissionRequest;
 use toolcell_wall::doors::http::{RequestHead, RequestWaits};
 use toolcell_wall::doors::socket_options::SocketOptions;
 use toolcell_wall::doors::sockets::{TcpWanted, UdpWanted};

@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame as BodyFrame};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolcell_wall::doors::http::{BodyEnd, DoorUse, HeaderFields, HttpSaid, RequestHead, RequestWaits, ResponseHead};
+use toolcell_wall::doors::http::{BodyEnd, DoorUse, HeaderFields, HttpReply, RequestHead, RequestWaits, ResponseHead};
 use toolcell_wall::doors::{Opening, decode};
 use toolcell_walls::door::{self, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
@@ -104,7 +104,7 @@ impl Leaving {
             }
         };
         match answer {
-            Ok(HttpSaid::Head(head)) => {
+            Ok(HttpReply::Head(head)) => {
                 let ended = head.whole;
                 let body = OutsideBody { reader: Some(reader), writer, ended, net: self.net, place };
                 let response = response(head, body).ok_or(Error::HttpProtocolError)?;
@@ -228,12 +228,12 @@ impl Body for OutsideBody {
             Err(error) => Err(error),
         };
         self.ended = Some(match &message {
-            Ok(HttpSaid::Whole(door_use)) => *door_use,
+            Ok(HttpReply::Whole(door_use)) => *door_use,
             _ => DoorUse::Spent,
         });
         Poll::Ready(match message {
-            Ok(HttpSaid::Whole(_)) => None,
-            Ok(HttpSaid::Trailers(trailers)) => {
+            Ok(HttpReply::Whole(_)) => None,
+            Ok(HttpReply::Trailers(trailers)) => {
                 Some(trailers.into_map().map(BodyFrame::trailers).ok_or(Error::HttpProtocolError))
             }
             Ok(HttpReply::Failed(fault)) => Some(Err(fault::error(fault))),

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 use toolcell_policy::Capability;
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::socket_options::SocketOptions;
-use toolcell_wall::doors::sockets::{TcpSaid, TcpWanted, can_connect};
+use toolcell_wall::doors::sockets::{TcpReply, TcpWanted, can_connect};
 use toolcell_walls::door::{self, FrameReader, FrameWriter, HOST_BYTES_MAX};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
@@ -88,8 +88,8 @@ async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connect
     let opened = door::open(&*outside, &Opening::Tcp(wanted)).await;
     let (mut reader, writer) = opened.map_err(|_| ErrorCode::NewSocketLimit)?;
     match reader.message(HOST_BYTES_MAX).await {
-        Ok(TcpSaid::Connected(local)) => Ok(Connected { local, remote, reader, writer }),
-        Ok(TcpSaid::Refused(code)) => Err(error_code(code)),
+        Ok(TcpReply::Connected(local)) => Ok(Connected { local, remote, reader, writer }),
+        Ok(TcpReply::Refused(code)) => Err(error_code(code)),
         _ => Err(ErrorCode::ConnectionAborted),
     }
 }

@@ -8,7 +8,7 @@ use http::response::Parts;
 use http_body::{Body, Frame as BodyFrame, SizeHint};
 use http_body_util::BodyExt as _;
 use toolcell_wall::doors::decode;
-use toolcell_wall::doors::http::{BodyEnd, DoorUse, HeaderFields, HttpSaid, RequestHead, ResponseHead};
+use toolcell_wall::doors::http::{BodyEnd, DoorUse, HeaderFields, HttpReply, RequestHead, ResponseHead};
 use toolcell_wall::doors::http_fault::HttpFault;
 use toolcell_walls::door::{DoorError, DoorFrame, FrameReader, FrameWriter};
 
@@ -35,7 +35,7 @@ pub(crate) async fn serve(
         let (request, waits) = request.ok_or(DoorError::Wrong("a request's head is malformed"))?;
         let (response, worker) = match requests.send(request, waits).await {
             Ok(answered) => answered,
-            Err(error) => return writer.message(&HttpSaid::Failed(error)).await,
+            Err(error) => return writer.message(&HttpReply::Failed(error)).await,
         };
         let (parts, mut body) = response.into_parts();
         answer(&mut writer, parts, &mut body, worker, &taken).await?;
@@ -62,7 +62,7 @@ async fn answer(
     let mut sending = pin!(async {
         let whole = body.is_end_stream().then(|| taken.door_use());
         let head = ResponseHead { status: parts.status.as_u16(), fields: HeaderFields::from(&parts.headers), whole };
-        writer.queue(&HttpSaid::Head(head))?;
+        writer.queue(&HttpReply::Head(head))?;
         if whole.is_none() {
             let end = rest(writer, body, taken).await?;
             writer.queue(&end)?;
@@ -77,16 +77,16 @@ async fn answer(
 }
 
 /// Sends a response's body, and returns its end.
-async fn rest(writer: &mut FrameWriter, body: &mut HttpBody, taken: &TakenBody) -> Result<HttpSaid, DoorError> {
+async fn rest(writer: &mut FrameWriter, body: &mut HttpBody, taken: &TakenBody) -> Result<HttpReply, DoorError> {
     loop {
         match writer.ready(body.frame()).await? {
             Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
                 Ok(data) => writer.queue_data(data).await?,
-                Err(Ok(trailers)) => return Ok(HttpSaid::Trailers(HeaderFields::from(&trailers))),
+                Err(Ok(trailers)) => return Ok(HttpReply::Trailers(HeaderFields::from(&trailers))),
                 Err(Err(_)) => {}
             },
-            Some(Err(error)) => return Ok(HttpSaid::Failed(error)),
-            None => return Ok(HttpSaid::Whole(taken.door_use())),
+            Some(Err(error)) => return Ok(HttpReply::Failed(error)),
+            None => return Ok(HttpReply::Whole(taken.door_use())),
         }
     }
 }

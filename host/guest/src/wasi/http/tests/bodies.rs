@@ -49,7 +49,7 @@ async fn a_body_must_have_the_length_that_it_says() {
         assert!(matches!(error, Error::HttpRequestBodySize(Some(4 | 6))), "{error}");
     }
     let error = call.fetch(post(&url, None, vec![data("he"), Err(Error::HttpProtocolError)])).await.unwrap_err();
-    assert!(matches!(error, Error::HttpProtocolError), "a body that its guest gives up is no whole one: {error}");
+    assert!(matches!(error, Error::HttpProtocolError), "a body that its guest gives up is not whole: {error}");
 }
 
 #[tokio::test]

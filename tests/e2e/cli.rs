@@ -197,6 +197,63 @@ fn call_shows_what_a_tool_printed_with_its_name_whatever_it_answers() {
     assert_eq!(answered.stderr, format!("\nstdout_frames printed:\n\n{printed}\n"));
 }
 
+/// A stack as Python prints it, which looked for the source.
+const TRACEBACK: &str =
+    "Traceback (most recent call last):\n  File \"/python/app.py\", line 3, in look\nValueError: no";
+
+#[test]
+fn call_offers_a_denied_file_as_the_cause_only_where_nothing_else_answered() {
+    let folder = Folder::with_manifest(&manifest_of(&["looks_around"]));
+    let call = |arguments: Value| run(&folder, &["call", "look", &arguments.to_string()]);
+    for (arguments, first, is_cause) in [
+        (json!({"path": "/python/app.py", "fail": "division by zero"}), "division by zero", false),
+        (json!({"path": "/python/app.py", "print": TRACEBACK}), "the tool trapped: ", false),
+        (json!({"path": "/data/a.txt", "fail": "cannot open /data/a.txt"}), "cannot open /data/a.txt", true),
+        (json!({"path": "/data/a.txt", "fail": "No such file or directory"}), "No such file", true),
+        (json!({"path": "/data/a.txt"}), "the tool trapped: ", true),
+    ] {
+        let path = arguments["path"].as_str().unwrap();
+        let called = call(arguments.clone());
+        let said = called.failed_with(1);
+        assert!(said.starts_with(first), "{arguments}: {said}");
+        assert_eq!(said.contains("hint: "), is_cause, "{arguments}: {said}");
+        assert_eq!(said.contains(&format!("denied: read {path}")), is_cause, "{arguments}: {said}");
+        let note = format!("\nnote: also denied, and the answer does not speak of it: read {path}; see ");
+        assert_eq!(said.contains(&note), !is_cause, "{arguments}: {said}");
+    }
+    // A call that succeeds got along without the file.
+    let called = call(json!({"path": "/etc/localtime", "answer": "noon"}));
+    assert_eq!(called.succeeded(), "noon\n");
+    let explain = "toolcell policy explain look 'read /etc/localtime'";
+    let note = "note: also denied, and the answer does not speak of it: read /etc/localtime";
+    assert_eq!(called.stderr, format!("\n{note}; see `{explain}`\n"));
+    assert!(run(&folder, &["policy", "explain", "look", "read /etc/localtime"]).stdout.contains("add to ["));
+    // Where nothing was looked for but variables, which any library does, nothing is said of them.
+    assert_eq!(call(json!({"fail": "division by zero"})).failed_with(1), "division by zero\n");
+    assert!(call(json!({"fail": "API_KEY is missing"})).failed_with(1).contains("looks_around.env]: NAME = "));
+}
+
+#[test]
+fn call_shows_what_a_tool_logged_where_it_failed_and_with_log_always() {
+    let folder = Folder::with_manifest(&manifest_of(&["looks_around"]));
+    let call = |arguments: &Value, more: &[&str]| {
+        let arguments = arguments.to_string();
+        run(&folder, &[&["call", "look", &arguments][..], more].concat())
+    };
+    let failed = call(&json!({"log": "half way\u{1b}[31m", "print": "printed", "fail": "no paper"}), &[]);
+    assert_eq!(failed.failed_with(1), "no paper\n\nlook printed:\nprinted\n\nlook logged:\nwarning: half way\n");
+    let answered = json!({"log": "half way", "print": "x".repeat(8_000), "answer": "fine"});
+    let quiet = call(&answered, &[]);
+    assert_eq!(quiet.succeeded(), "fine\n");
+    assert!(!quiet.stderr.contains("half way") && quiet.stderr.contains("of which this is a part"), "{quiet:?}");
+    let all = call(&answered, &["--log"]);
+    let expected = format!("\nlook printed:\n{}\n\nlook logged:\nwarning: half way\n", "x".repeat(8_000));
+    assert_eq!((all.succeeded(), all.stderr.as_str()), ("fine\n", expected.as_str()));
+    let told = call(&answered, &["--log", "--json"]).json();
+    assert_eq!(told["_meta"]["toolcell/logged"], "warning: half way\n", "{told}");
+    assert_eq!(call(&answered, &["--json"]).json()["_meta"].get("toolcell/logged"), None);
+}
+
 #[test]
 fn call_prints_the_answer_for_people_and_for_scripts() {
     let folder = good();

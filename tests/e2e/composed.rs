@@ -87,3 +87,38 @@ fn composed_components_are_checked_and_inspected_like_others() {
     let found = Command::in_folder(&folder, &["inspect", "components/chained.wasm", "--json"]).run().json();
     assert_eq!(found["imports"], json!(["wasi:cli/environment@0.2.0"]), "{found}");
 }
+
+#[test]
+fn what_a_composed_component_exports_is_a_tool_or_is_left_out_by_name() {
+    let manifest = manifest_of(&["exports_of_parts"]);
+    let mut host = TestHost::with_manifest(&manifest);
+    let mut names: Vec<_> = host.list().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["copies_go", "go_alone", "things_go"]);
+    for tool in &names {
+        assert_eq!(host.call(tool, json!({})).structured()["result"], 7, "{tool}");
+    }
+    let folder = Folder::with_manifest(&manifest);
+    let said = Command::in_folder(&folder, &["check", "toolcell.toml"]).run().stderr;
+    for left_out in [
+        "fixture:parts/things@1.0.0.inner/deep\" (it is in an instance within an interface)",
+        "fixture:again/copies@1.0.0.inner/deep\" (it is in an instance within an interface)",
+        "fixture:parts/handles@1.0.0.[constructor]thing\" (it makes a resource)",
+        "fixture:parts/handles@1.0.0.[method]thing.use\" (it is a method of a resource)",
+        "fixture:parts/handles@1.0.0.[static]thing.any\" (it is a static function of a resource)",
+    ] {
+        assert!(said.contains(left_out), "no {left_out} in {said}");
+    }
+}
+
+#[test]
+fn a_component_that_hands_an_import_on_as_its_own_is_refused_for_that() {
+    let folder = Folder::with_manifest(&manifest_of(&["reexports_import"]));
+    let refused = Command::in_folder(&folder, &["check", "toolcell.toml"]).run();
+    let said = refused.failed_with(1);
+    for words in
+        ["component \"reexports_import\"", "`draw`", "reexport of an imported function", "hint: the engine hands no"]
+    {
+        assert!(said.contains(words), "no {words} in {said}");
+    }
+}

@@ -418,6 +418,9 @@ pub struct CallArgs {
     /// Say on stderr what the call used: fuel, memory, time; with --json, in `_meta` as well
     #[arg(long)]
     pub usage: bool,
+    /// Show all that the tool printed and logged; without it, the log only where the call failed
+    #[arg(long)]
+    pub log: bool,
     /// Write pictures, sounds and binary resources into this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,

@@ -141,7 +141,8 @@ fn compiled(
     let (cost, code) = match compile::compile(engine, &bytes) {
         Ok(compiled) => compiled,
         Err(error) => {
-            let is_known = matches!(error, LoadError::Imports { .. });
+            let is_known =
+                matches!(error, LoadError::Imports { .. } | LoadError::Mismatch { .. } | LoadError::NotATool { .. });
             let shown = is_known.then(|| component_names(&bytes)).flatten();
             let shown = shown.filter(|names| names.bytes() <= SHOWN_BYTES_MAX);
             let shown = shown.map(|ComponentNames { exports, imports }| ExternNames { exports, imports });

@@ -2,16 +2,19 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wasmtime::Engine;
+use wasmtime::component::{Component, Linker};
 
-use super::error::LoadError;
+use super::error::{LoadError, invalid, mismatch};
 use super::features;
 use super::file_kind::FileKind;
-use super::inspect::component_names;
+use super::imports;
+use super::inspect::{ComponentNames, before_code, component_names};
 use super::precompiled;
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey;
-use crate::engine::errors::panic_line;
+use crate::engine::errors::{one_line, panic_line};
+use crate::shape;
 use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
@@ -29,12 +32,26 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, cost: &InstanceCost) -> wasmtime::R
     if fits { Ok(sandbox.pooled()) } else { sandbox.on_demand() }
 }
 
-/// Refuses a component that imports what this host does not offer, before it is compiled. If its
-/// imports cannot be read without compiling, linking refuses it.
-fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
-    let imports = component_names(bytes).unwrap_or_default().imports;
+/// Refuses a component that imports what this host does not offer, or that exports nothing for it,
+/// before it is compiled. What cannot be read without compiling is refused when it is linked.
+fn check_names(engine: &Engine, bytes: &[u8]) -> Result<(), LoadError> {
+    let Some(ComponentNames { exports, imports }) = component_names(bytes) else { return Ok(()) };
     let names: Vec<String> = imports.into_iter().filter(|name| !offered(name)).collect();
-    if names.is_empty() { Ok(()) } else { Err(LoadError::Imports { names }) }
+    if !names.is_empty() {
+        return Err(LoadError::Imports { names });
+    }
+    check_import_types(engine, bytes)?;
+    Ok(shape::check_exports(&exports)?)
+}
+
+/// Refuses a component that imports functions or types which an interface of this host does not
+/// have. Only the part before its code is compiled, which takes no time.
+fn check_import_types(engine: &Engine, bytes: &[u8]) -> Result<(), LoadError> {
+    // Where this part is refused the whole is too, and compiling tells why.
+    let Some(Ok(imports)) = before_code(bytes).map(|part| Component::new(engine, part)) else { return Ok(()) };
+    let mut linker = Linker::new(engine);
+    imports::add_all(&mut linker).map_err(|error| invalid(one_line(&error)))?;
+    linker.instantiate_pre(&imports).map(drop).map_err(|error| mismatch(one_line(&error)))
 }
 
 /// Refuses files that are not components, counts the parts of the others, and compiles them. None
@@ -42,7 +59,7 @@ fn check_imports(bytes: &[u8]) -> Result<(), LoadError> {
 pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(InstanceCost, Vec<u8>), LoadError> {
     guarded(bytes, || {
         let cost = counted(bytes)?;
-        check_imports(bytes)?;
+        check_names(engine, bytes)?;
         let code = precompiled::serialized(engine, bytes);
         Ok((cost, code.map_err(|error| features::named(error.into(), bytes))?))
     })
@@ -79,8 +96,52 @@ fn counted(bytes: &[u8]) -> Result<InstanceCost, LoadError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic)]
+    #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)]
+    use toolcell_wall::pool_sizes::SandboxOptions;
+
     use super::*;
+
+    #[test]
+    fn what_a_component_imports_and_exports_in_vain_is_named_before_anything_is_compiled() {
+        let sandbox = Sandbox::new(SandboxOptions { calls_max: 1, ..SandboxOptions::default() }).unwrap();
+        // Code that does not compile: whatever is named instead was found before.
+        let code = "(core module (func (result i32) i64.const 0))";
+        let run = r#"(core module $m (func (export "f"))) (core instance $i (instantiate $m))
+            (func $f (canon lift (core func $i "f"))) (instance $run (export "handle" (func $f)))"#;
+        for (text, words) in [
+            (code.to_owned(), "exports no tools: "),
+            (
+                format!(r#"{code} {run} (export "wasi:http/incoming-handler@0.2.3" (instance $run))"#),
+                "exports no tools: ",
+            ),
+            (format!(r#"{code} {run} (export "f" (func $f))"#), "not a valid component: "),
+            (format!(r#"{code} {run} (export "wasi:cli/run@0.2.0" (instance $run))"#), "not a valid component: "),
+            (format!(r#"{code} {run} (export "toolcell:mcp/tools@9.0.0" (instance $run))"#), "not a valid component: "),
+            (
+                format!(r#"(import "evil:corp/api@1.0.0" (instance)) {code}"#),
+                "imports what this host does not offer: evil:",
+            ),
+            (
+                format!(r#"(import "toolcell:mcp/log@1.0.0" (instance (export "erase" (func)))) {code}"#),
+                "does not fit what this host offers: it imports \"erase\" of toolcell:mcp/log@1.0.0",
+            ),
+            (
+                format!(
+                    r#"(import "wasi:io/poll@0.2.3" (instance $poll (export "pollable" (type (sub resource)))))
+                    (alias export $poll "pollable" (type $pollable))
+                    (import "wasi:clocks/monotonic-clock@0.2.3" (instance
+                        (alias outer 1 $pollable (type $p)) (export "pollable" (type $own (eq $p)))
+                        (export "subscribe-duration" (func (param "when" string) (result (own $own)))))) {code}"#
+                ),
+                "it imports \"subscribe-duration\" of wasi:clocks/monotonic-clock@0.2.3 with another type than it has here",
+            ),
+        ] {
+            let bytes = wat::parse_str(format!("(component {text})")).unwrap();
+            let Err(error) = compile(sandbox.pooled().engine(), &bytes) else { panic!("{text} compiles") };
+            assert!(error.to_string().contains(words), "{text}: {error}");
+            (8..bytes.len()).for_each(|cut| drop(check_names(sandbox.pooled().engine(), &bytes[..cut])));
+        }
+    }
 
     #[test]
     fn a_panic_of_the_engine_refuses_the_component_in_one_line_with_its_digest_and_the_version() {

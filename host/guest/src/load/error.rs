@@ -116,6 +116,9 @@ impl LoadError {
             Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
                 "lists of fixed length are not part of WIT's released versions: write a list, or a tuple"
             }
+            Self::Invalid { reason } if reason.contains("reexport of an imported function") => {
+                "the engine hands no import on as an export: wrap it in a function of the component's own"
+            }
             Self::Invalid { .. } => "the file is damaged, or made by a tool that does not fit: build it again",
             Self::Features(features) => features.first().map_or("", |feature| feature.without),
             Self::EngineFault { .. } => {

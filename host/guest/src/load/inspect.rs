@@ -68,6 +68,25 @@ pub(crate) fn component_names(bytes: &[u8]) -> Option<ComponentNames> {
     Some(names)
 }
 
+/// A component up to its first module, component or instance. What toolchains make has all of its
+/// imports there, and no code.
+pub(crate) fn before_code(bytes: &[u8]) -> Option<&[u8]> {
+    let mut end = 0;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.ok()?;
+        end = match &payload {
+            Payload::Version { range, .. } => range.end,
+            Payload::ComponentTypeSection(_)
+            | Payload::CoreTypeSection(_)
+            | Payload::ComponentImportSection(_)
+            | Payload::ComponentAliasSection(_)
+            | Payload::CustomSection(_) => payload.as_section()?.1.end,
+            _ => break,
+        };
+    }
+    bytes.get(..end)
+}
+
 /// Functions exported without an interface are shown as functions; interfaces are shown by name.
 fn describe(name: &str, item: &ComponentItem) -> String {
     shown(name, matches!(item, ComponentItem::ComponentFunc(_)))

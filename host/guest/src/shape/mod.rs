@@ -53,6 +53,9 @@ pub(crate) struct ExportedTools {
     pub(crate) left_out: Vec<LeftOutFunction>,
 }
 
+/// The interfaces of the contract, by their prefix.
+const CONTRACT: &str = "toolcell:mcp/";
+
 /// Why a function of a component with the contract is not a tool.
 const NOT_LISTED: &str = "the component lists its tools itself, by the contract";
 
@@ -104,6 +107,17 @@ impl ExportedTools {
         };
         Ok(Self { shape, left_out })
     }
+}
+
+/// Refuses a component by the names of its exports, if runtimes call all of them and it has no
+/// tools. The contract and programs are looked at when they are linked.
+///
+/// # Errors
+/// [`ShapeError::NotATool`].
+pub(crate) fn check_exports(exports: &[String]) -> Result<(), ShapeError> {
+    let may_be_tool =
+        |name: &String| name.starts_with(CONTRACT) || program::is_export(name) || !typed::is_of_runtime(name);
+    if exports.iter().any(may_be_tool) { Ok(()) } else { Err(ShapeError::NotATool { exports: exports.to_vec() }) }
 }
 
 impl ComponentShape {

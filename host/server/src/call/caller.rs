@@ -49,6 +49,9 @@ pub struct McpCaller {
     notifier: Option<CallNotifier>,
     /// Set once the guest got the error that shared state is away: the reason.
     state_away: OnceLock<String>,
+    /// The guest's log lines with their levels, where the call is by hand. The limit `log` bounds
+    /// them.
+    logged: Option<Mutex<String>>,
 }
 
 impl McpCaller {
@@ -72,6 +75,7 @@ impl McpCaller {
             trace: None,
             notifier: None,
             state_away: OnceLock::new(),
+            logged: None,
         }
     }
 
@@ -83,6 +87,17 @@ impl McpCaller {
     /// Also tells of resources that the call changes.
     pub fn notifying(self, notifier: CallNotifier) -> Self {
         Self { notifier: Some(notifier), ..self }
+    }
+
+    /// Also keeps what the guest logs, if a person calls it by hand.
+    pub fn keeping_log(self, by_hand: bool) -> Self {
+        Self { logged: by_hand.then(Mutex::default), ..self }
+    }
+
+    /// Takes the guest's log lines.
+    pub fn take_log(&self) -> String {
+        let logged = self.logged.as_ref().map(|logged| logged.lock().unwrap_or_else(PoisonError::into_inner));
+        logged.map(|mut logged| std::mem::take(&mut *logged)).unwrap_or_default()
     }
 
     /// The call has ended.
@@ -181,6 +196,10 @@ impl CallerLink for McpCaller {
         self.live.iter().for_each(|live| live.printed(message));
         let name = self.call_name();
         let text = sanitize::line(message);
+        if let Some(logged) = &self.logged {
+            let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
+            logged.push_str(&format!("{}: {text}\n", mcp_level(level).name()));
+        }
         match level {
             GuestLogLevel::Debug => log_call!(debug, name, "{text}"),
             GuestLogLevel::Info | GuestLogLevel::Notice => log_call!(info, name, "{text}"),
@@ -198,7 +217,7 @@ impl CallerLink for McpCaller {
             GuestLogLevel::Warning => tracing::enabled!(tracing::Level::WARN),
             _ => tracing::enabled!(tracing::Level::ERROR),
         };
-        operator || self.context.events.log_enabled(mcp_level(level))
+        operator || self.logged.is_some() || self.context.events.log_enabled(mcp_level(level))
     }
 
     fn denied(&self, denial: &Denial) {

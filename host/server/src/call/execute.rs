@@ -7,6 +7,7 @@ use toolcell_policy::{Capability, Denial};
 use toolcell_sandbox::{CallFailure, CallReport, Captured, Redactor, SandboxCall, contract};
 
 use super::StartedCall;
+use super::blame::OwnWords;
 use super::caller::CallNotifier;
 use super::caller::Interruptions;
 use super::caller::McpCaller;
@@ -18,7 +19,7 @@ use crate::observing::activity::{CallPhase, LiveCall};
 /// Key in a result's `_meta` for the call's usage, where the manifest asks for it.
 pub const USAGE_KEY: &str = "toolcell/usage";
 
-/// Key in a result's `_meta` for the guest's denials, if the result is not an error.
+/// Key in a result's `_meta` for the guest's denials, except for those in the text of an error.
 pub const DENIALS_KEY: &str = "toolcell/denials";
 
 /// End of one call, for the audit.
@@ -37,8 +38,12 @@ pub(super) struct EndedCall {
 pub struct CallTraces {
     /// The output of the guest.
     pub printed: Captured,
-    /// Its first denials.
+    /// The lines that it logged, each with its level; only of a call by hand.
+    pub logged: String,
+    /// Its first denials, as far as its answer may come of them.
     pub denials: Vec<Denial>,
+    /// The others, which it got along without.
+    pub denied_aside: Vec<Denial>,
     /// Its usage, if the guest ran.
     pub usage: Option<Usage>,
     /// The host's number of the call; 0 if it was refused before it began.
@@ -109,6 +114,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
             .consenting(consenting)
             .notifying(notifier)
             .shown_as(started.live().map(Arc::clone))
+            .keeping_log(started.by_hand)
             .traced(started.trace.clone()),
     );
     let rewritten = started.tool.rewritten(&arguments);
@@ -148,6 +154,10 @@ impl EndedCall {
             let result = tool.refuse_arguments(&problems);
             return Self { detail: problems, result, ..Self::refused(Outcome::InvalidInput, String::new()) };
         }
+        let mut words = None;
+        if let (Err(failure), false) = (&outcome, denials.is_empty()) {
+            words = Some(OwnWords::of_failure(failure, &captured));
+        }
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match if tool.prompt().is_some() { content::prompt(answer) } else { content::result(answer) }
             {
@@ -171,15 +181,15 @@ impl EndedCall {
         if started.catalog.settings.tells_usage {
             result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
         }
-        tell_denials(&denials, started.target.capabilities.redactor(), &mut result);
-        Self {
-            outcome,
-            usage,
-            detail,
-            result,
-            unfit,
-            beside: CallTraces { printed: captured, denials, usage: Some(usage), ..CallTraces::default() },
+        let mut beside = CallTraces { usage: Some(usage), logged: caller.take_log(), ..CallTraces::default() };
+        if !denials.is_empty() {
+            let is_program = started.target.program.is_some();
+            let words = words.unwrap_or_else(|| OwnWords::of_answer(&result, &captured, is_program));
+            tell_denials(&denials, &words, started.target.capabilities.redactor(), &mut result);
+            (beside.denials, beside.denied_aside) = denials.into_iter().partition(|denial| words.may_come_of(denial));
         }
+        beside.printed = captured;
+        Self { outcome, usage, detail, result, unfit, beside }
     }
 
     /// This end, unless narrowing the tool caused it.
@@ -254,20 +264,24 @@ fn log_captured(caller: &McpCaller, captured: &Captured) {
     }
 }
 
-/// Adds the denials to the result, without secrets that they may name. An error's text gets them,
-/// since they are its likely cause. Any other result gets them in `_meta`, as the tool got along
-/// without.
-fn tell_denials(denials: &[Denial], redactor: &Redactor, result: &mut CallResult) {
+/// Adds the denials to the result, without secrets that they may name. An error's text gets those
+/// that it may come of, behind the tool's own words. `_meta` gets the others, which the tool got
+/// along without.
+fn tell_denials(denials: &[Denial], words: &OwnWords, redactor: &Redactor, result: &mut CallResult) {
+    let mut causes: Vec<String> = Vec::new();
+    let mut aside: Vec<String> = Vec::new();
     // Most programs read their environment, and never mind that it is empty.
-    let told = denials.iter().filter(|denial| denial.capability() != Capability::Env);
-    let mut lines: Vec<String> = told.map(|denial| redactor.text(&denial.to_string()).into_owned()).collect();
-    lines.dedup();
-    if lines.is_empty() {
-        return;
+    for denial in denials.iter().filter(|denial| denial.capability() != Capability::Env) {
+        let is_cause = result.is_error && words.may_come_of(denial);
+        let lines = if is_cause { &mut causes } else { &mut aside };
+        lines.push(redactor.text(&denial.to_string()).into_owned());
     }
-    if result.is_error {
-        result.content.push(ResultContent::text(lines.join("\n")));
-    } else {
-        result.meta.insert(DENIALS_KEY.to_owned(), lines.into());
+    causes.dedup();
+    aside.dedup();
+    if !causes.is_empty() {
+        result.content.push(ResultContent::text(causes.join("\n")));
+    }
+    if !aside.is_empty() {
+        result.meta.insert(DENIALS_KEY.to_owned(), aside.into());
     }
 }

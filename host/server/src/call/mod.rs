@@ -5,6 +5,7 @@
 //! Here the protocol (`toolcell_mcp`), the sandbox and the audit meet; none of them knows the
 //! others.
 mod approval;
+mod blame;
 mod caller;
 mod complete;
 mod consent;
@@ -53,6 +54,8 @@ struct StartedCall<'a> {
     trace: Option<Arc<CallTrace>>,
     /// The call in the console, if there is one.
     live: Option<TrackedCall>,
+    /// True if a person makes it by hand, and gets what it logs.
+    by_hand: bool,
 }
 
 impl toolcell_mcp::ServedCatalog for Catalog {
@@ -223,7 +226,7 @@ impl Catalog {
     /// records the end.
     async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, CallTraces) {
         let started = match self.begin(&mut call) {
-            Ok(started) => started,
+            Ok(started) => StartedCall { by_hand, ..started },
             Err(refusal) => return (CheckedResult::error(refusal), CallTraces::default()),
         };
         let cancellation = call.context.cancellation.clone();
@@ -255,7 +258,7 @@ impl Catalog {
         let track =
             |activity: &Arc<Activity>| activity.running.track(start.id, caller, start.tool, component, &target.limits);
         let live = self.services.activity.as_ref().map(track);
-        Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace, live })
+        Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace, live, by_hand: false })
     }
 
     /// Begins the call's trace, if calls are traced.

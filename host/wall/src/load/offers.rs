@@ -133,6 +133,64 @@ mod tests {
         assert!(!offered("wasi:cli/run@0.2.0"), "a tool exports it");
     }
 
+    /// The interfaces of a row's first cell: names in back quotes, of the package before them where
+    /// they have none.
+    fn named(cell: &str) -> Vec<String> {
+        let mut package = "";
+        let names = cell.split('`').skip(1).step_by(2);
+        names
+            .map(|name| match name.split_once('/') {
+                Some((of, _)) => {
+                    package = of;
+                    name.to_owned()
+                }
+                None if name.contains(':') => format!("{name}/*"),
+                None => format!("{package}/{name}"),
+            })
+            .collect()
+    }
+
+    fn is(interface: &str, named: &str) -> bool {
+        named.strip_suffix('*').map_or(interface == named, |begins| interface.starts_with(begins))
+    }
+
+    #[test]
+    fn the_page_names_each_interface_with_its_versions_and_no_other() {
+        let page = include_str!("../../../docs/interfaces.md");
+        let (there, missing) = page.split_once("## What is not there").unwrap();
+        let rows = |part: &'static str| part.lines().filter(|line| line.starts_with("| `"));
+        let cells = |row: &'static str| row.split(" | ").map(|cell| cell.trim_start_matches("| ")).collect::<Vec<_>>();
+        let mut held = Vec::new();
+        for row in rows(there) {
+            let cells = cells(row);
+            for name in named(cells[0]) {
+                let found = OFFERED.iter().filter(|(interface, _)| is(interface, &name)).collect::<Vec<_>>();
+                assert!(!found.is_empty(), "{name} is not offered");
+                for (interface, versions) in found {
+                    let mut listed = cells[1].split(", ").collect::<Vec<_>>();
+                    listed.sort_unstable();
+                    let mut offered = match versions {
+                        Versions::Wasi => vec!["0.2.x"],
+                        Versions::Contract => vec!["1.x"],
+                        Versions::Drafts(drafts) => drafts
+                            .iter()
+                            .map(|draft| if draft.is_empty() { "without version" } else { draft })
+                            .collect(),
+                    };
+                    offered.sort_unstable();
+                    assert_eq!(listed, offered, "{interface}");
+                    held.push(*interface);
+                }
+            }
+        }
+        for (interface, _) in OFFERED {
+            assert!(held.contains(&interface), "{interface} is in no row");
+        }
+        let none = rows(missing).flat_map(|row| named(cells(row)[0]));
+        let none: Vec<String> = none.filter(|name| OFFERED.iter().all(|(interface, _)| !is(interface, name))).collect();
+        assert!(none.len() > 4, "{none:?}");
+    }
+
     #[test]
     fn an_interface_in_another_version_is_told_with_what_is_offered() {
         let told = |import: &str| with_offer(import);

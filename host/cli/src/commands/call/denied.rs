@@ -62,6 +62,22 @@ pub fn hints(denials: &[Denial], place: &RightsPlace<'_>, failed: bool) -> Strin
     text
 }
 
+/// A footnote on denials that the tool got along without, or that its error says nothing of; `""`
+/// if there are none. The explanation of each names the line that would allow it.
+pub fn footnote(denials: &[Denial], place: &RightsPlace<'_>, tool: &str) -> String {
+    let named = denials.iter().filter(|denial| denial.capability() != Capability::Env);
+    let asked: BTreeSet<String> = named.map(|denial| sanitize::line(denial.asked()).into_owned()).collect();
+    let Some(first) = asked.first() else { return String::new() };
+    let more = if asked.len() > 1 { format!(" and {} more", asked.len() - 1) } else { String::new() };
+    let explain = match place {
+        RightsPlace::Manifest { path, .. } if *path == Path::new(MANIFEST_DEFAULT) => {
+            format!("; see `toolcell policy explain {tool} {}`", shell::word(first))
+        }
+        RightsPlace::Manifest { .. } | RightsPlace::CommandLine => String::new(),
+    };
+    format!("\nnote: also denied, and the answer does not speak of it: {first}{more}{explain}\n")
+}
+
 /// An answer's text without the denials that the hints after it name again.
 pub fn untold(text: &str, hints: &str) -> String {
     let told: BTreeSet<&str> = hints.lines().filter(|line| line.starts_with("denied: ")).collect();
@@ -259,6 +275,19 @@ hint: add to [components.fetch.network]: private = [\"127.0.0.1:8080\"]
             let told = hints(&denial, &place, false);
             assert!(!told.contains("toolcell grant") && told.contains("add to ["), "{told}");
         }
+    }
+
+    #[test]
+    fn what_the_tool_got_along_without_is_one_line_without_a_hint() {
+        let grants = Grants::sealed("fetch", Some("fetch"));
+        let file = |path: &str| grants.file(FileAccess::Read, path).unwrap_err();
+        let place = manifest("toolcell.toml");
+        assert_eq!(footnote(&[grants.no_environment()], &place, "fetch"), "");
+        let denials = [grants.no_environment(), file("/b"), file("/a"), file("/b"), file("/c")];
+        let text = "\nnote: also denied, and the answer does not speak of it: read /a and 2 more";
+        let explain = "; see `toolcell policy explain fetch 'read /a'`";
+        assert_eq!(footnote(&denials, &place, "fetch"), format!("{text}{explain}\n"));
+        assert_eq!(footnote(&denials, &RightsPlace::CommandLine, "fetch"), format!("{text}\n"));
     }
 
     #[test]

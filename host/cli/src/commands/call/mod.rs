@@ -50,9 +50,13 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         }
     };
     toolcell_server::login::problems().iter().for_each(|problem| terminal::warning(problem));
-    let printed = Printed::end_of(&beside.printed);
+    let printed = if args.log { Printed::whole(&beside.printed) } else { Printed::end_of(&beside.printed) };
     if args.json && !printed.text.is_empty() {
         result.meta.insert(printed::KEY.to_owned(), printed.text.clone().into());
+    }
+    let logged = if args.log || result.is_error { beside.logged.as_str() } else { "" };
+    if args.json && !logged.is_empty() {
+        result.meta.insert(printed::LOG_KEY.to_owned(), logged.into());
     }
     if let Some(usage) = beside.usage_json().filter(|_| args.json && args.usage) {
         result.meta.insert(USAGE_KEY.to_owned(), usage);
@@ -65,8 +69,10 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     }
     if !args.json {
         terminal::eprint(&printed.beside(&args.tool, &result));
+        terminal::eprint(&printed::logged(&args.tool, logged));
     }
     terminal::eprint(&hints);
+    terminal::eprint(&denied::footnote(&beside.denied_aside, &place, &args.tool));
     Ok(if result.is_error { Exit::AtFault } else { Exit::Done })
 }
 

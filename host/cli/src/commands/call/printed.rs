@@ -5,6 +5,9 @@ use toolcell_sandbox::Captured;
 /// Key in the result's `_meta` for the end of the output, with `--json`.
 pub const KEY: &str = "toolcell/printed";
 
+/// The same for the lines that it logged.
+pub const LOG_KEY: &str = "toolcell/logged";
+
 /// Most bytes of output to show, from its end: panics and backtraces come last.
 const SHOWN_BYTES_MAX: usize = 4 << 10;
 
@@ -19,8 +22,17 @@ pub struct Printed {
 impl Printed {
     /// Of what was captured.
     pub fn end_of(captured: &Captured) -> Self {
+        Self::up_to(SHOWN_BYTES_MAX, captured)
+    }
+
+    /// All of what was captured, which the limit `log` bounds.
+    pub fn whole(captured: &Captured) -> Self {
+        Self::up_to(usize::MAX, captured)
+    }
+
+    fn up_to(bytes_max: usize, captured: &Captured) -> Self {
         let text = captured.text.trim_end();
-        let over = text.len().saturating_sub(SHOWN_BYTES_MAX);
+        let over = text.len().saturating_sub(bytes_max);
         let start = (over..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         let shown = text.get(start..).unwrap_or_default();
         // Cut at the beginning of a line, if there is one.
@@ -44,6 +56,11 @@ impl Printed {
     }
 }
 
+/// The lines that this tool logged, to show behind its result; empty if there are none.
+pub fn logged(tool: &str, lines: &str) -> String {
+    if lines.is_empty() { String::new() } else { format!("\n{} logged:\n{lines}", sanitize::line(tool)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +77,10 @@ mod tests {
         assert_eq!((long.text.as_str(), long.is_cut), ("last\nline", true));
         assert!(of(&"é".repeat(SHOWN_BYTES_MAX)).text.len() <= SHOWN_BYTES_MAX);
         assert_eq!(of(" \n").text, "");
+        let lines = "line\n".repeat(SHOWN_BYTES_MAX);
+        let whole = Printed::whole(&Captured { text: lines.clone(), dropped_bytes: 0 });
+        assert_eq!((whole.text.as_str(), whole.is_cut), (lines.trim_end(), false));
+        assert_eq!(logged("count", "info: one\n"), "\ncount logged:\ninfo: one\n");
     }
 
     #[test]

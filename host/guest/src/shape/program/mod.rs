@@ -107,12 +107,17 @@ fn set_up(state: &mut CallState, invocation: Invocation, program: &Program, limi
     printed
 }
 
+/// True for the name of the interface that programs export.
+pub(super) fn is_export(name: &str) -> bool {
+    name.starts_with(EXPORT)
+}
+
 /// Finds the entry point of a component that is a program.
 ///
 /// # Errors
 /// It exports something else under that name.
 pub(super) fn detect(component: &Component, exports: &[String]) -> Result<Option<ComponentExportIndex>, ShapeError> {
-    let Some(name) = exports.iter().find(|name| name.starts_with(EXPORT)) else { return Ok(None) };
+    let Some(name) = exports.iter().find(|name| is_export(name)) else { return Ok(None) };
     let run = || {
         let (_, interface) = component.get_export(None, name)?;
         let (item, index) = component.get_export(Some(&interface), "run")?;

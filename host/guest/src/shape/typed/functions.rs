@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use toolcell_policy::Limit;
 use toolcell_wall::load::facts::LeftOutFunction;
 use wasmtime::Store;
-use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::types::{self, ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
 
 use super::describe::{TypeName, part_names};
@@ -12,6 +12,7 @@ use super::names::{self, WitName};
 use super::texts::WitTexts;
 use super::ty::{TyId, TypedField, Types, Unsupported};
 use super::{decode, encode, section};
+use crate::shape::CONTRACT;
 use crate::shape::error::ShapeError;
 use crate::shape::tool_call::{ToolAnswer, ToolCall};
 use crate::wasi::state::CallState;
@@ -26,9 +27,13 @@ const NAMES_PER_TYPE_MAX: usize = 64;
 /// twentieth of it.
 const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Bytes of the names of nested instances on the way to a function. Each level needs one at least,
+/// so it also bounds how deep they are followed.
+const NESTED_PATH_BYTES_MAX: usize = 256;
+
 /// The interfaces that runtimes and this host call, by their prefix: those of WASI (`wasi:cli/run`,
 /// `wasi:http/incoming-handler`), the tool contract, and that of `toolcell dev`.
-const OF_RUNTIMES: [&str; 3] = ["wasi:", "toolcell:mcp/", "toolcell:dev/"];
+const OF_RUNTIMES: [&str; 3] = ["wasi:", CONTRACT, "toolcell:dev/"];
 
 /// The interface through which componentize-py prepares its components.
 const OF_PYTHON: &str = "exports";
@@ -210,6 +215,9 @@ impl TypedFunctions {
                 _ => format!("it is a {kind} of a resource"),
             });
         }
+        if name.contains('/') {
+            return Err("it is in an instance within an interface".to_owned());
+        }
         if function.async_() {
             return Err("it is async, as in WASI 0.3".to_owned());
         }
@@ -340,15 +348,45 @@ fn each(component: &Component, visit: &mut FunctionVisit<'_>) -> Result<(), TooL
                 }
             }
             ComponentItem::ComponentInstance(instance) if !is_of_runtime(name) => {
-                let Some(parent) = component.get_export_index(None, name) else { continue };
-                let version = name.split_once('@').map(|(_, version)| version);
-                for (inner, export) in instance.exports(engine) {
-                    let ComponentItem::ComponentFunc(function) = export.ty else { continue };
-                    if let Some(index) = component.get_export_index(Some(&parent), inner) {
-                        let names = WitName { interface: Some(unversioned(name)), version, name: inner };
-                        visit(names, &function, index)?;
-                    }
+                let Some(index) = component.get_export_index(None, name) else { continue };
+                each_of(component, &InterfaceExport { name, path: "", index, ty: &instance }, visit)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// An instance that a component exports, or one within it.
+struct InterfaceExport<'a> {
+    /// The name of the outermost one, with its version.
+    name: &'a str,
+    /// The way from there, such as `inner/`. No toolchain makes any.
+    path: &'a str,
+    index: ComponentExportIndex,
+    ty: &'a types::ComponentInstance,
+}
+
+/// Visits the functions of an instance. The names of those within a further one have a slash.
+fn each_of(
+    component: &Component,
+    &InterfaceExport { name, path, index, ty }: &InterfaceExport<'_>,
+    visit: &mut FunctionVisit<'_>,
+) -> Result<(), TooLong> {
+    let version = name.split_once('@').map(|(_, version)| version);
+    for (inner, export) in ty.exports(component.engine()) {
+        let Some(index) = component.get_export_index(Some(&index), inner) else { continue };
+        match export.ty {
+            ComponentItem::ComponentFunc(function) => {
+                let whole = format!("{path}{inner}");
+                visit(WitName { interface: Some(unversioned(name)), version, name: &whole }, &function, index)?;
+            }
+            ComponentItem::ComponentInstance(ty) => {
+                let path = format!("{path}{inner}/");
+                if path.len() > NESTED_PATH_BYTES_MAX {
+                    return Err(TooLong);
                 }
+                each_of(component, &InterfaceExport { name, path: &path, index, ty: &ty }, visit)?;
             }
             _ => {}
         }
@@ -357,7 +395,7 @@ fn each(component: &Component, visit: &mut FunctionVisit<'_>) -> Result<(), TooL
 }
 
 /// True for interfaces that runtimes and this host call, rather than models.
-fn is_of_runtime(interface: &str) -> bool {
+pub(crate) fn is_of_runtime(interface: &str) -> bool {
     interface == OF_PYTHON || OF_RUNTIMES.iter().any(|begin| interface.starts_with(begin))
 }
 

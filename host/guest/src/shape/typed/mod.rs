@@ -25,7 +25,7 @@ mod weight;
 mod wit;
 
 pub use describe::Descriptions;
-pub(crate) use functions::{TypedFunctions, left_out_all};
+pub(crate) use functions::{TypedFunctions, is_of_runtime, left_out_all};
 pub use section::annotate;
 pub use texts::WitTexts;
 pub use wit::WitError;

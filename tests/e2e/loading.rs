@@ -71,9 +71,11 @@ fn what_is_no_tool_component_is_said_to_be_none() {
 fn features_that_are_off_are_not_compiled() {
     for (fixture, name, without) in [
         ("feature_exceptions", "WebAssembly exceptions", "-fno-exceptions"),
+        ("feature_externref", "references to the host's values (externref)", "-mno-reference-types"),
         ("feature_garbage_collected", "garbage-collected types", "linear-memory"),
         ("feature_memory64", "64-bit memories", "wasm32"),
         ("feature_shared_memory", "threads and shared memories", "-pthread"),
+        ("feature_wide_arithmetic", "wide arithmetic", "-mwide-arithmetic"),
     ] {
         says(fixture, &[&format!("uses {name}, which the engine has off"), without]);
     }

@@ -483,3 +483,24 @@ fn a_file_that_comes_to_lie_in_a_mount_is_noticed_at_the_next_load_though_the_mo
     host.will_say("the mount \"/m\" holds the audit");
     host.still_works();
 }
+
+#[test]
+fn a_denied_file_stands_behind_a_tools_own_error_only_where_that_speaks_of_it() {
+    // Only where attempts are observed does a guest reach a check without a mount.
+    let mut host = TestHost::recording_with(folder("looks_around", ""), &["--observe", "tried.jsonl"]);
+    let denial = |path: &str| format!("denied: read {path} — no rule of tool \"look\" allows it");
+    let other = host.call("look", json!({"path": "/python/app.py", "fail": "division by zero"}));
+    assert_eq!(other.error_text(), "division by zero");
+    assert_eq!(other.denials(), [denial("/python/app.py")]);
+    let named = host.call("look", json!({"path": "/data/a.txt", "fail": "cannot open a.txt"}));
+    let texts: Vec<_> = (0..2).map(|at| named.result()["content"][at]["text"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(texts, ["cannot open a.txt".to_owned(), denial("/data/a.txt")]);
+    assert!(named.is_error() && named.denials().is_empty());
+    let silent = host.call("look", json!({"path": "/data/b.txt"}));
+    assert_eq!(silent.result()["content"][1]["text"], json!(denial("/data/b.txt")));
+    // The audit has them all.
+    for path in ["/python/app.py", "/data/a.txt", "/data/b.txt"] {
+        let asked = format!("read {path}");
+        host.recorded(&asked, |record| record["event"] == "call.denied" && record["asked"] == asked.as_str());
+    }
+}

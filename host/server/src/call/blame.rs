@@ -37,11 +37,19 @@ const FILE_WORDS: [&str; 21] = [
 /// Words by which tools say that a variable is missing, in lower case.
 const ENV_WORDS: [&str; 3] = ["environ", "variable", "getenv"];
 
+/// Bytes of an answer, and of what was printed, that are searched. Who writes more has not said it
+/// in an error.
+const WORDS_BYTES_MAX: usize = 64 << 10;
+
 /// What a guest itself said: its answer, and what it printed.
 pub(super) struct OwnWords {
-    /// As said, without lines of stacks.
+    /// Without lines of stacks.
     text: String,
     is_error: bool,
+    /// True if the text says in general that a file was not opened.
+    tells_of_files: bool,
+    /// True if it speaks of variables, or has a word that looks like the name of one.
+    tells_of_variables: bool,
 }
 
 impl OwnWords {
@@ -52,60 +60,60 @@ impl OwnWords {
             CallFailure::Trapped { .. } | CallFailure::Exited { .. } => String::new(),
             other => other.to_string(),
         };
-        Self { text: without_stacks(&[&said, &printed.text]), is_error: true }
+        Self::new(&[&said, &printed.text], true)
     }
 
     /// Of an answer. The first line of a failed program's is the host's.
     pub(super) fn of_answer(result: &CallResult, printed: &Captured, is_program: bool) -> Self {
         let text = |content: &ResultContent| match &content.kind {
-            ContentKind::Text(text) if is_program && result.is_error => {
-                text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
-            }
             ContentKind::Text(text) => text.clone(),
             _ => String::new(),
         };
         let content: String = result.content.iter().map(text).flat_map(|text| [text, "\n".to_owned()]).collect();
+        let content = match content.split_once('\n') {
+            Some((_, rest)) if is_program && result.is_error => rest,
+            _ => content.as_str(),
+        };
         let structured = result.structured.as_ref().map_or("", |value| value.get());
-        Self { text: without_stacks(&[&content, structured, &printed.text]), is_error: result.is_error }
+        Self::new(&[content, structured, &printed.text], result.is_error)
+    }
+
+    fn new(texts: &[&str], is_error: bool) -> Self {
+        let cut = texts.iter().map(|text| text.get(..text.floor_char_boundary(WORDS_BYTES_MAX)).unwrap_or_default());
+        let lines = cut.flat_map(str::lines).filter(|line| !is_of_stack(line));
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let lower = text.to_lowercase();
+        let mut names = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+        Self {
+            tells_of_files: FILE_WORDS.iter().any(|words| lower.contains(words)),
+            tells_of_variables: ENV_WORDS.iter().any(|words| lower.contains(words)) || names.any(is_variable),
+            text,
+            is_error,
+        }
     }
 
     /// True if the call's answer may come of this denial.
     pub(super) fn may_come_of(&self, denial: &Denial) -> bool {
         let is_silent = self.is_error && self.text.trim().is_empty();
         match denial.capability() {
-            Capability::Filesystem => is_silent || self.speaks_of_file(denial),
-            Capability::Env => is_silent || (self.is_error && self.speaks_of_variable()),
+            Capability::Filesystem => is_silent || self.tells_of_files || self.names(denial),
+            Capability::Env => is_silent || (self.is_error && self.tells_of_variables),
             _ => true,
         }
     }
 
-    /// True if it names the file, or says in general that one was not opened.
-    fn speaks_of_file(&self, denial: &Denial) -> bool {
-        let lower = self.text.to_lowercase();
-        if FILE_WORDS.iter().any(|words| lower.contains(words)) {
-            return true;
-        }
+    /// True if the text names the denied file.
+    fn names(&self, denial: &Denial) -> bool {
         let name = denial.asked().rsplit('/').next().unwrap_or_default();
         !name.is_empty() && self.text.contains(name)
     }
-
-    /// True if it speaks of variables, or has a word that looks like the name of one.
-    fn speaks_of_variable(&self) -> bool {
-        let lower = self.text.to_lowercase();
-        let is_name = |word: &str| {
-            let is_plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-            let begins = word.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase());
-            begins && word.bytes().all(is_plain) && word.trim_end_matches('_').contains('_')
-        };
-        let mut names = self.text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
-        ENV_WORDS.iter().any(|words| lower.contains(words)) || names.any(is_name)
-    }
 }
 
-/// The texts without the lines of stacks, which name files whatever went wrong.
-fn without_stacks(texts: &[&str]) -> String {
-    let lines = texts.iter().flat_map(|text| text.lines());
-    lines.filter(|line| !is_of_stack(line)).flat_map(|line| [line, "\n"]).collect()
+/// True for a word such as `API_KEY`.
+fn is_variable(word: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let begins = word.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase());
+    begins && word.bytes().all(is_plain) && word.trim_end_matches('_').contains('_')
 }
 
 /// True for a line as Python (`File "a.py", line 3`), JavaScript and Rust (`at a.js:3:4`), or

@@ -501,6 +501,6 @@ fn a_denied_file_stands_behind_a_tools_own_error_only_where_that_speaks_of_it() 
     // The audit has them all.
     for path in ["/python/app.py", "/data/a.txt", "/data/b.txt"] {
         let asked = format!("read {path}");
-        host.recorded(&asked, |record| record["event"] == "call.denied" && record["asked"] == asked.as_str());
+        let _ = host.recorded(&asked, |record| record["event"] == "call.denied" && record["asked"] == asked.as_str());
     }
 }

@@ -10,10 +10,12 @@ use toolcell_sandbox::{CallFailure, Captured};
 
 /// Words by which languages say that a file was not opened, in lower case: of `strerror`, of names
 /// of exceptions, and of WASI's own codes.
-const FILE_WORDS: [&str; 21] = [
+const FILE_WORDS: [&str; 23] = [
     "no such file",
     "file not found",
     "filenotfound",
+    "\"notfound\"",
+    "kind: notfound",
     "file does not exist",
     "entity not found",
     "permission denied",
@@ -164,6 +166,8 @@ mod tests {
             (answered("cannot open a.txt", true), &file("/data/a.txt"), true),
             (answered("unknown time zone Europe/Berlin", true), &file("/usr/share/zoneinfo/Europe/Berlin"), true),
             (answered("{\"error\":\"no-entry\"}", false), &file("/data/a.txt"), true),
+            (answered("{\"error\":\"NotFound\"}", false), &file("/data/a.txt"), true),
+            (answered("ModuleNotFoundError: No module named 'b'", true), &file("/python/a.py"), false),
             (answered("0 files found", false), &file("/data"), false),
             (answered("it is noon", false), &file("/etc/localtime"), false),
             (answered("", true), &file("/"), true),

@@ -117,9 +117,11 @@ mod tests {
     use crate::load::sandbox::Sandbox;
     use toolcell_wall::pool_sizes::SandboxOptions;
 
-    /// A component with this module.
+    /// A component with this module, and with a tool.
     fn with_module(module: &str) -> Vec<u8> {
-        wat::parse_str(format!("(component (core module {module}))")).unwrap()
+        let tool = "(core module $m (func (export \"f\"))) (core instance $i (instantiate $m))
+            (func $f (canon lift (core func $i \"f\"))) (export \"f\" (func $f))";
+        wat::parse_str(format!("(component (core module {module}) {tool})")).unwrap()
     }
 
     #[test]

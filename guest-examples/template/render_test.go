@@ -63,7 +63,7 @@ func TestHTMLIsEscapedForItsPlace(t *testing.T) {
 func TestWrongDataAndTemplatesAreErrors(t *testing.T) {
 	for _, row := range []struct{ source, data, part string }{
 		{"{{.a", `{}`, "unclosed action"},
-		{"x", `{"a":`, "no JSON"},
+		{"x", `{"a":`, "not JSON"},
 		{"x", `{} {}`, "more than one"},
 		{"{{nosuch .}}", `{}`, "not defined"},
 		{"{{div 1 0}}", `{}`, "division by zero"},

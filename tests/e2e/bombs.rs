@@ -24,7 +24,7 @@ const MORE_BYTES_MAX: u64 = 96 << 20;
 
 const TOO_MUCH: &str = " are allowed (at byte ";
 const TOO_MANY: &str =
-    "too many parts: the tool is made of more instances, memories or tables than one call may have: at least ";
+    "too many parts: the tool is made of more instances, memories or tables than one call may have: too many ";
 
 /// The file that is saved again.
 const TOOL: &str = "components/tool.wasm";
@@ -82,7 +82,11 @@ fn bombs() -> Vec<Bomb> {
         Bomb("types of components inside each other", nested(&[0x41, 1, 1], 5_000), inside),
         Bomb("types of instances inside each other", nested(&[0x42, 1, 1], 5_000), inside),
         Bomb("both, and more of them", nested(&[0x41, 1, 1, 0x42, 1, 1], 400_000), inside),
-        Bomb("core instances that double", levels(20, 2, &core), [TOO_MANY, "65 core instances, and 64 may be"]),
+        Bomb(
+            "core instances that double",
+            levels(20, 2, &core),
+            [TOO_MANY, "too many core instances: at least 65, at most 64 are allowed"],
+        ),
         Bomb("more of them", levels(30, 2, &core), [TOO_MANY, "core instances"]),
         Bomb(
             "component instances that double",

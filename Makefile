@@ -128,6 +128,7 @@ lint: ## Check formatting and comments, the files for Kubernetes and Prometheus,
 	$(CARGO) fmt --all --check --manifest-path tests/fixtures/Cargo.toml
 	$(CARGO) fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(PYTHON) .ci/check-rust.py
+	$(PYTHON) .ci/check-imports.py
 	$(PYTHON) host/deploy/manifests.py
 	$(PYTHON) host/deploy/manifests.py --self-test
 	$(PYTHON) host/deploy/prometheus/check.py $(ARGS)

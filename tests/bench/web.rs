@@ -77,6 +77,13 @@ impl Drop for Server {
     }
 }
 
+/// A process that serves.
+#[derive(Clone, Copy)]
+struct Listening {
+    process: u32,
+    port: u16,
+}
+
 /// One request to one server.
 struct Lane {
     name: &'static str,
@@ -90,10 +97,10 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(name: &'static str, ask: Ask, (process, port): (u32, u16), connections: usize) -> anyhow::Result<Self> {
-        let load = Load::open(port, connections)?;
+    fn new(name: &'static str, ask: Ask, server: Listening, connections: usize) -> anyhow::Result<Self> {
+        let load = Load::open(server.port, connections)?;
         let [per_second, ratio, took, cpu] = Default::default();
-        Ok(Self { name, ask, process, load, per_second, ratio, took, cpu })
+        Ok(Self { name, ask, process: server.process, load, per_second, ratio, took, cpu })
     }
 
     fn round(&mut self, time: Duration) -> anyhow::Result<f64> {
@@ -126,8 +133,8 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let mut sdk = Link::start(&Subject::native(Native::Sdk)?, Wire::Pipes)?;
     sdk.send(&definitions(&serving)?)?;
     let port: u16 = std::str::from_utf8(sdk.receive()?)?.trim_end().parse()?;
-    let ours = (toolcell.child.id(), toolcell.port);
-    let theirs = (sdk.process_id(), port);
+    let ours = Listening { process: toolcell.child.id(), port: toolcell.port };
+    let theirs = Listening { process: sdk.process_id(), port };
     let echo = Ask::Call(Tool::Echo, Era::Modern);
     let mut lanes = [
         Lane::new("tools/call, rmcp, in its process", echo, theirs, CONNECTIONS)?,

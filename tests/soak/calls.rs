@@ -155,10 +155,10 @@ impl Request {
     /// Each call that takes many of the resources that the host keeps ready.
     pub fn greedy(random: &mut Random) -> Vec<Self> {
         let greedy = HOSTILE.iter().filter(|(tool, ..)| GREEDY.contains(tool));
-        greedy.map(|hostile| Self::of_hostile(random, *hostile)).collect()
+        greedy.map(|(tool, arguments, text)| Self::of_hostile(random, tool, arguments, text)).collect()
     }
 
-    fn of_hostile(random: &mut Random, (tool, arguments, text): (&str, &str, &'static str)) -> Self {
+    fn of_hostile(random: &mut Random, tool: &str, arguments: &str, text: &'static str) -> Self {
         let arguments = serde_json::from_str(arguments).unwrap_or_default();
         Self::call(random, Kind::Hostile, tool, arguments, Wanted::Error(text.into()))
     }
@@ -202,8 +202,8 @@ impl Request {
                 (tool, arguments, Wanted::Text(text.to_owned()))
             }
             _ => {
-                let hostile = random.of(&HOSTILE).copied().unwrap_or_default();
-                return Self::of_hostile(random, hostile);
+                let (tool, arguments, text) = random.of(&HOSTILE).copied().unwrap_or_default();
+                return Self::of_hostile(random, tool, arguments, text);
             }
         };
         let arguments = serde_json::from_str(arguments).unwrap_or_default();

@@ -128,14 +128,6 @@ impl Archive {
         Err(io::Error::other(MOVED))
     }
 
-    /// Opens just this file.
-    ///
-    /// # Errors
-    /// The system's error where it cannot be opened.
-    pub fn open_one(path: &Path) -> io::Result<Self> {
-        Ok(Self { files: vec![ArchivedFile::open(path.to_owned())?], lacks_current: false })
-    }
-
     /// True if closed files exist, but none with the audit's own name: a host was killed while it
     /// rotated, or the file was removed.
     #[must_use]

@@ -20,7 +20,7 @@ const ATTEMPTS_MAX: u32 = 16;
 
 /// An audit that may be continued.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundAudit {
     pub(crate) file: File,
     /// A regular file can be locked, cut off, rotated; a pipe or a device cannot.
     pub(crate) is_regular: bool,
@@ -36,10 +36,11 @@ pub(crate) struct Found {
 }
 
 /// Finds the audit, or makes its file, and locks it.
-pub(crate) fn open(files: &Files, settings: &Settings) -> Result<Found, OpenError> {
+pub(crate) fn open(files: &Files, settings: &Settings) -> Result<FoundAudit, OpenError> {
     let file = locked(files)?;
     let is_regular = file.metadata()?.is_file();
-    let mut found = Found { file, is_regular, length_bytes: 0, seq: 0, prev: GENESIS, torn_bytes: 0, continues: None };
+    let mut found =
+        FoundAudit { file, is_regular, length_bytes: 0, seq: 0, prev: GENESIS, torn_bytes: 0, continues: None };
     if !is_regular {
         return Ok(found);
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::chain::RECORD_BYTES_MAX;
 use crate::event::{AuditRepaired, Event};
 use crate::files::{CHAINS_MAX, Files};
-use crate::open::{self, Found};
+use crate::open::{self, FoundAudit};
 use crate::settings::{Arguments, Settings};
 use crate::writer::{self, Dropped, DroppedCounts, Writer};
 
@@ -29,11 +29,11 @@ thread_local! {
 /// The destination of records. Shared by every call; one record is written at a time.
 #[derive(Debug)]
 pub struct Sink {
-    audit: Option<Audit>,
+    audit: Option<AuditState>,
 }
 
 #[derive(Debug)]
-struct Audit {
+struct AuditState {
     /// The file of this process.
     path: PathBuf,
     /// The audit's own name, which all chains share.
@@ -142,7 +142,7 @@ impl Sink {
         if let Some(previous_bytes) = continues {
             writer.append_rotated(previous_bytes, 0)?;
         }
-        let audit = Audit {
+        let audit = AuditState {
             path,
             dropped: writer.dropped(),
             shared,
@@ -249,7 +249,7 @@ impl Sink {
 }
 
 /// Opens the first chain that no other process writes.
-fn open_free(files: &Files, settings: &Settings) -> Result<(Files, Found), OpenError> {
+fn open_free(files: &Files, settings: &Settings) -> Result<(Files, FoundAudit), OpenError> {
     for number in 1..=CHAINS_MAX {
         let chain = files.chain(number);
         match open::open(&chain, settings) {
@@ -260,7 +260,7 @@ fn open_free(files: &Files, settings: &Settings) -> Result<(Files, Found), OpenE
     Err(OpenError::Locked)
 }
 
-impl Audit {
+impl AuditState {
     fn record(&self, event: &Event<'_>) -> Result<(), SinkError> {
         BUFFER.with_borrow_mut(|json| {
             writer::encode(json, event)?;

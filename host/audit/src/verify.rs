@@ -60,14 +60,14 @@ pub enum Reason {
 /// Checks an audit file after file, oldest first, in constant memory.
 #[derive(Debug, Default)]
 pub struct Verifier {
-    seen: Option<ChainState>,
+    seen: Option<CheckedChain>,
     looked_for: Option<String>,
     found: Option<u64>,
 }
 
 /// The state of the verification after the records so far.
 #[derive(Debug)]
-struct ChainState {
+struct CheckedChain {
     first: u64,
     last: u64,
     hash: Hash,
@@ -108,7 +108,7 @@ impl Verifier {
     /// The result, once every file was checked.
     #[must_use]
     pub fn summary(self) -> Summary {
-        let Some(ChainState { first, last, hash, times }) = self.seen else {
+        let Some(CheckedChain { first, last, hash, times }) = self.seen else {
             return Summary { records: 0, first: 0, last: 0, head: chain::hex(&GENESIS), times: None, found: None };
         };
         let head = chain::hex(&hash);
@@ -133,7 +133,7 @@ impl Verifier {
         }
         match &mut self.seen {
             Some(seen) => (seen.last, seen.hash, seen.times.1) = (found, hash, time),
-            None => self.seen = Some(ChainState { first: found, last: found, hash, times: (time.clone(), time) }),
+            None => self.seen = Some(CheckedChain { first: found, last: found, hash, times: (time.clone(), time) }),
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::chain::{self, Hash, LINE_START, RECORD_BYTES_MAX};
 use crate::clock::{push_number, push_timestamp};
 use crate::event::{AuditMissed, AuditRotated, Event};
 use crate::files::{Files, Identity, Removal};
-use crate::open::{self, Found};
+use crate::open::{self, FoundAudit};
 use crate::room::{MadeRoom, make_room};
 use crate::settings::{Fsync, Rotation, Settings};
 use crate::sink::SinkError;
@@ -78,8 +78,8 @@ impl DroppedCounts {
 }
 
 impl Writer {
-    pub(crate) fn new(files: Files, found: Found, settings: &Settings) -> Self {
-        let Found { file, is_regular, length_bytes, seq, prev, .. } = found;
+    pub(crate) fn new(files: Files, found: FoundAudit, settings: &Settings) -> Self {
+        let FoundAudit { file, is_regular, length_bytes, seq, prev, .. } = found;
         let rotation = settings.rotation.filter(|_| is_regular);
         Self {
             files,

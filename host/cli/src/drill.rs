@@ -9,6 +9,7 @@ mod exit;
 mod lock_text;
 mod logging;
 mod manifest;
+mod naming;
 mod program;
 mod sandbox_process;
 mod sketch;

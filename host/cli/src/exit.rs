@@ -2,6 +2,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use toolcell_policy::AdvisedFault;
 
 use crate::terminal;
 
@@ -83,17 +84,35 @@ impl Failure {
     }
 }
 
+impl From<AdvisedFault> for Failure {
+    fn from(fault: AdvisedFault) -> Self {
+        let hint = fault.hint().unwrap_or_default().to_owned();
+        Self::at_fault(fault.problem, hint)
+    }
+}
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.message)
     }
 }
 
+impl std::error::Error for Failure {}
+
+/// Prints the failure that ends a command, as JSON on stdout if its answer would be JSON. Errors of
+/// the host itself are passed on.
+pub fn reported(outcome: anyhow::Result<Exit>, as_json: bool) -> anyhow::Result<Exit> {
+    outcome.or_else(|error| error.downcast::<Failure>()?.report(as_json))
+}
+
 impl Exit {
-    /// Prints an error of the host itself.
-    pub fn host_failed(error: &anyhow::Error) -> Self {
-        crate::terminal::error(&format!("{error:#}"), None);
-        Self::HostFailed
+    /// How a command ended. What it did not print itself is printed: a failure, or an error of the
+    /// host itself.
+    pub fn of(outcome: anyhow::Result<Self>) -> Self {
+        reported(outcome, false).unwrap_or_else(|error| {
+            terminal::error(&format!("{error:#}"), None);
+            Self::HostFailed
+        })
     }
 }
 

@@ -58,5 +58,5 @@ pub fn run() -> std::process::ExitCode {
     };
     // New tokens of a login that are under way would be lost.
     toolcell_server::login::finish(toolcell_server::login::FINISHED_WITHIN);
-    done.unwrap_or_else(|error| Exit::host_failed(&error)).into()
+    Exit::of(done).into()
 }

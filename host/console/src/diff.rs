@@ -67,7 +67,7 @@ pub fn words(old: &str, new: &str, effort: &mut Effort) -> Vec<Piece> {
 /// More than [`BLOCK_BYTES`] of either are not compared, which is said; `bytes_left` were left out
 /// before.
 #[must_use]
-pub fn block((old, new): (&str, &str), bytes_left: usize, label: &str, effort: &mut Effort) -> Markup {
+pub fn block(old: &str, new: &str, bytes_left: usize, label: &str, effort: &mut Effort) -> Markup {
     let old = start(old);
     let new = start(new);
     let clipped = old.1 + new.1 + bytes_left;

@@ -89,16 +89,11 @@ impl View {
 
 /// The page of a view. `title` says what of it is shown, such as a tool's name.
 pub fn page(frame: &Frame, view: View, title: Option<&str>, content: &Markup) -> String {
-    page_of(frame, (view, &[]), title, content)
+    page_of(frame, view, &[], title, content)
 }
 
 /// The page of a view whose events have these fields.
-pub fn page_of(
-    frame: &Frame,
-    (view, fields): (View, &[(&str, &str)]),
-    title: Option<&str>,
-    content: &Markup,
-) -> String {
+pub fn page_of(frame: &Frame, view: View, fields: &[(&str, &str)], title: Option<&str>, content: &Markup) -> String {
     let events = routes::with_query(routes::EVENTS, &[&[(routes::VIEW, view.key())], fields].concat());
     let name = title.map_or_else(String::new, |title| format!("{} · ", words(title, 80)));
     let body = html! {

@@ -32,7 +32,7 @@ fn shown(json: &str) -> (Cow<'_, str>, usize) {
 /// quotes do not fit: such a text is shown as it is.
 #[must_use]
 pub fn layout(json: &str) -> Option<String> {
-    let mut writer = Writer { out: String::new(), open: Vec::new(), fresh: false };
+    let mut writer = JsonWriter { out: String::new(), open: Vec::new(), fresh: false };
     let mut letters = json.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
@@ -48,7 +48,7 @@ pub fn layout(json: &str) -> Option<String> {
     writer.open.is_empty().then_some(writer.out)
 }
 
-struct Writer {
+struct JsonWriter {
     out: String,
     /// Brackets that are open, as the letters that close them.
     open: Vec<char>,
@@ -56,7 +56,7 @@ struct Writer {
     fresh: bool,
 }
 
-impl Writer {
+impl JsonWriter {
     fn push(&mut self, letter: char) {
         self.line_if_fresh();
         self.out.push(letter);

@@ -96,7 +96,7 @@ fn kind(kind: ReachKind) -> &'static str {
 }
 
 /// An item on the right, with its distance from the top.
-enum Item<'a> {
+enum PictureItem<'a> {
     Head(&'static str),
     Thing(&'a Reach),
 }
@@ -107,11 +107,11 @@ fn svg(tool: &str, reach: &[Reach]) -> Markup {
     for (kind, name) in KINDS {
         let mut things = reach.iter().filter(|item| item.kind == kind).peekable();
         if things.peek().is_some() {
-            items.push((top, Item::Head(name)));
+            items.push((top, PictureItem::Head(name)));
             top += HEAD;
         }
         for thing in things {
-            items.push((top, Item::Thing(thing)));
+            items.push((top, PictureItem::Thing(thing)));
             top += ROW;
         }
     }
@@ -120,7 +120,7 @@ fn svg(tool: &str, reach: &[Reach]) -> Markup {
     html! {
         svg viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height) {
             @for (top, item) in &items {
-                @if let Item::Thing(_) = item { (arrow(middle, top + ROW / 2 - 3)) }
+                @if let PictureItem::Thing(_) = item { (arrow(middle, top + ROW / 2 - 3)) }
             }
             rect.tool x="1" y=(middle - 20) width=(FROM - 1) height="40" rx="6" {}
             text.name x=(FROM / 2) y=(middle + 5) text-anchor="middle" { (words(tool, 24)) }
@@ -137,10 +137,10 @@ fn arrow(from: usize, to: usize) -> Markup {
     }
 }
 
-fn node(top: usize, item: &Item<'_>) -> Markup {
+fn node(top: usize, item: &PictureItem<'_>) -> Markup {
     match item {
-        Item::Head(name) => html! { text.kind x=(TO) y=(top + 17) { (name) } },
-        Item::Thing(thing) => {
+        PictureItem::Head(name) => html! { text.kind x=(TO) y=(top + 17) { (name) } },
+        PictureItem::Thing(thing) => {
             let class = if thing.kind == ReachKind::Secret { "thing secret" } else { "thing" };
             html! {
                 rect class=(class) x=(TO) y=(top) width=(WIDTH - TO - 1) height=(ROW - 6) rx="4" {}

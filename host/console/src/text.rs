@@ -129,7 +129,7 @@ impl Foreign<'_> {
     fn render_part(&self, page: &mut String) -> ShownPart {
         let mut cost = 0;
         let mut marks = 0;
-        let mut named: Option<Run> = None;
+        let mut named: Option<SignRun> = None;
         let mut word = Word::default();
         for (at, letter, hides) in letters(self.text, self.lines) {
             marks = if is_mark(letter) { marks + 1 } else { 0 };
@@ -146,7 +146,7 @@ impl Foreign<'_> {
             }
             end(&mut named, page);
             if by_name {
-                named = Some(Run { letter, times: 1 });
+                named = Some(SignRun { letter, times: 1 });
                 word.ends();
             } else if letter != '\r' {
                 // Lines of a block end where the text says, or at any letter.
@@ -211,12 +211,12 @@ impl Word {
 }
 
 /// A character that is shown by its name, and how many times it stands there.
-struct Run {
+struct SignRun {
     letter: char,
     times: usize,
 }
 
-fn end(named: &mut Option<Run>, page: &mut String) {
+fn end(named: &mut Option<SignRun>, page: &mut String) {
     let Some(run) = named.take() else { return };
     page.push_str("<b class=\"u\">");
     push_name(page, run.letter);

@@ -21,13 +21,13 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// The body of an answer, which is read while it is asked for.
 pub struct AnswerBody {
     body: Incoming,
-    wire: Wire,
+    wire: ExchangeWire,
 }
 
 /// The connection, until it ends.
-struct Wire(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+struct ExchangeWire(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
-impl Wire {
+impl ExchangeWire {
     /// Reads and writes while the work waits for it.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
@@ -65,7 +65,7 @@ pub async fn send(url: &Url, request: Request<Bytes>, way: &Way<'_>) -> Result<R
     let shaken = protocol.max_buf_size(BUFFER_BYTES).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = shaken.map_err(OutboundError::Http)?;
     // The end of the connection shows in its answer.
-    let mut wire = Wire(Some(Box::pin(async move { drop(connection.await) })));
+    let mut wire = ExchangeWire(Some(Box::pin(async move { drop(connection.await) })));
     let response = wire.drive(sender.send_request(request)).await.map_err(OutboundError::Http)?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(OutboundError::Upgrade);

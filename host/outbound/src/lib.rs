@@ -19,6 +19,7 @@ pub use client::{OutboundBounds, OutboundClient};
 pub use connect::Way;
 pub use error::OutboundError;
 pub use exchange::{AnswerBody, send};
-pub use reach::{Reach, is_loopback, is_protected, is_same_server, shown};
+pub use reach::{Reach, is_protected, is_same_server, shown};
 pub use redirect::{NotFollowed, REDIRECTS_MAX, followed, is_redirect};
 pub use roots::{client_config, machine_connector, machine_roots};
+pub use toolcell_policy::is_loopback;

@@ -1,8 +1,8 @@
 //! Addresses that the host itself may reach, and what a URL says of its server.
 use std::net::IpAddr;
 
-use toolcell_policy::AddressClass;
-use url::{Host, Url};
+use toolcell_policy::{AddressClass, is_loopback};
+use url::Url;
 
 /// Addresses that a request may go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +50,6 @@ pub fn shown(url: &Url) -> String {
     match url.port() {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
-    }
-}
-
-/// True if the address names this machine by itself.
-#[must_use]
-pub fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
 

@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod advised;
 mod canonical;
 mod capabilities;
 mod diagnostic;
@@ -49,6 +50,7 @@ mod settings;
 mod suggest;
 mod table;
 
+pub use advised::AdvisedFault;
 pub use capabilities::ReachRow;
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
 pub use excerpt::Excerpts;
@@ -74,7 +76,7 @@ pub use manifest::{
     PROMPTS_MAX, PackageRegistry, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway,
     RegistryPolicy, Required, ResourceRule, Rights, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef,
     StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
-    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls,
+    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, is_loopback,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

@@ -13,13 +13,8 @@ use crate::auth::{self, challenge};
 use crate::document::{MANIFEST_ACCEPT, MANIFEST_BYTES_MAX};
 use crate::error::PullError;
 use crate::http::{Answer, Ask, HttpClient};
+use crate::repository::{HUB, HUB_HOST, RegistryRight, Repository};
 use crate::settings::{Bounds, RegistryOptions};
-
-/// Name of Docker Hub in references.
-pub(crate) const HUB: &str = "docker.io";
-
-/// Host at which Docker Hub's registry answers.
-pub(crate) const HUB_HOST: &str = "registry-1.docker.io";
 
 /// Most tags that are listed; repositories with a build for each commit have some thousand.
 pub const TAGS_MAX: usize = 10_000;
@@ -47,58 +42,6 @@ struct TokenKey {
     scope: String,
 }
 
-/// Right that a token asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Right {
-    Pull,
-    Push,
-}
-
-impl Right {
-    /// The actions of a scope.
-    pub(crate) const fn actions(self) -> &'static str {
-        match self {
-            Self::Pull => "pull",
-            Self::Push => "pull,push",
-        }
-    }
-
-    const fn verb(self) -> &'static str {
-        match self {
-            Self::Pull => "pull",
-            Self::Push => "push to",
-        }
-    }
-}
-
-/// A repository at the server that is asked for it.
-#[derive(Debug, Clone)]
-pub(crate) struct Repository {
-    /// Name of the registry, or of its mirror: that of settings and credentials.
-    pub(crate) registry: String,
-    /// Name of the repository there.
-    pub(crate) name: String,
-    pub(crate) right: Right,
-    base: Url,
-}
-
-impl Repository {
-    /// The address of something in this repository: `manifests/latest`.
-    pub(crate) fn url(&self, rest: &str) -> Url {
-        let mut url = self.base.clone();
-        url.set_path(&format!("/v2/{}/{rest}", self.name));
-        url
-    }
-
-    pub(crate) fn unauthorized(&self, had_credential: bool) -> PullError {
-        PullError::Unauthorized { host: self.registry.clone(), repository: self.name.clone(), had_credential }
-    }
-
-    fn not_found(&self, what: &str) -> PullError {
-        PullError::NotFound { host: self.registry.clone(), what: format!("{}{what}", self.name) }
-    }
-}
-
 impl RegistryClient {
     /// A client with these options. It connects to nothing yet.
     #[must_use]
@@ -114,7 +57,7 @@ impl RegistryClient {
         if let Some(digest) = reference.digest() {
             return Ok(digest.clone());
         }
-        let repository = self.repository(reference, Right::Pull)?;
+        let repository = self.repository(reference, RegistryRight::Pull)?;
         self.digest_of_tag(&repository, reference.tag().unwrap_or("latest")).await
     }
 
@@ -224,9 +167,9 @@ impl RegistryClient {
     }
 
     /// The repository of a reference, at its registry or at the mirror.
-    pub(crate) fn repository(&self, reference: &Reference, right: Right) -> Result<Repository, PullError> {
+    pub(crate) fn repository(&self, reference: &Reference, right: RegistryRight) -> Result<Repository, PullError> {
         let registry = reference.registry();
-        let mirror = self.http.of_registry(registry).mirror.as_deref().filter(|_| right == Right::Pull);
+        let mirror = self.http.of_registry(registry).mirror.as_deref().filter(|_| right == RegistryRight::Pull);
         let Some(mirror) = mirror else {
             return self.at(registry, registry, reference.repository().to_owned(), right);
         };
@@ -241,7 +184,7 @@ impl RegistryClient {
         self.at(registry, checked.registry(), name, right)
     }
 
-    fn at(&self, asked: &str, registry: &str, name: String, right: Right) -> Result<Repository, PullError> {
+    fn at(&self, asked: &str, registry: &str, name: String, right: RegistryRight) -> Result<Repository, PullError> {
         let base = self.address(registry).map_err(|error| match error {
             PullError::Settings { problem, .. } => PullError::Settings { host: asked.to_owned(), problem },
             other => other,
@@ -286,20 +229,21 @@ mod tests {
         let by_host = by_host.into_iter().map(|(host, settings)| (host.to_owned(), settings)).collect();
         let client = RegistryClient::new(RegistryOptions { by_host, ..RegistryOptions::default() });
         for (reference, right, expected) in [
-            ("oci://quay.io/a/b", Right::Pull, "https://quay.io/v2/a/b/x"),
-            ("oci://docker.io/library/a", Right::Pull, "https://registry-1.docker.io/v2/library/a/x"),
-            ("oci://docker.io/a/b", Right::Pull, "https://registry-1.docker.io/v2/a/b/x"),
-            ("oci://ghcr.io/a/b", Right::Pull, "https://mirror.example:8443/v2/cache/ghcr/a/b/x"),
-            ("oci://ghcr.io/a/b", Right::Push, "https://ghcr.io/v2/a/b/x"),
-            ("oci://plain.example/a", Right::Pull, "http://plain.example/v2/a/x"),
-            ("oci://localhost:5000/a", Right::Pull, "http://localhost:5000/v2/a/x"),
-            ("oci://127.0.0.1:1/a", Right::Pull, "https://127.0.0.1:1/v2/a/x"),
-            ("oci://[::1]:5000/a", Right::Pull, "http://[::1]:5000/v2/a/x"),
+            ("oci://quay.io/a/b", RegistryRight::Pull, "https://quay.io/v2/a/b/x"),
+            ("oci://docker.io/library/a", RegistryRight::Pull, "https://registry-1.docker.io/v2/library/a/x"),
+            ("oci://docker.io/a/b", RegistryRight::Pull, "https://registry-1.docker.io/v2/a/b/x"),
+            ("oci://ghcr.io/a/b", RegistryRight::Pull, "https://mirror.example:8443/v2/cache/ghcr/a/b/x"),
+            ("oci://ghcr.io/a/b", RegistryRight::Push, "https://ghcr.io/v2/a/b/x"),
+            ("oci://plain.example/a", RegistryRight::Pull, "http://plain.example/v2/a/x"),
+            ("oci://localhost:5000/a", RegistryRight::Pull, "http://localhost:5000/v2/a/x"),
+            ("oci://127.0.0.1:1/a", RegistryRight::Pull, "https://127.0.0.1:1/v2/a/x"),
+            ("oci://[::1]:5000/a", RegistryRight::Pull, "http://[::1]:5000/v2/a/x"),
         ] {
             let repository = client.repository(&Reference::parse(reference).unwrap(), right).unwrap();
             assert_eq!(repository.url("x").as_str(), expected);
         }
-        let error = client.repository(&Reference::parse("oci://bad.example/a").unwrap(), Right::Pull).unwrap_err();
+        let error =
+            client.repository(&Reference::parse("oci://bad.example/a").unwrap(), RegistryRight::Pull).unwrap_err();
         assert!(matches!(error, PullError::Settings { .. }), "{error}");
     }
 }

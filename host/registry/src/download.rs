@@ -5,11 +5,12 @@ use ::http::header::{CONTENT_RANGE, RANGE};
 use ::http::{HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
-use crate::client::{RegistryClient, Repository};
+use crate::client::RegistryClient;
 use crate::document::{Descriptor, starts_compressed};
 use crate::error::{Compression, PullError, StoreError};
 use crate::http::{Answer, Ask, Rate};
 use crate::pull::Progress;
+use crate::repository::Repository;
 use crate::store::{Finished, Partial, Store};
 
 /// Most connections for one layer, as long as each brings something.

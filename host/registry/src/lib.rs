@@ -37,9 +37,11 @@ mod packages;
 mod pull;
 mod push;
 mod referrers;
+mod repository;
 mod settings;
 mod store;
 
+pub use auth::Credential;
 pub use catalogue::{
     FoundPackage, FoundServer, Hint, MCP_REGISTRY, SEARCH_PAGES_MAX, SEARCH_WORD_CHARS_MAX, SearchResult,
 };
@@ -52,14 +54,11 @@ pub use error::{Compression, PullError, StoreError};
 pub use listing::Tags;
 pub use pull::{Accept, Progress, Pulled, Unaccepted};
 pub use push::{Artifact, AttachedArtifact, AttachedLayer};
-pub use referrers::{
-    ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, ATTACHED_MANIFEST_BYTES_MAX, REFERRERS_LISTED_MAX,
-    REFERRERS_LOOKED_AT_MAX, Referrers, Skipped,
-};
-pub use settings::{Bounds, Credential, RegistryOptions, RegistrySettings};
+pub use referrers::{ATTACHED_MANIFEST_BYTES_MAX, REFERRERS_LISTED_MAX, REFERRERS_LOOKED_AT_MAX, Referrers, Skipped};
+pub use settings::{Bounds, RegistryOptions, RegistrySettings};
 pub use store::{
-    Attached, COMPONENT_BYTES_MAX, Fault, IMPORT_BYTES_MAX, Imported, Listed, Removed, STORE_ENTRIES_MAX, Store,
-    StoredComponent, StoredLayer,
+    ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Attached, COMPONENT_BYTES_MAX, Fault, IMPORT_BYTES_MAX, Imported,
+    Listed, Removed, STORE_ENTRIES_MAX, Store, StoredComponent, StoredLayer,
 };
 
 use sha2::{Digest as _, Sha256};

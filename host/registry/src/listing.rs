@@ -6,10 +6,11 @@ use toolcell_outbound::{is_same_server, shown};
 use toolcell_policy::Reference;
 use url::Url;
 
-use crate::client::{RegistryClient, Repository, Right, TAGS_MAX};
+use crate::client::{RegistryClient, TAGS_MAX};
 use crate::document::{MANIFEST_BYTES_MAX, problem};
 use crate::error::PullError;
 use crate::http::{Ask, next};
+use crate::repository::{RegistryRight, Repository};
 
 /// Most pages of a list, so that a registry with empty pages comes to an end.
 pub(crate) const PAGES_MAX: usize = 100;
@@ -27,7 +28,7 @@ pub struct Tags {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct TagsPage {
     // Some registries say `null` for none.
     #[serde(default)]
     tags: Option<Vec<String>>,
@@ -39,7 +40,7 @@ impl RegistryClient {
     /// # Errors
     /// [`PullError`] where the registry does not tell.
     pub async fn tags(&self, reference: &Reference) -> Result<Tags, PullError> {
-        let repository = self.repository(reference, Right::Pull)?;
+        let repository = self.repository(reference, RegistryRight::Pull)?;
         let within = self.bounds().tags;
         let late = |_| PullError::Late { host: repository.registry.clone(), step: "list its tags", within };
         tokio::time::timeout(within, self.tags_of(reference, &repository)).await.map_err(late)?
@@ -54,7 +55,7 @@ impl RegistryClient {
             let answer = self.checked(repository, answer, "").await?;
             let following = following(&url, &answer.headers);
             let document = answer.document("a list of tags", MANIFEST_BYTES_MAX).await?;
-            let page: Page = serde_json::from_slice(&document).map_err(|error| PullError::Document {
+            let page: TagsPage = serde_json::from_slice(&document).map_err(|error| PullError::Document {
                 what: format!("the list of tags of {}", reference.name()),
                 problem: problem(error),
             })?;

@@ -20,9 +20,9 @@ const PROTOCOL: &str = "oci";
 /// A registry's metadata. Members of other protocols are left out.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct RegistryMetadata {
     preferred_protocol: Option<String>,
-    oci: Option<Place>,
+    oci: Option<PackagePlace>,
     // An older form of the same, which wins in `wkg` as well.
     oci_registry: Option<String>,
     oci_namespace_prefix: Option<String>,
@@ -30,7 +30,7 @@ struct Metadata {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Place {
+struct PackagePlace {
     registry: Option<String>,
     namespace_prefix: Option<String>,
 }
@@ -64,12 +64,12 @@ impl RegistryClient {
         reference.with_tag(tag).map_err(|error| wrong(error.to_string()))
     }
 
-    async fn metadata(&self, host: &str) -> Result<Metadata, PullError> {
+    async fn metadata(&self, host: &str) -> Result<RegistryMetadata, PullError> {
         let mut url = self.address(host)?;
         url.set_path(METADATA_PATH);
         let answer = self.http.send(&Ask::new(Method::GET, url, self.bounds().answer)).await?;
         if answer.status.as_u16() == 404 {
-            return Ok(Metadata::default());
+            return Ok(RegistryMetadata::default());
         }
         if !answer.status.is_success() {
             return Err(answer.into_status_error().await);

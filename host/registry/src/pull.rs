@@ -3,14 +3,15 @@ use std::convert::Infallible;
 
 use toolcell_policy::{Digest, Reference};
 
-use crate::client::{RegistryClient, Repository, Right};
+use crate::client::RegistryClient;
 use crate::document::{
     CONFIG_BYTES_MAX, Descriptor, Document, Manifest, OCI_INDEX, OCI_MANIFEST, component_layer, manifest_of_index,
 };
 use crate::download::{Download, blocking};
 use crate::error::PullError;
-use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Fetched, Skipped};
-use crate::store::{Attached, Store, component_entry, of_repository};
+use crate::referrers::{Fetched, Skipped};
+use crate::repository::{RegistryRight, Repository};
+use crate::store::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Attached, Store, component_entry, of_repository};
 
 /// Most bytes of all layers next to the component: as many as may be attached to it.
 const BESIDE_BYTES_MAX: u64 = ATTACHED_BYTES_MAX;
@@ -106,7 +107,7 @@ impl RegistryClient {
         accept: &Accept<'_, R>,
     ) -> Result<Result<Pulled, Unaccepted<R>>, PullError> {
         let digest = reference.digest().ok_or_else(|| PullError::NoDigest(reference.to_string()))?;
-        let repository = self.repository(reference, Right::Pull)?;
+        let repository = self.repository(reference, RegistryRight::Pull)?;
         let within = self.bounds().pull;
         let late = |_| PullError::Late { host: repository.registry.clone(), step: "give the component", within };
         let pull = self.pull_from(&repository, reference, digest, store, progress, accept);

@@ -9,14 +9,16 @@ use bytes::Bytes;
 use toolcell_outbound::{is_same_server, shown};
 use toolcell_policy::{Digest, Reference};
 
-use crate::client::{DIGEST_HEADER, RegistryClient, Repository, Right};
+use crate::client::{DIGEST_HEADER, RegistryClient};
 use crate::document::{
     COMPONENT_LAYER, CONFIG_BYTES_MAX, Descriptor, Document, EMPTY_CONFIG, Index, Manifest, OCI_INDEX, OCI_MANIFEST,
     WASM_CONFIG, written,
 };
 use crate::error::PullError;
 use crate::http::{Ask, next};
-use crate::referrers::{ATTACHED_LAYER_BYTES_MAX, fallback_tag};
+use crate::referrers::fallback_tag;
+use crate::repository::{RegistryRight, Repository};
+use crate::store::ATTACHED_LAYER_BYTES_MAX;
 
 /// Header of registries with a list of referrers ("Pushing Manifests with Subject").
 const SUBJECT_HEADER: HeaderName = HeaderName::from_static("oci-subject");
@@ -116,7 +118,7 @@ impl RegistryClient {
         artifact: &Artifact,
         attached: &[AttachedArtifact],
     ) -> Result<Digest, PullError> {
-        let repository = self.repository(reference, Right::Push)?;
+        let repository = self.repository(reference, RegistryRight::Push)?;
         let bytes = length(&artifact.component);
         let max = self.bounds().component_bytes;
         if bytes > max {
@@ -145,7 +147,7 @@ impl RegistryClient {
     /// # Errors
     /// [`PullError`] where the registry does not have the one or take the other.
     pub async fn attach(&self, reference: &Reference, attached: &[AttachedArtifact]) -> Result<Vec<Digest>, PullError> {
-        let repository = self.repository(reference, Right::Push)?;
+        let repository = self.repository(reference, RegistryRight::Push)?;
         let name = reference.digest().map(Digest::as_str).or(reference.tag());
         let name = name.ok_or_else(|| PullError::NoDigest(reference.to_string()))?;
         let bytes = self.manifest(&repository, name).await?;

@@ -10,7 +10,7 @@ use ::http::header::ACCEPT;
 use ::http::{HeaderValue, Method};
 use toolcell_policy::{Digest, Reference};
 
-use crate::client::{RegistryClient, Repository, Right};
+use crate::client::RegistryClient;
 use crate::document::{
     CONFIG_BYTES_MAX, COSIGN_TAGS, Descriptor, Document, Index, MANIFEST_BYTES_MAX, Manifest, OCI_INDEX,
     digests_at_start,
@@ -18,7 +18,8 @@ use crate::document::{
 use crate::error::PullError;
 use crate::http::Ask;
 use crate::listing::{PAGES_MAX, following};
-use crate::store::{Attached, StoredLayer, attached_entry};
+use crate::repository::{RegistryRight, Repository};
+use crate::store::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Attached, StoredLayer, attached_entry};
 
 /// Most referrers of a list that are known of at all: anybody who may push to a repository can add
 /// to it.
@@ -31,12 +32,6 @@ pub const REFERRERS_LOOKED_AT_MAX: usize = 64;
 /// Largest manifest of a referrer, in bytes: it names some layers, and its annotations are short.
 /// Those under cosign's tags hold certificates of each signer, and may be as large as any manifest.
 pub const ATTACHED_MANIFEST_BYTES_MAX: usize = 1 << 20;
-
-/// Largest layer of an attached artifact, in bytes: a list of parts has hundreds of kilobytes.
-pub const ATTACHED_LAYER_BYTES_MAX: u64 = 8 << 20;
-
-/// Most bytes of all attached artifacts of a component, with their manifests.
-pub const ATTACHED_BYTES_MAX: u64 = 64 << 20;
 
 /// An artifact that was listed, and is not taken; or a list that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +65,7 @@ pub(crate) struct Fetched {
 
 /// Everything that was found for some subjects.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundReferrers {
     pub(crate) fetched: Vec<Fetched>,
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) not_looked_at: usize,
@@ -86,8 +81,8 @@ impl RegistryClient {
     /// [`PullError::NoDigest`], and [`PullError`] where the registry cannot be asked.
     pub async fn referrers(&self, reference: &Reference) -> Result<Referrers, PullError> {
         let digest = reference.digest().ok_or_else(|| PullError::NoDigest(reference.to_string()))?;
-        let repository = self.repository(reference, Right::Pull)?;
-        let Found { fetched, skipped, not_looked_at, .. } =
+        let repository = self.repository(reference, RegistryRight::Pull)?;
+        let FoundReferrers { fetched, skipped, not_looked_at, .. } =
             self.fetch_referrers(&repository, std::slice::from_ref(digest)).await?;
         Ok(Referrers { found: fetched.into_iter().map(|one| one.attached).collect(), skipped, not_looked_at })
     }
@@ -97,20 +92,20 @@ impl RegistryClient {
         &self,
         repository: &Repository,
         subjects: &[Digest],
-    ) -> Result<Found, PullError> {
+    ) -> Result<FoundReferrers, PullError> {
         let within = self.bounds().attached;
         let late = |_| PullError::Late { host: repository.registry.clone(), step: "give what is attached", within };
         tokio::time::timeout(within, self.look_for(repository, subjects)).await.map_err(late)?
     }
 
-    async fn look_for(&self, repository: &Repository, subjects: &[Digest]) -> Result<Found, PullError> {
-        let mut found = Found::default();
+    async fn look_for(&self, repository: &Repository, subjects: &[Digest]) -> Result<FoundReferrers, PullError> {
+        let mut found = FoundReferrers::default();
         for subject in subjects {
             // Those of cosign 2 come first: nobody can push them out with a long list.
             for end in COSIGN_TAGS {
                 self.artifact_of_tag(repository, subject, end, &mut found).await?;
             }
-            let Listed { entries, unlisted, problem } = self.listed(repository, subject).await?;
+            let ReferrerList { entries, unlisted, problem } = self.listed(repository, subject).await?;
             found.not_looked_at = found.not_looked_at.saturating_add(unlisted);
             // A list that is wrong is left out and said, as an artifact is.
             found.skipped.extend(problem.map(|reason| Skipped { digest: subject.clone(), reason }));
@@ -129,9 +124,9 @@ impl RegistryClient {
     }
 
     /// The list of referrers, as far as it is taken.
-    async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<Listed, PullError> {
+    async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<ReferrerList, PullError> {
         let mut url = repository.url(&format!("referrers/{subject}"));
-        let mut listed = Listed::default();
+        let mut listed = ReferrerList::default();
         for page in 1..=PAGES_MAX {
             let ask = Ask::new(Method::GET, url.clone(), self.bounds().answer)
                 .header(ACCEPT, HeaderValue::from_static(OCI_INDEX));
@@ -159,10 +154,10 @@ impl RegistryClient {
         Ok(listed)
     }
 
-    async fn listed_by_tag(&self, repository: &Repository, subject: &Digest) -> Result<Listed, PullError> {
+    async fn listed_by_tag(&self, repository: &Repository, subject: &Digest) -> Result<ReferrerList, PullError> {
         let tag = fallback_tag(subject);
         let answer = self.ask(repository, self.manifest_ask(Method::GET, repository, &tag)).await?;
-        let mut listed = Listed::default();
+        let mut listed = ReferrerList::default();
         match self.checked(repository, answer, &format!(":{tag}")).await {
             Ok(answer) => {
                 let (bytes, is_whole) = answer.beginning(MANIFEST_BYTES_MAX).await?;
@@ -180,7 +175,7 @@ impl RegistryClient {
         repository: &Repository,
         subject: &Digest,
         end: &str,
-        found: &mut Found,
+        found: &mut FoundReferrers,
     ) -> Result<(), PullError> {
         let tag = format!("{}{end}", fallback_tag(subject));
         let bytes = match self.manifest(repository, &tag).await {
@@ -204,7 +199,7 @@ impl RegistryClient {
         repository: &Repository,
         subject: &Digest,
         digest: Digest,
-        found: &mut Found,
+        found: &mut FoundReferrers,
     ) -> Result<(), PullError> {
         let fetched = match self.manifest_within(repository, digest.as_str(), ATTACHED_MANIFEST_BYTES_MAX).await {
             Ok(bytes) => match manifest_with_subject(&bytes, subject) {
@@ -224,7 +219,7 @@ impl RegistryClient {
         digest: Digest,
         manifest_bytes: Vec<u8>,
         manifest: Manifest,
-        found: &mut Found,
+        found: &mut FoundReferrers,
     ) -> Result<Fetched, PullError> {
         let too_large = |what, max| Err(PullError::TooLarge { host: repository.registry.clone(), what, max });
         if manifest.config.size > CONFIG_BYTES_MAX {
@@ -277,7 +272,7 @@ pub(crate) fn fallback_tag(subject: &Digest) -> String {
 
 /// A list of referrers, as far as it is taken: anybody who may push can add to it, or make it long.
 #[derive(Default)]
-struct Listed {
+struct ReferrerList {
     /// Digests up to the bound. Nothing else of a list counts.
     entries: Vec<Digest>,
     /// Number of further ones, at the least.
@@ -286,7 +281,7 @@ struct Listed {
     problem: Option<String>,
 }
 
-impl Listed {
+impl ReferrerList {
     /// Takes a page, or its beginning where it is too long.
     fn take(&mut self, subject: &Digest, bytes: &[u8], is_whole: bool) {
         let room = REFERRERS_LISTED_MAX.saturating_sub(self.entries.len());
@@ -324,7 +319,7 @@ fn manifest_with_subject(bytes: &[u8], subject: &Digest) -> Result<Manifest, Str
 
 /// Keeps what was fetched, or why not. Only a connection that fails ends everything: who signed a
 /// component must not depend on the weather.
-fn keep(fetched: Result<Fetched, PullError>, digest: Digest, found: &mut Found) -> Result<(), PullError> {
+fn keep(fetched: Result<Fetched, PullError>, digest: Digest, found: &mut FoundReferrers) -> Result<(), PullError> {
     match fetched {
         Ok(fetched) => found.fetched.push(fetched),
         Err(error) if error.is_of_the_connection() => return Err(error),

@@ -1,11 +1,9 @@
 //! Settings of registries, and every bound on what they send.
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use zeroize::Zeroizing;
-
+use crate::auth::Credential;
 use crate::auth::files;
 use crate::store::COMPONENT_BYTES_MAX;
 
@@ -39,32 +37,6 @@ pub struct RegistrySettings {
     pub mirror: Option<String>,
     /// Credential in place of those in the files.
     pub credential: Option<Credential>,
-}
-
-/// Something that a registry knows its users by.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Credential {
-    /// A name and a password or token in its place.
-    Password {
-        /// The name.
-        user: String,
-        /// The password.
-        password: Zeroizing<String>,
-    },
-    /// A token that the server of tokens takes for others (`refresh_token`).
-    IdentityToken(Zeroizing<String>),
-    /// A token that the registry itself takes.
-    RegistryToken(Zeroizing<String>),
-}
-
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Password { .. } => "Password(…)",
-            Self::IdentityToken(_) => "IdentityToken(…)",
-            Self::RegistryToken(_) => "RegistryToken(…)",
-        })
-    }
 }
 
 /// Bounds on each exchange with a registry.

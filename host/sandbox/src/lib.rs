@@ -72,6 +72,6 @@ pub use wall::pool::{PoolNotices, PoolOptions, SandboxPool};
 pub use wall::process::{RemoteInstance, SandboxCall};
 pub use wall::required::RequiredWalls;
 pub use wall::reuse::ReusedInstance;
-pub use wasi::capabilities::{GrantSources, GrantedCapabilities, SecretProblem};
+pub use wasi::capabilities::{GrantSources, GrantedCapabilities};
 pub use wasi::doors::{CallDoors, DoorPlace};
 pub use wasi::grant_problem::{GrantNote, GrantProblem};

@@ -53,7 +53,7 @@ impl Schema {
             graph = Graph::build(field, schema, bounds)?;
         }
         let (guard, counts) = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
-        let mut memory = Memory { field, bounds, bytes: 0 };
+        let mut memory = DefinitionMemory { field, bounds, bytes: 0 };
         memory
             .take("", values(schema) * VALUE_BYTES + graph.len() * SUBSCHEMA_BYTES + 2 * graph.places_bytes)
             .and_then(|()| memory.take("", counts.kept_bytes))
@@ -122,13 +122,13 @@ fn rates(traits: Traits, applied: usize) -> Rates {
 }
 
 /// The memory of a definition, counted up to its bound.
-struct Memory<'b> {
+struct DefinitionMemory<'b> {
     field: &'b str,
     bounds: &'b SchemaBounds,
     bytes: usize,
 }
 
-impl Memory<'_> {
+impl DefinitionMemory<'_> {
     /// Takes memory for the part at this place.
     fn take(&mut self, pointer: &str, bytes: usize) -> Result<(), DefinitionProblem> {
         self.bytes = self.bytes.saturating_add(bytes);
@@ -154,7 +154,7 @@ struct Patterns {
 }
 
 impl Patterns {
-    fn compile(graph: &Graph, memory: &mut Memory<'_>) -> Result<Self, DefinitionProblem> {
+    fn compile(graph: &Graph, memory: &mut DefinitionMemory<'_>) -> Result<Self, DefinitionProblem> {
         let mut walks = WALKS_MAX;
         let mut found = Self::default();
         for written in &graph.patterns {

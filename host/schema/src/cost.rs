@@ -38,7 +38,7 @@ const NESTING_MAX: usize = 512;
 
 /// The counts of a schema.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct SchemaCounts {
     /// Subschemas that apply to one value at most.
     pub(super) applied: usize,
     /// Bytes that the validator keeps for looking twice, for every subschema on the way, as often
@@ -57,8 +57,8 @@ impl Guard {
     ///
     /// # Errors
     /// The schema applies to itself without going deeper, or in too many ways to any value.
-    pub(super) fn new(field: &str, graph: &Graph) -> Result<(Option<Self>, Counts), DefinitionProblem> {
-        let mut counts = Counts::default();
+    pub(super) fn new(field: &str, graph: &Graph) -> Result<(Option<Self>, SchemaCounts), DefinitionProblem> {
+        let mut counts = SchemaCounts::default();
         let mut all = STEPS_ALL_MAX;
         let mut nodes = Vec::with_capacity(graph.nodes.len());
         for (place, node) in graph.nodes.iter().enumerate() {

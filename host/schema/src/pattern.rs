@@ -261,12 +261,12 @@ impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
 }
 
 /// A keyword with a compiled pattern.
-type Made<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
+type MadeKeyword<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
 
 /// The keyword `pattern` of a schema with these patterns.
 pub(super) fn keyword(
     patterns: HashMap<String, Arc<Pattern>>,
-) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static {
+) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> MadeKeyword<'a> + Send + Sync + 'static {
     move |_: &Map<String, Value>, text: &Value, _: Location| {
         let pattern = text.as_str().and_then(|text| patterns.get(text));
         match pattern {

@@ -2,6 +2,7 @@
 use std::error::Error;
 
 use toolcell_mcp::stdio::StdioError;
+use toolcell_policy::AdvisedFault;
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,13 @@ pub enum StartError {
     /// Stdin or stdout failed while it served.
     #[error(transparent)]
     Stdio(#[from] StdioError),
+}
+
+impl From<AdvisedFault> for StartError {
+    fn from(fault: AdvisedFault) -> Self {
+        let hint = fault.hint().map(str::to_owned);
+        Self::refused(fault.problem).hint_if(hint)
+    }
 }
 
 impl StartError {

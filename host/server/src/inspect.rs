@@ -1,5 +1,5 @@
 //! A look at a component without a manifest: what it is, and the tools it lists.
-use toolcell_policy::{Limits, LoadLimits};
+use toolcell_policy::{AdvisedFault, Limits, LoadLimits};
 use toolcell_sandbox::{
     CarriedPermissions, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListJob, ListedBeside,
     ListingResult, LoadJob, Loader, NotLoaded, SchemaLimits, ShapeName, WrittenDescriptions, contract,
@@ -47,11 +47,11 @@ impl Inspected {
 ///
 /// # Errors
 /// One sentence, and advice: it is not a component.
-pub fn inspect(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+pub fn inspect(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Inspected, AdvisedFault> {
     machine.runtime.block_on(look(&machine.loader, name, bytes))
 }
 
-async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, AdvisedFault> {
     let limits = Limits::default();
     let load = LoadLimits::default();
     let time = load.compile_time();
@@ -73,11 +73,11 @@ async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (S
                 requested: CarriedPermissions::None,
             });
         }
-        Err(NotLoaded::Refused { message, hint, .. }) => return Err((message, hint)),
+        Err(NotLoaded::Refused { message, hint, .. }) => return Err(AdvisedFault::new(message, hint)),
         Err(error @ (NotLoaded::TooLate | NotLoaded::TooMuchMemory)) => {
-            return Err((error.to_string(), MORE.to_owned()));
+            return Err(AdvisedFault::new(error.to_string(), MORE));
         }
-        Err(error) => return Err((error.to_string(), AGAIN.to_owned())),
+        Err(error) => return Err(AdvisedFault::new(error.to_string(), AGAIN)),
     };
     let written = WrittenDescriptions::default();
     let schemas = SchemaLimits::of(&load, time);
@@ -91,9 +91,9 @@ async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, (S
 }
 
 /// The tools of a component, and its other entries.
-type Listed = (Vec<contract::GuestTool>, ListedBeside);
+type InspectedEntries = (Vec<contract::GuestTool>, ListedBeside);
 
-fn found(component: &HeldComponent, listed: Result<Listed, String>) -> Inspected {
+fn found(component: &HeldComponent, listed: Result<InspectedEntries, String>) -> Inspected {
     let (tools, beside) = match listed {
         Ok((tools, beside)) => (Ok(tools), beside),
         Err(problem) => (Err(problem), ListedBeside::default()),

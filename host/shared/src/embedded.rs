@@ -20,7 +20,7 @@ const NAMES_MAX: usize = 4_096;
 /// Shared state of one process.
 #[derive(Debug, Default)]
 pub struct Embedded {
-    rates: Mutex<Rates>,
+    rates: Mutex<EmbeddedRates>,
     noted: Mutex<HashMap<String, Instant>>,
     used: Mutex<HashMap<String, (String, Instant)>>,
     requests: Mutex<Requests>,
@@ -30,7 +30,7 @@ pub struct Embedded {
 
 /// The allowances of all callers, by scope.
 #[derive(Debug, Default)]
-struct Rates {
+struct EmbeddedRates {
     scopes: HashMap<Box<str>, Allowances>,
 }
 
@@ -113,7 +113,7 @@ impl SharedState for Embedded {
     }
 }
 
-impl Rates {
+impl EmbeddedRates {
     fn take(&mut self, caller: &str, names: &[AllowanceName<'_>], now: Instant) -> Taken {
         let missing = names.iter().enumerate().find_map(|(place, name)| {
             let wait = self.scopes.get_mut(name.scope)?.missing(caller, now)?;
@@ -160,7 +160,7 @@ mod tests {
         fn one(scope: &str) -> [AllowanceName<'_>; 1] {
             [AllowanceName { scope, pace: Pace::new(1, SECOND), callers_max: 10 }]
         }
-        let mut rates = Rates::default();
+        let mut rates = EmbeddedRates::default();
         let now = Instant::now();
         for number in 0..SCOPES_MAX {
             let scope = number.to_string();

@@ -28,23 +28,23 @@ type OnChange = Box<dyn Fn(&str) + Send + Sync>;
 #[derive(Debug)]
 pub struct LocalTasks {
     bounds: TaskBounds,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldTasks>>,
     files: Option<TaskFiles>,
     lost: LostTask,
-    news: Arc<News>,
+    news: Arc<TaskNews>,
 }
 
 /// News of tasks from the thread of their files.
-struct News {
+struct TaskNews {
     bounds: TaskBounds,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldTasks>>,
     on_change: OnceLock<OnChange>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldTasks {
     tasks: HashMap<String, HeldTask>,
-    callers: HashMap<String, OfCaller>,
+    callers: HashMap<String, TasksOfCaller>,
     /// Names by the time at which each ends, in milliseconds since 1970, and its number.
     ends: BTreeMap<(u64, u64), String>,
     bytes: usize,
@@ -55,7 +55,7 @@ struct Held {
 }
 
 #[derive(Debug, Default)]
-struct OfCaller {
+struct TasksOfCaller {
     /// Names by number.
     tasks: BTreeMap<u64, String>,
     bytes: usize,
@@ -74,10 +74,10 @@ impl LocalTasks {
     /// have ended are taken over from there in the background; who asks meanwhile waits for it.
     #[must_use]
     pub fn new(bounds: TaskBounds, folder: Option<&Path>, lost: LostTask) -> Self {
-        let held = Arc::<Mutex<Held>>::default();
+        let held = Arc::<Mutex<HeldTasks>>::default();
         // Without random numbers, lists of tasks that began in one millisecond may miss one.
         lock(&held).own = task_files::random().unwrap_or_default();
-        let news = Arc::new(News { bounds, held: Arc::clone(&held), on_change: OnceLock::new() });
+        let news = Arc::new(TaskNews { bounds, held: Arc::clone(&held), on_change: OnceLock::new() });
         let files = folder.map(|folder| TaskFiles::new(folder, lost, bounds.all_max, Box::new(Arc::clone(&news))));
         Self { bounds, held, files, lost, news }
     }
@@ -113,7 +113,7 @@ impl LocalTasks {
         true
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldTasks> {
         lock(&self.held)
     }
 
@@ -267,7 +267,7 @@ impl Tasks for LocalTasks {
     }
 }
 
-impl TasksNews for Arc<News> {
+impl TasksNews for Arc<TaskNews> {
     fn taken_over(&self, task: KeptTask) {
         lock(&self.held).take_over(task, &self.bounds);
     }
@@ -291,13 +291,13 @@ impl TasksNews for Arc<News> {
     }
 }
 
-impl std::fmt::Debug for News {
+impl std::fmt::Debug for TaskNews {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("News").finish_non_exhaustive()
     }
 }
 
-impl Held {
+impl HeldTasks {
     /// Takes answers to questions of the caller's task. False if it does not exist.
     fn answer(&mut self, caller: &str, id: &str, answers: &[(String, String)]) -> bool {
         let Some(task) = self.of_caller(caller, id) else { return false };
@@ -488,6 +488,6 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 /// A panic elsewhere leaves whole tasks behind.
-fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+fn lock(held: &Mutex<HeldTasks>) -> MutexGuard<'_, HeldTasks> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }

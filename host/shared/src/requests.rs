@@ -35,25 +35,25 @@ pub struct Request<'a> {
 /// The requests that one process knows.
 #[derive(Debug, Default)]
 pub struct Requests {
-    callers: HashMap<String, OfCaller>,
-    all: Room,
+    callers: HashMap<String, RequestsOfCaller>,
+    all: RequestsRoom,
 }
 
 #[derive(Debug, Default)]
-struct OfCaller {
-    known: HashMap<String, Known>,
-    used: Room,
+struct RequestsOfCaller {
+    known: HashMap<String, KnownRequest>,
+    used: RequestsRoom,
 }
 
 /// Room that requests take.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room {
+struct RequestsRoom {
     requests: usize,
     answer_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownRequest {
     /// Digest of the question.
     what: String,
     until: Instant,
@@ -86,7 +86,7 @@ impl Requests {
         if !self.has_room(request.caller) {
             return Begun::NoRoom;
         }
-        let known = Known { what, until, state: KnownState::Runs(holder.clone()) };
+        let known = KnownRequest { what, until, state: KnownState::Runs(holder.clone()) };
         let of_caller = self.callers.entry(request.caller.to_owned()).or_default();
         of_caller.known.insert(request.name.to_owned(), known);
         of_caller.used.requests += 1;
@@ -114,17 +114,17 @@ impl Requests {
 
     fn has_room(&self, caller: &str) -> bool {
         let used = self.callers.get(caller).map(|of_caller| of_caller.used).unwrap_or_default();
-        let has_room = |used: Room, most, bytes_max| used.requests < most && used.answer_bytes < bytes_max;
+        let has_room = |used: RequestsRoom, most, bytes_max| used.requests < most && used.answer_bytes < bytes_max;
         has_room(used, OF_CALLER_MAX, OF_CALLER_BYTES_MAX) && has_room(self.all, ALL_MAX, ALL_BYTES_MAX)
     }
 
     /// Forgets all that are over.
     fn forget(&mut self, now: Instant) {
-        let mut all = Room::default();
+        let mut all = RequestsRoom::default();
         self.callers.retain(|_, of_caller| {
             of_caller.known.retain(|_, known| known.until > now);
-            let answer_bytes = of_caller.known.values().map(Known::answer_bytes).sum();
-            of_caller.used = Room { requests: of_caller.known.len(), answer_bytes };
+            let answer_bytes = of_caller.known.values().map(KnownRequest::answer_bytes).sum();
+            of_caller.used = RequestsRoom { requests: of_caller.known.len(), answer_bytes };
             all.requests += of_caller.used.requests;
             all.answer_bytes += of_caller.used.answer_bytes;
             !of_caller.known.is_empty()
@@ -133,7 +133,7 @@ impl Requests {
     }
 }
 
-impl Known {
+impl KnownRequest {
     fn answer_bytes(&self) -> usize {
         match &self.state {
             KnownState::Runs(_) => 0,

@@ -73,7 +73,7 @@ pub struct TaskFiles {
     jobs: mpsc::Sender<Job>,
     read: Arc<FirstRead>,
     /// The thread's work, until it begins.
-    waits: Mutex<Option<Work>>,
+    waits: Mutex<Option<FilesWork>>,
 }
 
 impl fmt::Debug for TaskFiles {
@@ -83,8 +83,8 @@ impl fmt::Debug for TaskFiles {
 }
 
 /// All that the thread does.
-struct Work {
-    keeper: Keeper,
+struct FilesWork {
+    keeper: FilesKeeper,
     jobs: mpsc::Receiver<Job>,
 }
 
@@ -116,7 +116,7 @@ enum Job {
 }
 
 /// The work of the thread.
-struct Keeper {
+struct FilesKeeper {
     /// The folder of all processes.
     all: PathBuf,
     /// The folder of this one, and its lock, once there is a task.
@@ -126,7 +126,7 @@ struct Keeper {
     /// Tasks that have ended here, until they are removed.
     over: HashSet<String>,
     /// Tasks of others that somebody here may wait for, and how each file looked.
-    watched: HashMap<String, Watched>,
+    watched: HashMap<String, WatchedFile>,
     lost: LostTask,
     most: usize,
     news: Box<dyn TasksNews>,
@@ -135,11 +135,11 @@ struct Keeper {
 }
 
 /// Number and times of a file.
-type Stamp = (u64, i64, i64);
+type TaskFileStamp = (u64, i64, i64);
 
-struct Watched {
+struct WatchedFile {
     path: PathBuf,
-    stamp: Option<Stamp>,
+    stamp: Option<TaskFileStamp>,
 }
 
 impl TaskFiles {
@@ -147,7 +147,7 @@ impl TaskFiles {
     /// are taken over.
     pub fn new(folder: &Path, lost: LostTask, most: usize, news: Box<dyn TasksNews>) -> Self {
         let (jobs, waiting) = mpsc::channel(WAITING_MAX);
-        let keeper = Keeper {
+        let keeper = FilesKeeper {
             all: folder.to_owned(),
             own: None,
             running: HashSet::new(),
@@ -158,7 +158,7 @@ impl TaskFiles {
             news,
             told: false,
         };
-        let waits = Mutex::new(Some(Work { keeper, jobs: waiting }));
+        let waits = Mutex::new(Some(FilesWork { keeper, jobs: waiting }));
         let files = Self { all: folder.to_owned(), jobs, read: Arc::default(), waits };
         // Most hosts never have a task.
         if folder.is_dir() {
@@ -172,7 +172,7 @@ impl TaskFiles {
     /// Begins the thread, once.
     fn begin(&self) {
         let work = self.waits.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Work { keeper, jobs }) = work else { return };
+        let Some(FilesWork { keeper, jobs }) = work else { return };
         let read = Arc::clone(&self.read);
         let thread = std::thread::Builder::new().name("toolcell-tasks".to_owned()).spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -274,7 +274,7 @@ impl FirstRead {
     }
 }
 
-impl Keeper {
+impl FilesKeeper {
     async fn run(mut self, mut jobs: mpsc::Receiver<Job>, read: &FirstRead) {
         self.take_over_all();
         read.set();
@@ -459,7 +459,7 @@ impl Keeper {
             let task = task.filter(|task| task.caller == caller && task.record.ends_ms() > now_ms());
             let Some(task) = task else { continue };
             if !task.record.status.is_over() && self.watched.len() < WATCHED_MAX {
-                self.watched.insert(id.to_owned(), Watched { path, stamp });
+                self.watched.insert(id.to_owned(), WatchedFile { path, stamp });
             }
             return TaskElsewhere::Runs(Box::new(task));
         }
@@ -549,7 +549,7 @@ impl Keeper {
     }
 }
 
-impl Watched {
+impl WatchedFile {
     /// True if the process of the task has ended.
     fn is_left(&self) -> bool {
         self.path.parent().and_then(locked).is_some()
@@ -568,7 +568,7 @@ fn is_hidden(folder: &Path) -> bool {
 
 /// Tells one state of a file from another: each is a file of its own, whose number may be used
 /// again.
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<TaskFileStamp> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.ino(), found.ctime(), found.ctime_nsec()))
 }

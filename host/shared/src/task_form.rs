@@ -92,7 +92,7 @@ impl KeptTask {
         let place = if form == FORM { number()? } else { created_ms << NUMBER_BITS };
         let lengths = numbers.map(|length| usize::try_from(length?).ok()).collect::<Option<Vec<usize>>>()?;
         let (body_bytes, lengths) = lengths.split_last()?;
-        let mut texts = Texts { lengths: lengths.iter(), rest };
+        let mut texts = TaskTexts { lengths: lengths.iter(), rest };
         let caller = texts.next()?.to_owned();
         let message = texts.next()?.to_owned();
         let questions = texts.pairs()?;
@@ -147,7 +147,7 @@ impl Letter {
         words.next().filter(|form| *form == LETTER)?;
         let kind = words.next()?;
         let lengths = words.map(|word| word.parse().ok()).collect::<Option<Vec<usize>>>()?;
-        let mut texts = Texts { lengths: lengths.iter(), rest };
+        let mut texts = TaskTexts { lengths: lengths.iter(), rest };
         let caller = texts.next()?.to_owned();
         let says = match kind {
             "cancels" => LetterContent::Cancels(texts.next()?.to_owned()),
@@ -159,12 +159,12 @@ impl Letter {
 }
 
 /// Texts one behind the other, with their lengths.
-struct Texts<'l, 't> {
+struct TaskTexts<'l, 't> {
     lengths: std::slice::Iter<'l, usize>,
     rest: &'t str,
 }
 
-impl<'t> Texts<'_, 't> {
+impl<'t> TaskTexts<'_, 't> {
     fn next(&mut self) -> Option<&'t str> {
         let (text, rest) = self.rest.split_at_checked(*self.lengths.next()?)?;
         self.rest = rest;

@@ -24,14 +24,20 @@ fn each(test: impl AsyncFn(&Shelf, &Shelf)) {
     }
 }
 
-const ANN: (&str, &str) = ("ann", "session 1");
-const ANN_ELSEWHERE: (&str, &str) = ("ann", "session 2");
-const BOB: (&str, &str) = ("bob", "session 3");
+#[derive(Clone, Copy)]
+struct Holder<'a> {
+    caller: &'a str,
+    session: &'a str,
+}
 
-async fn keep(shelf: &Shelf, of: (&str, &str), origin: &str, uri: &str, body: &[u8]) {
+const ANN: Holder<'_> = Holder { caller: "ann", session: "session 1" };
+const ANN_ELSEWHERE: Holder<'_> = Holder { caller: "ann", session: "session 2" };
+const BOB: Holder<'_> = Holder { caller: "bob", session: "session 3" };
+
+async fn keep(shelf: &Shelf, of: Holder<'_>, origin: &str, uri: &str, body: &[u8]) {
     let label = format!("label of {uri}");
     shelf
-        .keep(of.0, of.1, &[Shelved { origin, uri, label: label.into_bytes(), body: body.to_vec() }], MINUTE)
+        .keep(of.caller, of.session, &[Shelved { origin, uri, label: label.into_bytes(), body: body.to_vec() }], MINUTE)
         .await
         .unwrap();
 }
@@ -45,30 +51,30 @@ async fn addresses(shelf: &Shelf, holder: &str) -> Vec<String> {
 #[test]
 fn any_replica_lists_and_reads_what_another_kept() {
     each(async |one, other| {
-        assert_eq!(other.find(ANN.1, "a:/x").await, Ok(None));
+        assert_eq!(other.find(ANN.session, "a:/x").await, Ok(None));
         let both = ["a:/x", "a:/y"].map(|uri| Shelved {
             origin: "notes",
             uri,
             label: b"label of it".to_vec(),
             body: b"old".to_vec(),
         });
-        one.keep(ANN.0, ANN.1, &both, MINUTE).await.unwrap();
+        one.keep(ANN.caller, ANN.session, &both, MINUTE).await.unwrap();
         keep(one, BOB, "notes", "a:/x", b"his").await;
         keep(other, ANN, "notes", "a:/x", b"new\0\xff").await;
-        assert_eq!(one.find(ANN.1, "a:/x").await, Ok(Some(b"new\0\xff".to_vec())));
-        assert_eq!(other.find(BOB.1, "a:/x").await, Ok(Some(b"his".to_vec())));
-        assert_eq!(one.find(BOB.1, "a:/y").await, Ok(None));
-        let listed = other.list(ANN.1, 0, 10).await.unwrap();
+        assert_eq!(one.find(ANN.session, "a:/x").await, Ok(Some(b"new\0\xff".to_vec())));
+        assert_eq!(other.find(BOB.session, "a:/x").await, Ok(Some(b"his".to_vec())));
+        assert_eq!(one.find(BOB.session, "a:/y").await, Ok(None));
+        let listed = other.list(ANN.session, 0, 10).await.unwrap();
         assert_eq!(
             listed.iter().map(|(_, label)| label.as_slice()).collect::<Vec<_>>(),
             [&b"label of it"[..], b"label of a:/x"]
         );
-        assert_eq!(other.list(ANN.1, listed[0].0, 10).await.unwrap(), listed[1..]);
-        assert_eq!(other.list(ANN.1, 0, 1).await.unwrap(), listed[..1]);
-        other.forget(ANN.1).await.unwrap();
-        assert_eq!(one.find(ANN.1, "a:/x").await, Ok(None));
-        assert_eq!(addresses(one, ANN.1).await, [""; 0]);
-        assert_eq!(addresses(one, BOB.1).await, ["a:/x"]);
+        assert_eq!(other.list(ANN.session, listed[0].0, 10).await.unwrap(), listed[1..]);
+        assert_eq!(other.list(ANN.session, 0, 1).await.unwrap(), listed[..1]);
+        other.forget(ANN.session).await.unwrap();
+        assert_eq!(one.find(ANN.session, "a:/x").await, Ok(None));
+        assert_eq!(addresses(one, ANN.session).await, [""; 0]);
+        assert_eq!(addresses(one, BOB.session).await, ["a:/x"]);
     });
 }
 
@@ -78,16 +84,16 @@ fn an_address_of_two_origins_is_neithers_until_one_is_gone() {
         keep(one, ANN, "notes", "a:/x", b"true").await;
         keep(one, ANN, "forger", "a:/y", b"y").await;
         keep(other, BOB, "forger", "a:/x", b"another's").await;
-        assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"true".to_vec())));
+        assert_eq!(other.find(ANN.session, "a:/x").await, Ok(Some(b"true".to_vec())));
         keep(other, ANN, "forger", "a:/x", b"forged").await;
-        assert_eq!(one.find(ANN.1, "a:/x").await, Ok(None));
-        assert_eq!(addresses(one, ANN.1).await, ["a:/y"]);
+        assert_eq!(one.find(ANN.session, "a:/x").await, Ok(None));
+        assert_eq!(addresses(one, ANN.session).await, ["a:/y"]);
         // Once the forger's own make room, the address means one thing again.
         for number in 0..300 {
             keep(one, ANN, "forger", &format!("b:/{number}"), b"").await;
         }
-        assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"true".to_vec())));
-        let listed = addresses(one, ANN.1).await;
+        assert_eq!(other.find(ANN.session, "a:/x").await, Ok(Some(b"true".to_vec())));
+        let listed = addresses(one, ANN.session).await;
         assert_eq!((listed.len(), listed[0].as_str(), listed[1].as_str()), (257, "a:/x", "b:/44"));
     });
 }
@@ -102,12 +108,12 @@ fn one_caller_has_so_many_bytes_whatever_its_sessions_and_origins() {
             let origin = format!("origin {}", number % 4);
             keep(one, holder, &origin, &format!("a:/{number}"), &megabyte).await;
         }
-        let own = addresses(other, ANN.1).await.len() + addresses(other, ANN_ELSEWHERE.1).await.len();
+        let own = addresses(other, ANN.session).await.len() + addresses(other, ANN_ELSEWHERE.session).await.len();
         assert_eq!(own, 15, "16 MiB, with what each takes besides");
         keep(one, ANN, "notes", "a:/too large", &vec![b'x'; 9 << 20]).await;
-        assert_eq!(other.find(ANN.1, "a:/too large").await, Ok(None));
-        assert_eq!(addresses(other, ANN.1).await.last().map(String::as_str), Some("a:/38"));
-        assert_eq!(other.find(BOB.1, "a:/his").await, Ok(Some(b"his".to_vec())), "others keep theirs");
+        assert_eq!(other.find(ANN.session, "a:/too large").await, Ok(None));
+        assert_eq!(addresses(other, ANN.session).await.last().map(String::as_str), Some("a:/38"));
+        assert_eq!(other.find(BOB.session, "a:/his").await, Ok(Some(b"his".to_vec())), "others keep theirs");
     });
 }
 
@@ -120,7 +126,7 @@ fn all_callers_together_have_so_many_and_accounts_add_up() {
         for number in 0..80 {
             let caller = number.to_string();
             let uri = format!("a:/{number}");
-            keep(&shelf, (&caller, &caller), "notes", &uri, &body).await;
+            keep(&shelf, Holder { caller: &caller, session: &caller }, "notes", &uri, &body).await;
         }
         let memory = engine.whole_answer(&["INFO", "memory"]);
         let used = memory.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
@@ -148,11 +154,11 @@ fn they_are_forgotten_with_their_time() {
     each(async |one, other| {
         let short = Duration::from_millis(300);
         let kept = Shelved { origin: "notes", uri: "a:/x", label: b"label of a:/x".to_vec(), body: b"x".to_vec() };
-        one.keep(ANN.0, ANN.1, &[kept], short).await.unwrap();
-        assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"x".to_vec())));
-        eventually("it ends", async || other.find(ANN.1, "a:/x").await.unwrap().is_none()).await;
-        assert_eq!(addresses(other, ANN.1).await, [""; 0]);
+        one.keep(ANN.caller, ANN.session, &[kept], short).await.unwrap();
+        assert_eq!(other.find(ANN.session, "a:/x").await, Ok(Some(b"x".to_vec())));
+        eventually("it ends", async || other.find(ANN.session, "a:/x").await.unwrap().is_none()).await;
+        assert_eq!(addresses(other, ANN.session).await, [""; 0]);
         keep(one, ANN, "other", "a:/x", b"another's").await;
-        assert_eq!(other.find(ANN.1, "a:/x").await, Ok(Some(b"another's".to_vec())), "the first counts no more");
+        assert_eq!(other.find(ANN.session, "a:/x").await, Ok(Some(b"another's".to_vec())), "the first counts no more");
     });
 }

@@ -19,11 +19,11 @@ use crate::{bundle, layer};
 pub(crate) struct Candidate {
     pub(crate) bundle: Bundle,
     pub(crate) statement: Statement,
-    pub(crate) message: Message,
+    pub(crate) message: SignedMessage,
 }
 
 /// The message of a message signature. DSSE envelopes hold theirs.
-pub(crate) enum Message {
+pub(crate) enum SignedMessage {
     /// The manifest, whose digest is known.
     Manifest(Subject),
     /// A simple signing payload about the manifest.
@@ -73,7 +73,7 @@ pub(crate) fn from_bundle(bundle: Bundle, subject: &Subject) -> Result<Candidate
         }
         _ => return Err(Reason::malformed("it has neither a message signature nor a DSSE envelope")),
     };
-    Ok(Candidate { bundle, statement, message: Message::Manifest(*subject) })
+    Ok(Candidate { bundle, statement, message: SignedMessage::Manifest(*subject) })
 }
 
 impl Candidate {
@@ -106,10 +106,10 @@ impl Candidate {
 
     fn artifact(&self) -> Artifact<'_> {
         match &self.message {
-            Message::Manifest(subject) => {
+            SignedMessage::Manifest(subject) => {
                 Artifact::Digest(ArtifactDigest::sha256(Sha256Hash::new(*subject.as_bytes())))
             }
-            Message::Payload(payload) => Artifact::Blob(payload),
+            SignedMessage::Payload(payload) => Artifact::Blob(payload),
         }
     }
 }

@@ -7,7 +7,7 @@ use sigstore_verify::crypto::{SigningScheme, verify_signature_prehashed};
 use sigstore_verify::types::bundle::TransparencyLogEntry;
 use sigstore_verify::types::{HashAlgorithm, Sha256Hash, SignatureBytes, SignatureContent};
 
-use crate::candidate::{Candidate, LogEvidence, Message};
+use crate::candidate::{Candidate, LogEvidence, SignedMessage};
 use crate::clean::hexadecimal;
 use crate::key::PublicKey;
 use crate::root::TrustedRoot;
@@ -86,13 +86,13 @@ fn is_by(key: &PublicKey, candidate: &Candidate) -> Result<bool, Reason> {
     let Ok(scheme) = key.algorithm().resolve_signing_scheme(HashAlgorithm::Sha2256) else { return Ok(false) };
     match &candidate.message {
         // cosign 2 hashes with SHA-256 for each curve, cosign 3 with the curve's own.
-        Message::Payload(payload) => Ok([scheme, key.algorithm().default_signing_scheme()]
+        SignedMessage::Payload(payload) => Ok([scheme, key.algorithm().default_signing_scheme()]
             .into_iter()
             .any(|scheme| key.verifies(scheme, payload, &message.signature))),
-        Message::Manifest(_) if scheme == SigningScheme::Ed25519 => Err(Reason::invalid(
+        SignedMessage::Manifest(_) if scheme == SigningScheme::Ed25519 => Err(Reason::invalid(
             "a message signature by an Ed25519 key needs the manifest's bytes: sign a DSSE statement, as cosign 3 does",
         )),
-        Message::Manifest(subject) => {
+        SignedMessage::Manifest(subject) => {
             Ok(verify_signature_prehashed(key.der(), subject.as_bytes(), &message.signature, scheme).is_ok())
         }
     }

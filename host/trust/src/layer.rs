@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use sigstore_verify::types::Bundle;
 
-use crate::candidate::{Candidate, Message, from_bundle};
+use crate::candidate::{Candidate, SignedMessage, from_bundle};
 use crate::evidence::{CosignLayer, Subject};
 use crate::key::digest;
 use crate::limits::{
@@ -39,7 +39,7 @@ pub(crate) fn read(layer: &CosignLayer, subject: &Subject) -> Result<Candidate, 
     let message_digest = json!({"algorithm": "SHA2_256", "digest": STANDARD.encode(digest(&layer.payload))});
     let signature = json!({"messageDigest": message_digest, "signature": layer.signature_base64.trim()});
     let bundle = assemble(layer, "messageSignature", signature)?;
-    Ok(Candidate { bundle, statement: Statement::Signature, message: Message::Payload(layer.payload.clone()) })
+    Ok(Candidate { bundle, statement: Statement::Signature, message: SignedMessage::Payload(layer.payload.clone()) })
 }
 
 fn assemble(layer: &CosignLayer, content: &str, value: Value) -> Result<Bundle, Reason> {

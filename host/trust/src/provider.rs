@@ -18,9 +18,9 @@ pub(crate) fn install() {
 #[derive(Debug)]
 struct RingProvider;
 
-struct Hash(digest::Context);
+struct RunningHash(digest::Context);
 
-impl HashContext for Hash {
+impl HashContext for RunningHash {
     fn update(&mut self, data: &[u8]) {
         self.0.update(data);
     }
@@ -38,7 +38,7 @@ impl CryptoProvider for RingProvider {
             HashAlgorithm::Sha2512 => &digest::SHA512,
             other => return Err(Error::UnsupportedAlgorithm(format!("hash {other}"))),
         };
-        Ok(Box::new(Hash(digest::Context::new(algorithm))))
+        Ok(Box::new(RunningHash(digest::Context::new(algorithm))))
     }
 
     fn verify_raw(&self, scheme: SigningScheme, key: &[u8], data: &[u8], signature: &[u8]) -> Result<()> {

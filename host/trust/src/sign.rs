@@ -29,7 +29,7 @@ const ED25519_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65
 
 /// A private key: ECDSA P-256 or Ed25519.
 pub struct SigningKey {
-    pair: Pair,
+    pair: SigningPair,
     public: PublicKey,
 }
 
@@ -62,7 +62,7 @@ pub enum SignError {
     Random,
 }
 
-enum Pair {
+enum SigningPair {
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
 }
@@ -90,11 +90,11 @@ impl SigningKey {
         let curve = &ECDSA_P256_SHA256_ASN1_SIGNING;
         let (pair, spki) = if let Ok(pair) = EcdsaKeyPair::from_pkcs8(curve, bytes, &SystemRandom::new()) {
             let spki = [&P256_PREFIX[..], pair.public_key().as_ref()].concat();
-            (Pair::P256(pair), spki)
+            (SigningPair::P256(pair), spki)
         } else {
             let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(bytes).map_err(|_| SignError::Algorithm)?;
             let spki = [&ED25519_PREFIX[..], pair.public_key().as_ref()].concat();
-            (Pair::Ed25519(pair), spki)
+            (SigningPair::Ed25519(pair), spki)
         };
         let public = PublicKey::from_der(spki).map_err(|_| SignError::Algorithm)?;
         Ok(Self { pair, public })
@@ -156,12 +156,12 @@ impl SigningKey {
 
     fn signature(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
         match &self.pair {
-            Pair::P256(pair) => pair
+            SigningPair::P256(pair) => pair
                 .sign(&SystemRandom::new(), message)
                 .map(|made| made.as_ref().to_vec())
                 .map_err(|_| SignError::Random),
             // Plain Ed25519, not Ed25519ph: `cosign verify` 3.1 accepts no other in DSSE envelopes.
-            Pair::Ed25519(pair) => Ok(pair.sign(message).as_ref().to_vec()),
+            SigningPair::Ed25519(pair) => Ok(pair.sign(message).as_ref().to_vec()),
         }
     }
 }

@@ -22,6 +22,10 @@ const ITEM_BYTES: usize = 4 << 20;
 /// and at most 512 bytes of memory.
 const FITTING_BYTES: usize = ITEM_BYTES / 512;
 
+/// Bytes of arguments, or of a result with everything that was printed, that one frame can always
+/// hold. A larger one ends its call, whatever its limits are.
+pub const TAKEN_BYTES: u64 = 16 << 20;
+
 /// Why bytes are not a message of this version.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodingError {

@@ -5,7 +5,7 @@ use toolcell_audit::Outcome;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Limit, Limits};
 
-use crate::message::TAKEN_BYTES;
+use crate::encoding::TAKEN_BYTES;
 use crate::report::{clip, problems};
 
 /// Bytes of a reason or a backtrace that an honest process sends. Both fit into a message even if a

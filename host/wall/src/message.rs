@@ -33,10 +33,6 @@ pub const BYTES_MIN: u64 = 64 << 10;
 /// Bytes of a message without its texts, with the problems of a value.
 const MESSAGE_HEAD_BYTES: u64 = BYTES_MIN + PROBLEMS_BYTES_MAX as u64;
 
-/// Bytes of arguments, or of a result with everything that was printed, that one frame can always
-/// hold. A larger one ends its call, whatever its limits are.
-pub const TAKEN_BYTES: u64 = 16 << 20;
-
 /// Bytes of one item of an answer without its texts.
 const ITEM_BYTES: u64 = 64;
 

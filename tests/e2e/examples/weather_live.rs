@@ -23,7 +23,7 @@ fn refusal(status: u16, reason: &str) -> Scripted {
     Scripted::Whole(status, "application/json", json!({"error": true, "reason": reason}).to_string())
 }
 
-fn match_of((name, region, country, code): (&str, &str, &str, &str), latitude: f64) -> Value {
+fn match_of(name: &str, region: &str, country: &str, code: &str, latitude: f64) -> Value {
     let mut place = json!({
         "id": 2267057, "name": name, "latitude": latitude, "longitude": -9.13333, "elevation": 45.0,
         "feature_code": "PPLC", "country_code": code, "timezone": "Europe/Lisbon", "population": 517802,
@@ -39,11 +39,11 @@ fn match_of((name, region, country, code): (&str, &str, &str, &str), latitude: f
 /// has none.
 fn search(seen: &Seen) -> Scripted {
     let found: Vec<Value> = match part(seen, "name").as_deref() {
-        Some("Lisbon") => vec![match_of(("Lisbon", "Lisbon District", "Portugal", "PT"), 38.71667)],
+        Some("Lisbon") => vec![match_of("Lisbon", "Lisbon District", "Portugal", "PT", 38.71667)],
         Some("Paris") => vec![
-            match_of(("Paris", "Île-de-France", "France", "FR"), 48.85341),
-            match_of(("Paris", "Texas", "United States", "US"), 33.66094),
-            match_of(("Paris", "", "Kiribati", "KI"), 1.9),
+            match_of("Paris", "Île-de-France", "France", "FR", 48.85341),
+            match_of("Paris", "Texas", "United States", "US", 33.66094),
+            match_of("Paris", "", "Kiribati", "KI", 1.9),
         ],
         _ => return json_of(&json!({"generationtime_ms": 0.55})),
     };

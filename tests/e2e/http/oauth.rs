@@ -33,10 +33,10 @@ impl Scene {
     }
 
     fn with(issuer: Issuer, key: SigningKey, times: &str, more: &str) -> Self {
-        Self::trusting(issuer, key, (times, more), &[])
+        Self::trusting(issuer, key, times, more, &[])
     }
 
-    fn trusting(issuer: Issuer, key: SigningKey, (times, more): (&str, &str), variables: &[(&str, &str)]) -> Self {
+    fn trusting(issuer: Issuer, key: SigningKey, times: &str, more: &str, variables: &[(&str, &str)]) -> Self {
         let manifest = format!(
             "{}\n[http]\ntokens = \"tokens.jsonl\"\n[http.oauth]\nresource = \"{RESOURCE}\"\nscopes = [\"tools\"]\n\
              [http.oauth.issuers.corp]\nissuer = \"{}\"\n{times}\n{more}",
@@ -400,7 +400,7 @@ fn keys_come_over_tls_from_an_issuer_that_is_trusted_and_no_other() {
     ] {
         let key = SigningKey::new("first", Algorithm::ES256);
         let issuer = Issuer::secure(&[&key], &identity);
-        let scene = Scene::trusting(issuer, key, ("", ""), &[("SSL_CERT_FILE", &roots)]);
+        let scene = Scene::trusting(issuer, key, "", "", &[("SSL_CERT_FILE", &roots)]);
         assert_eq!(scene.ask(&scene.good()).status(), status, "{who}");
         scene.others_go_on();
     }
@@ -410,7 +410,7 @@ fn keys_come_over_tls_from_an_issuer_that_is_trusted_and_no_other() {
 fn a_machine_without_roots_takes_tokens_of_an_issuer_without_tls_and_says_why_of_no_other() {
     let none = [("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", "/dev/null")];
     let key = SigningKey::new("first", Algorithm::ES256);
-    let scene = Scene::trusting(Issuer::start(&[&key]), key, ("", ""), &none);
+    let scene = Scene::trusting(Issuer::start(&[&key]), key, "", "", &none);
     assert_eq!(scene.ask(&scene.good()).status(), 200);
     let oauth = "[http.oauth]\nresource = \"https://tools.example.com/mcp\"\n[http.oauth.issuers.corp]\n\
                  issuer = \"https://login.example.com\"\n";

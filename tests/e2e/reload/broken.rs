@@ -17,9 +17,15 @@ struct Break {
     broken: fn(&TestHost),
     /// Words of the reported problem.
     says: &'static [&'static str],
-    /// The line and column of the manifest that the problem points at, and the number of underlined
-    /// characters.
-    at: (u64, u64, usize),
+    at: Underlined,
+}
+
+/// The place of the manifest that a problem points at.
+struct Underlined {
+    line: u64,
+    column: u64,
+    /// The number of underlined characters.
+    width: usize,
 }
 
 fn save_component(host: &TestHost, bytes: &[u8]) {
@@ -31,7 +37,7 @@ fn save_manifest(host: &TestHost, text: &str) {
 }
 
 /// The place of the value of `source`.
-const SOURCE: (u64, u64, usize) = (4, 10, 22);
+const SOURCE: Underlined = Underlined { line: 4, column: 10, width: 22 };
 
 const BREAKS: [Break; 10] = [
     Break {
@@ -82,24 +88,25 @@ const BREAKS: [Break; 10] = [
             save_manifest(host, &manifest(&format!("[components.twin]\nsource = \"{TOOL}\"\n")));
         },
         says: &["components \"tool\" and \"twin\" both have a tool \"version\"", "give one of them a `prefix`"],
-        at: (5, 13, 4),
+        at: Underlined { line: 5, column: 13, width: 4 },
     },
     Break {
         what: "a manifest that is not TOML",
         broken: |host| save_manifest(host, &manifest("prefix = \"my_\n")),
         says: &["toolcell.toml"],
-        at: (5, 14, 1),
+        at: Underlined { line: 5, column: 14, width: 1 },
     },
     Break {
         what: "a key that nobody knows",
         broken: |host| save_manifest(host, &manifest("prefixx = \"my_\"\n")),
         says: &["prefixx", "prefix"],
-        at: (5, 1, 7),
+        at: Underlined { line: 5, column: 1, width: 7 },
     },
 ];
 
 /// Asserts that the problem points at this place, in JSON and in the drawing.
-fn points_at(status: &Value, (line, column, width): (u64, u64, usize)) {
+fn points_at(status: &Value, at: &Underlined) {
+    let Underlined { line, column, width } = *at;
     let failed = &status["failed"];
     let problem = failed["problems"].as_array().unwrap().iter().find(|problem| problem["severity"] == "error").unwrap();
     assert_eq!((&problem["line"], &problem["column"]), (&json!(line), &json!(column)), "{failed:#}");
@@ -123,7 +130,7 @@ fn whatever_is_broken_the_old_version_serves_and_the_operator_hears_why() {
             (&json!(1), &json!(1)),
             "{what}: {status:#}"
         );
-        points_at(&status, at);
+        points_at(&status, &at);
         let recorded = host.recorded("a refusal", |record| record["event"] == "catalog.refused");
         let shown = Command::in_folder(host.folder(), &["status"]).run();
         assert_eq!(shown.code(), 1, "{what}: a script sees that something is wrong");

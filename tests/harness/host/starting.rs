@@ -84,7 +84,7 @@ impl TestHost {
     #[must_use]
     pub fn building(folder: Folder, script: &str) -> Self {
         let manifest = folder.manifest();
-        Self::start_as("dev", (folder, &manifest), &["--project", "guest", "--", "sh", "-c", script], &[])
+        Self::start_as("dev", folder, &manifest, &["--project", "guest", "--", "sh", "-c", script], &[])
     }
 
     /// [`building`](Self::building) where the manifest is `guest/toolcell.toml`, among the sources.
@@ -94,7 +94,7 @@ impl TestHost {
     #[must_use]
     pub fn building_beside_its_manifest(folder: Folder, script: &str) -> Self {
         let manifest = folder.path().join("guest/toolcell.toml");
-        Self::start_as("dev", (folder, &manifest), &["--project", "guest", "--", "sh", "-c", script], &[])
+        Self::start_as("dev", folder, &manifest, &["--project", "guest", "--", "sh", "-c", script], &[])
     }
 
     /// Serves the manifest of this folder by the program of the drill, with these variables in the
@@ -105,7 +105,7 @@ impl TestHost {
     #[must_use]
     pub fn drilling(folder: Folder, variables: &[(&str, &str)]) -> Self {
         let manifest = folder.manifest();
-        Self::start_program(&binary::drill(), "serve", (folder, &manifest), &["--audit", AUDIT], variables)
+        Self::start_program(&binary::drill(), "serve", folder, &manifest, &["--audit", AUDIT], variables)
     }
 
     /// Serves the manifest of this folder in a process, and processes of it, with at most this many
@@ -116,7 +116,7 @@ impl TestHost {
     #[must_use]
     pub fn within_address_space(folder: Folder, kib: u64) -> Self {
         let manifest = folder.manifest();
-        Self::start_process(binary::within_address_space(kib), "serve", (folder, &manifest), &[], &[])
+        Self::start_process(binary::within_address_space(kib), "serve", folder, &manifest, &[], &[])
     }
 
     pub(crate) fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
@@ -129,14 +129,14 @@ impl TestHost {
     /// Serves the manifest of this folder as one process.
     pub(crate) fn start_alone(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
         let manifest = folder.manifest();
-        Self::start_as("serve", (folder, &manifest), further, variables)
+        Self::start_as("serve", folder, &manifest, further, variables)
     }
 
     /// Serves this manifest in its own place, with a new folder for everything else.
     pub(crate) fn start_of(manifest: &Path, further: &[&str]) -> Self {
         match balanced::replicas_for(&std::fs::read_to_string(manifest).unwrap()) {
             Some(count) => balanced::start(count, balanced::standing_for(manifest), further, &[]),
-            None => Self::start_as("serve", (Folder::with_manifest(""), manifest), further, &[]),
+            None => Self::start_as("serve", Folder::with_manifest(""), manifest, further, &[]),
         }
     }
 
@@ -176,29 +176,26 @@ impl TestHost {
         self.balanced.as_ref().map_or_else(|| self.http_address(), |balanced| balanced.nginx.address())
     }
 
-    fn start_as(
-        command: &str,
-        (folder, manifest): (Folder, &Path),
-        further: &[&str],
-        variables: &[(&str, &str)],
-    ) -> Self {
-        Self::start_program(&binary::toolcell(), command, (folder, manifest), further, variables)
+    fn start_as(command: &str, folder: Folder, manifest: &Path, further: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_program(&binary::toolcell(), command, folder, manifest, further, variables)
     }
 
     fn start_program(
         program: &Path,
         command: &str,
-        (folder, manifest): (Folder, &Path),
+        folder: Folder,
+        manifest: &Path,
         further: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
-        Self::start_process(std::process::Command::new(program), command, (folder, manifest), further, variables)
+        Self::start_process(std::process::Command::new(program), command, folder, manifest, further, variables)
     }
 
     fn start_process(
         mut process: std::process::Command,
         command: &str,
-        (folder, manifest): (Folder, &Path),
+        folder: Folder,
+        manifest: &Path,
         further: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {

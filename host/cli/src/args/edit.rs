@@ -3,7 +3,15 @@ use clap::Args as ClapArgs;
 use toolcell_policy::rights;
 
 use super::ManifestArg;
-use crate::edit::Consent;
+
+/// Consent to write a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// The command line said yes.
+    Given,
+    /// A person is asked on the terminal. Without one, nothing is written.
+    Asked,
+}
 
 /// Whether a person is asked before the manifest is written.
 #[derive(Debug, ClapArgs)]

@@ -27,7 +27,7 @@ pub use authors::{AnnotateArgs, Example, InspectArgs, Language, NewArgs, Shape};
 pub use bundle::{BundleArgs, ManArgs};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
 pub use components::{AddArgs, RemoveArgs, RenameArgs};
-pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
+pub use edit::{Consent, ConsentArg, GrantArgs, RevokeArgs};
 pub use help::wrapped;
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{

@@ -14,7 +14,7 @@ use toolcell_server::{ManifestFile, wit};
 
 use super::metadata;
 use crate::args::AnnotateArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// The first eight bytes of a component.
@@ -29,27 +29,18 @@ const WASM: &[u8] = b"\0asm";
 /// Writes the annotated component, and prints what it has now.
 pub fn run(args: &AnnotateArgs) -> anyhow::Result<Exit> {
     let output = args.output.as_ref().unwrap_or(&args.component);
-    let written = annotated(args).and_then(|(component, lines)| write(output, &component).map(|()| lines));
-    match written {
-        Ok(lines) => {
-            let output = toolcell_mcp::sanitize::line(&output.display().to_string()).into_owned();
-            terminal::print(&lines.iter().map(|line| format!("{output}: {line}\n")).collect::<String>())?;
-            Ok(Exit::Done)
-        }
-        Err((problem, hint)) => {
-            terminal::error(&problem, hint);
-            Ok(Exit::AtFault)
-        }
-    }
+    let (component, lines) = annotated(args)?;
+    write(output, &component)?;
+    let output = toolcell_mcp::sanitize::line(&output.display().to_string()).into_owned();
+    terminal::print(&lines.iter().map(|line| format!("{output}: {line}\n")).collect::<String>())?;
+    Ok(Exit::Done)
 }
 
-type Problem = (String, Option<&'static str>);
-
 /// The component with all that is put into it, and a line for each.
-fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Problem> {
+fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Failure> {
     let shown = args.component.display();
-    let mut component =
-        read_bounded(&args.component, COMPONENT_BYTES_MAX).map_err(|problem| (format!("{shown} {problem}"), None))?;
+    let mut component = read_bounded(&args.component, COMPONENT_BYTES_MAX)
+        .map_err(|problem| Failure::at_fault(format!("{shown} {problem}"), ""))?;
     let mut lines = Vec::new();
     if let Some(wit) = &args.wit {
         let count;
@@ -73,18 +64,18 @@ fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Problem> {
 }
 
 /// The component with the comments of WIT, and their number.
-fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u8>, usize), Problem> {
+fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u8>, usize), Failure> {
     if !component.starts_with(COMPONENT_PREAMBLE) {
         let problem = format!("{} is not a WebAssembly component", args.component.display());
-        return Err((problem, Some("name a built component")));
+        return Err(Failure::at_fault(problem, "name a built component"));
     }
     // Models read of a component's own functions; what it imports is described elsewhere.
-    let files = wit::files(wit, &wit.display().to_string()).map_err(|problem| (problem, None))?;
-    let texts = WitTexts::parse(&files).map_err(|problem| (problem.to_string(), None))?.without(&HOSTS);
+    let files = wit::files(wit, &wit.display().to_string()).map_err(|problem| Failure::at_fault(problem, ""))?;
+    let texts = WitTexts::parse(&files).map_err(|problem| Failure::at_fault(problem.to_string(), ""))?.without(&HOSTS);
     match texts.count() {
-        0 => Err((
+        0 => Err(Failure::at_fault(
             format!("{} describes nothing", wit.display()),
-            Some("write comments of three slashes before functions, types, fields and cases"),
+            "write comments of three slashes before functions, types, fields and cases",
         )),
         count => Ok((annotate(component, &texts), count)),
     }
@@ -92,54 +83,56 @@ fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u
 
 /// The component with the requested permissions of a file, and their number. The text goes in as it
 /// is.
-fn requesting(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u8>, usize), Problem> {
+fn requesting(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u8>, usize), Failure> {
     check_wasm(component, args)?;
     let name = wants.display().to_string();
     let text = read_bounded(wants, REQUESTED_PERMISSIONS_BYTES_MAX as u64)
-        .map_err(|problem| (format!("{name} {problem}"), None))?;
-    let text = String::from_utf8(text).map_err(|_| (format!("{name} is not UTF-8 text"), None))?;
+        .map_err(|problem| Failure::at_fault(format!("{name} {problem}"), ""))?;
+    let text = String::from_utf8(text).map_err(|_| Failure::at_fault(format!("{name} is not UTF-8 text"), ""))?;
     let requested = RequestedPermissions::parse(&text).map_err(|problems| {
         terminal::eprint(&render_all(&Source { name: &name, text: &text }, &problems, terminal::stderr_style()));
-        (
+        Failure::at_fault(
             format!("{name} has no requested permissions that can be read"),
-            Some("it has the keys with which a tool is narrowed"),
+            "it has the keys with which a tool is narrowed",
         )
     })?;
     Ok((with_permissions(component, &text), requested.rights().len()))
 }
 
-fn check_wasm(component: &[u8], args: &AnnotateArgs) -> Result<(), Problem> {
+fn check_wasm(component: &[u8], args: &AnnotateArgs) -> Result<(), Failure> {
     if component.starts_with(WASM) {
         return Ok(());
     }
     let problem = format!("{} is not WebAssembly", args.component.display());
-    Err((problem, Some("name a built .wasm component")))
+    Err(Failure::at_fault(problem, "name a built .wasm component"))
 }
 
 /// The component with the metadata of its entry in a manifest, and the number of suggestions. The
 /// text goes in in its normal form.
-fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<(Vec<u8>, usize), Problem> {
+fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<(Vec<u8>, usize), Failure> {
     check_wasm(component, args)?;
     let name = manifest.display().to_string();
-    let file = ManifestFile::read(manifest).map_err(|problem| (problem, Some("name the author's manifest")))?;
+    let file =
+        ManifestFile::read(manifest).map_err(|problem| Failure::at_fault(problem, "name the author's manifest"))?;
     let wrong = |problems: &[Diagnostic], source: &Source<'_>| {
         terminal::eprint(&render_all(source, problems, terminal::stderr_style()));
-        (format!("{name} has no metadata that can be read"), None)
+        Failure::at_fault(format!("{name} has no metadata that can be read"), "")
     };
     let source = file.source();
     parse(&source).map_err(|problems| wrong(&problems, &source))?;
-    let edit = ManifestEdit::of(file.text()).map_err(|problem| (format!("{name} is not TOML: {problem}"), None))?;
+    let edit = ManifestEdit::of(file.text())
+        .map_err(|problem| Failure::at_fault(format!("{name} is not TOML: {problem}"), ""))?;
     let entry = metadata::entry_of(&edit, manifest, &args.component).ok_or_else(|| {
         let problem = format!("{name} has no component with the file {}", args.component.display());
-        (problem, Some("name the file as the manifest's source does"))
+        Failure::at_fault(problem, "name the file as the manifest's source does")
     })?;
     let text = entry.metadata();
     let read =
         Metadata::parse(&text).map_err(|problems| wrong(&problems, &Source { name: "metadata", text: &text }))?;
     match read.suggestions().len() {
-        0 => Err((
+        0 => Err(Failure::at_fault(
             format!("{name} has nothing to suggest for this component"),
-            Some("suggestions are limits, load, and title, description, hints and limits of tools"),
+            "suggestions are limits, load, and title, description, hints and limits of tools",
         )),
         count => Ok((with_metadata(component, &read.text()), count)),
     }
@@ -147,7 +140,7 @@ fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<
 
 /// Writes it by way of a hidden draft: readers see the old file or the new one, and `toolcell dev`
 /// takes the draft for no source.
-fn write(path: &Path, component: &[u8]) -> Result<(), Problem> {
+fn write(path: &Path, component: &[u8]) -> Result<(), Failure> {
     write_whole(path, component)
-        .map_err(|error| (format!("{} cannot be written: {}", path.display(), plain(&error)), None))
+        .map_err(|error| Failure::at_fault(format!("{} cannot be written: {}", path.display(), plain(&error)), ""))
 }

@@ -26,7 +26,7 @@ const HEADER_VARIABLE: &str = "AUTH_HEADER";
 const PLAIN_HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// A client's way to the server.
-enum Server<'a> {
+enum ServerForm<'a> {
     /// The client starts a server.
     Local { command: String, arguments: Vec<String> },
     /// The client connects to a running server.
@@ -35,7 +35,7 @@ enum Server<'a> {
 
 /// Prints the entry; its destination goes to stderr.
 pub fn run(args: &ClientConfigArgs) -> anyhow::Result<Exit> {
-    let server = Server::of(args)?;
+    let server = ServerForm::of(args)?;
     terminal::eprint(&format!("{}\n", place(args.client)));
     let text = match args.client {
         ClientName::Codex => server.toml(&args.name),
@@ -51,7 +51,7 @@ pub fn run(args: &ClientConfigArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-impl<'a> Server<'a> {
+impl<'a> ServerForm<'a> {
     fn of(args: &'a ClientConfigArgs) -> anyhow::Result<Self> {
         if let Some(url) = &args.url {
             return Ok(Self::Remote { url, token: args.token });

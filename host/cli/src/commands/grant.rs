@@ -12,32 +12,23 @@ use crate::terminal;
 
 /// Adds rights.
 pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
-    let edited = edit::read(&args.manifest.manifest).and_then(|(file, mut edit)| {
-        edit::check_known(&file, &edit, &args.component)?;
-        for right in &args.rights {
-            let entry = rights::read(right)?;
-            let added = match &args.tool {
-                Some(tool) => edit.widen(&args.component, tool, &entry).map(drop),
-                None => grant(&mut edit, &args.component, right, &entry),
-            };
-            added.map_err(|problem| {
-                let problem = format!("{right:?} cannot be granted: {problem}");
-                Failure::at_fault(problem, "revoke that first, or edit the manifest")
-            })?;
-        }
-        Ok((file, edit))
-    });
-    match edited {
-        Ok((file, edit)) => {
-            let text = edit.text();
-            if let Err(failure) = edit::loads(&file, &text)? {
-                return failure.report(false);
-            }
-            warn_beyond(&file, &text, &args.component);
-            apply_or_report(&file, &text, args.consent.consent())
-        }
-        Err(failure) => failure.report(false),
+    let (file, mut edit) = edit::read(&args.manifest.manifest)?;
+    edit::check_known(&file, &edit, &args.component)?;
+    for right in &args.rights {
+        let entry = rights::read(right)?;
+        let added = match &args.tool {
+            Some(tool) => edit.widen(&args.component, tool, &entry).map(drop),
+            None => grant(&mut edit, &args.component, right, &entry),
+        };
+        added.map_err(|problem| {
+            let problem = format!("{right:?} cannot be granted: {problem}");
+            Failure::at_fault(problem, "revoke that first, or edit the manifest")
+        })?;
     }
+    let text = edit.text();
+    edit::loads(&file, &text)?;
+    warn_beyond(&file, &text, &args.component);
+    apply_or_report(&file, &text, args.consent.consent())
 }
 
 /// Warns of rights that the component does not request. Its code is not read; one
@@ -55,30 +46,25 @@ fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
 
 /// Takes rights away.
 pub fn revoke(args: &RevokeArgs) -> anyhow::Result<Exit> {
-    let edited = edit::read(&args.manifest.manifest).and_then(|(file, mut edit)| {
-        edit::check_known(&file, &edit, &args.component)?;
-        for right in &args.rights {
-            let entry = rights::read(right)?;
-            let taken = match &args.tool {
-                Some(tool) => edit.narrow(&args.component, tool, &entry).map_err(|problem| {
-                    let problem = format!("{right:?} cannot be taken from {tool}: {problem}");
-                    Failure::at_fault(problem, "edit the manifest")
-                })?,
-                None => edit.remove(&args.component, &entry),
-            };
-            if !taken {
-                let whose = args.tool.as_ref().map_or_else(String::new, |tool| format!("/{tool}"));
-                let problem = format!("{}{whose} has no such right: {right:?}", args.component);
-                let hint = "write it as the manifest does; `toolcell check` lists the rights of each tool";
-                return Err(Failure::at_fault(problem, hint));
-            }
+    let (file, mut edit) = edit::read(&args.manifest.manifest)?;
+    edit::check_known(&file, &edit, &args.component)?;
+    for right in &args.rights {
+        let entry = rights::read(right)?;
+        let taken = match &args.tool {
+            Some(tool) => edit.narrow(&args.component, tool, &entry).map_err(|problem| {
+                let problem = format!("{right:?} cannot be taken from {tool}: {problem}");
+                Failure::at_fault(problem, "edit the manifest")
+            })?,
+            None => edit.remove(&args.component, &entry),
+        };
+        if !taken {
+            let whose = args.tool.as_ref().map_or_else(String::new, |tool| format!("/{tool}"));
+            let problem = format!("{}{whose} has no such right: {right:?}", args.component);
+            let hint = "write it as the manifest does; `toolcell check` lists the rights of each tool";
+            return Err(Failure::at_fault(problem, hint).into());
         }
-        Ok((file, edit))
-    });
-    match edited {
-        Ok((file, edit)) => apply_or_report(&file, &edit.text(), args.consent.consent()),
-        Err(failure) => failure.report(false),
     }
+    apply_or_report(&file, &edit.text(), args.consent.consent())
 }
 
 /// Adds a right, and what it needs besides it.

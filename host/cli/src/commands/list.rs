@@ -39,12 +39,12 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let skills: Vec<&Skill> = skills.collect();
     let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| declared.is_seen_with(view));
     let resources: Vec<&DeclaredResource> = catalog.resources().iter().filter(readable).collect();
-    let views: Vec<View<'_>> = catalog.views().iter().filter_map(|app| View::of(app, &tools)).collect();
+    let views: Vec<ListedView<'_>> = catalog.views().iter().filter_map(|app| ListedView::of(app, &tools)).collect();
     let lost: Vec<String> =
         lost_signers(&args.manifest.manifest, &catalog).into_iter().map(|drift| drift.component).collect();
     let text = if args.json {
-        let beside = Beside { resources: &resources, skills: &skills, views: &views };
-        format!("{:#}\n", all((&catalog, &lost), (&tools, &prompts), &beside))
+        let beside = BesideTools { resources: &resources, skills: &skills, views: &views };
+        format!("{:#}\n", all(&catalog, &lost, &tools, &prompts, &beside))
     } else {
         // Files of skills and views are shown with these.
         let is_held = |declared: &DeclaredResource| matches!(declared.reader, ResourceReader::Held { .. });
@@ -72,12 +72,12 @@ fn left_out(catalog: &Catalog) -> String {
 type IndexedTool<'c> = (usize, &'c McpTool);
 
 /// A view, with the tools whose results it shows.
-struct View<'c> {
+struct ListedView<'c> {
     app: &'c App,
     tools: Vec<&'c str>,
 }
 
-impl<'c> View<'c> {
+impl<'c> ListedView<'c> {
     /// The view, if one of these tools names it.
     fn of(app: &'c App, tools: &[IndexedTool<'c>]) -> Option<Self> {
         let naming = tools.iter().map(|(_, tool)| tool.definition());
@@ -88,10 +88,10 @@ impl<'c> View<'c> {
 }
 
 /// All that clients get besides tools and prompts.
-struct Beside<'a, 'c> {
+struct BesideTools<'a, 'c> {
     resources: &'a [&'c DeclaredResource],
     skills: &'a [&'c Skill],
-    views: &'a [View<'c>],
+    views: &'a [ListedView<'c>],
 }
 
 fn table(catalog: &Catalog, tools: &[IndexedTool<'_>]) -> String {
@@ -154,11 +154,11 @@ fn entry_of(skill: &Skill) -> Value {
 }
 
 /// Views of tools' results, printed below the skills.
-fn listed_views(views: &[View<'_>]) -> String {
+fn listed_views(views: &[ListedView<'_>]) -> String {
     let style = terminal::stdout_style();
     let width = views.iter().map(|view| view.app.uri().len()).max().unwrap_or_default();
     let mut text = String::new();
-    for View { app, tools } in views {
+    for ListedView { app, tools } in views {
         let before = if text.is_empty() { "\n" } else { "" };
         let uri = terminal::bold(&format!("{:width$}", app.uri()), style);
         let said = app.title().or(app.description()).unwrap_or_default();
@@ -224,9 +224,11 @@ fn first_line(description: &str) -> String {
 }
 
 fn all(
-    (catalog, lost): (&Catalog, &[String]),
-    (tools, prompts): (&[IndexedTool<'_>], &[IndexedTool<'_>]),
-    Beside { resources, skills, views }: &Beside<'_, '_>,
+    catalog: &Catalog,
+    lost: &[String],
+    tools: &[IndexedTool<'_>],
+    prompts: &[IndexedTool<'_>],
+    BesideTools { resources, skills, views }: &BesideTools<'_, '_>,
 ) -> Value {
     let prompts = prompts.iter().map(|&(index, entry)| {
         let definition: Value = Revision::V2026_07_28
@@ -260,7 +262,7 @@ fn all(
         })
     });
     let skills = skills.iter().map(|skill| json!({"path": path_of(skill), "entry": entry_of(skill)}));
-    let views = views.iter().map(|View { app, tools }| {
+    let views = views.iter().map(|ListedView { app, tools }| {
         json!({
             "uri": app.uri(), "title": app.title(), "description": app.description(), "file": app.file(), "tools": tools,
         })

@@ -43,6 +43,3 @@ pub mod top;
 pub mod update;
 pub mod walls;
 mod warnings;
-
-pub use add::relative;
-pub use inspect::component_name;

@@ -1,28 +1,27 @@
 //! `toolcell outdated`: where tags of registries lead now, for people and for programs that open
 //! pull requests.
 use serde_json::{Value, json};
-use toolcell_policy::Reference;
+use toolcell_policy::{AdvisedFault, Reference};
 use toolcell_registry::TAGS_MAX;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, Registries};
-use toolcell_server::secrets::Fault;
 
-use super::registries::{failed, read_manifest};
+use super::registries::read_manifest;
 use crate::args::OutdatedArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, reported};
 use crate::terminal;
 
 /// The answers of registries about one component.
-struct News<'m> {
+struct ComponentNews<'m> {
     name: &'m str,
     reference: &'m Reference,
-    found: Found,
+    found: FoundVersions,
     /// Reason why the rest is not known.
-    fault: Option<Fault>,
+    fault: Option<AdvisedFault>,
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundVersions {
     /// Where the tag leads, if that is another digest than the pinned one.
     moved: Option<String>,
     /// The newest version, if the tag is an older one.
@@ -36,51 +35,42 @@ type Version = (u64, u64, u64);
 
 /// Asks and prints.
 pub fn run(args: &OutdatedArgs) -> anyhow::Result<Exit> {
-    match outdated(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(args.json),
-    }
+    reported(outdated(args), args.json)
 }
 
-fn outdated(args: &OutdatedArgs) -> anyhow::Result<Result<Exit, Failure>> {
+fn outdated(args: &OutdatedArgs) -> anyhow::Result<Exit> {
     let path = args.manifest.manifest.as_path();
-    let (file, manifest) = match read_manifest(path) {
-        Ok(read) => read,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (file, manifest) = read_manifest(path)?;
     let folder = folder_of(path);
-    let registries = match Registries::open(&manifest, &folder) {
-        Ok(registries) => registries,
-        Err(fault) => return Ok(Err(failed(fault))),
-    };
-    let asked: Vec<News<'_>> = registries::components(&manifest)
+    let registries = Registries::open(&manifest, &folder).map_err(Failure::from)?;
+    let asked: Vec<ComponentNews<'_>> = registries::components(&manifest)
         .map(|(name, reference)| {
-            let mut found = Found::default();
+            let mut found = FoundVersions::default();
             let fault = ask(&registries, reference, &mut found).err();
-            News { name, reference, found, fault }
+            ComponentNews { name, reference, found, fault }
         })
         .collect();
-    let is_outdated = asked.iter().any(News::is_outdated);
+    let is_outdated = asked.iter().any(ComponentNews::is_outdated);
     let is_failed = asked.iter().any(|news| news.fault.is_some());
     if args.json {
-        let components: Vec<Value> = asked.iter().map(News::json).collect();
+        let components: Vec<Value> = asked.iter().map(ComponentNews::json).collect();
         let answer = json!({"outdated": is_outdated, "failed": is_failed, "components": components});
         terminal::print(&format!("{answer:#}\n"))?;
     } else {
-        asked.iter().try_for_each(News::print)?;
+        asked.iter().try_for_each(ComponentNews::print)?;
         if !is_outdated && !is_failed {
             terminal::eprint(&format!("{}: nothing is outdated\n", file.name()));
         }
     }
-    Ok(Ok(match (is_outdated, is_failed) {
+    Ok(match (is_outdated, is_failed) {
         (true, _) => Exit::AtFault,
         (false, true) => Exit::HostFailed,
         (false, false) => Exit::Done,
-    }))
+    })
 }
 
 /// Asks a component's registry. What it had said before it failed is kept.
-fn ask(registries: &Registries<'_>, reference: &Reference, found: &mut Found) -> Result<(), Fault> {
+fn ask(registries: &Registries<'_>, reference: &Reference, found: &mut FoundVersions) -> Result<(), AdvisedFault> {
     let Some(tag) = reference.tag() else { return Ok(()) };
     let digest = registries.resolve(&with_tag_alone(reference, tag)?)?;
     found.moved = (reference.digest() != Some(&digest)).then(|| digest.to_string());
@@ -93,8 +83,8 @@ fn ask(registries: &Registries<'_>, reference: &Reference, found: &mut Found) ->
     Ok(())
 }
 
-fn with_tag_alone(reference: &Reference, tag: &str) -> Result<Reference, Fault> {
-    reference.clone().bare().with_tag(tag).map_err(|error| (error.to_string(), String::new()))
+fn with_tag_alone(reference: &Reference, tag: &str) -> Result<Reference, AdvisedFault> {
+    reference.clone().bare().with_tag(tag).map_err(|error| AdvisedFault::unadvised(error.to_string()))
 }
 
 /// Reads `1.2.3` or `v1.2.3`. Other tags, and pre-releases, are not versions to update to.
@@ -107,13 +97,13 @@ fn version(tag: &str) -> Option<Version> {
     parts.next().is_none().then_some(version)
 }
 
-impl News<'_> {
+impl ComponentNews<'_> {
     const fn is_outdated(&self) -> bool {
         self.found.moved.is_some() || self.found.newer.is_some()
     }
 
     fn print(&self) -> anyhow::Result<()> {
-        let Self { name, reference, found: Found { moved, newer, has_more_tags }, fault } = self;
+        let Self { name, reference, found: FoundVersions { moved, newer, has_more_tags }, fault } = self;
         if let Some(digest) = moved {
             let tag = reference.tag().unwrap_or_default();
             terminal::print(&format!("{name}: {tag} leads to {digest} now; `toolcell update {name}` shows it\n"))?;
@@ -126,22 +116,20 @@ impl News<'_> {
                 "{name}: its repository has more tags than the {TAGS_MAX} that are looked at: a newer version may be among them"
             ));
         }
-        if let Some((problem, hint)) = fault {
-            let hint = Some(hint.as_str()).filter(|hint| !hint.is_empty());
-            terminal::error(&format!("{name}: {reference}: {problem}"), hint);
+        if let Some(fault) = fault {
+            terminal::error(&format!("{name}: {reference}: {}", fault.problem), fault.hint());
         }
         Ok(())
     }
 
     /// Its JSON, with `null` where the registry did not say.
     fn json(&self) -> Value {
-        let Self { name, reference, found: Found { moved, newer, has_more_tags }, fault } = self;
-        let (problem, hint) = fault.as_ref().map(|(problem, hint)| (problem.as_str(), hint.as_str())).unzip();
+        let Self { name, reference, found: FoundVersions { moved, newer, has_more_tags }, fault } = self;
         json!({
             "name": name, "source": reference.to_string(), "digest": reference.digest().map(ToString::to_string),
             "outdated": (self.is_outdated() || fault.is_none()).then_some(self.is_outdated()),
             "tag_leads_to": moved, "newest": newer, "tags_complete": fault.is_none().then_some(!has_more_tags),
-            "problem": problem, "hint": hint.filter(|hint| !hint.is_empty()),
+            "problem": fault.as_ref().map(|fault| &fault.problem), "hint": fault.as_ref().and_then(AdvisedFault::hint),
         })
     }
 }

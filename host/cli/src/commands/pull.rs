@@ -1,42 +1,32 @@
 //! `toolcell pull`: brings into the store what a manifest needs of registries.
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_policy::Reference;
+use toolcell_policy::{AdvisedFault, Reference};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, Pulled, Registries};
-use toolcell_server::secrets::Fault;
 
-use super::registries::{failed, json_of, left_out_lines, pull, read_manifest, signers};
+use super::registries::{json_of, left_out_lines, pull, read_manifest, signers};
 use crate::args::PullArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, reported};
 use crate::terminal;
 
 /// A component, what was found of it, and true if a registry was asked.
-struct Outcome<'m> {
+struct PullOutcome<'m> {
     name: &'m str,
     reference: &'m Reference,
-    found: Result<(Pulled, bool), Fault>,
+    found: Result<(Pulled, bool), AdvisedFault>,
 }
 
 /// Pulls what is not there. One that does not come keeps none of the others.
 pub fn run(args: &PullArgs) -> anyhow::Result<Exit> {
-    match pull_all(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(args.json),
-    }
+    reported(pull_all(args), args.json)
 }
 
-fn pull_all(args: &PullArgs) -> anyhow::Result<Result<Exit, Failure>> {
+fn pull_all(args: &PullArgs) -> anyhow::Result<Exit> {
     let path = args.manifest.manifest.as_path();
-    let (file, manifest) = match read_manifest(path) {
-        Ok(read) => read,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (file, manifest) = read_manifest(path)?;
     let folder = folder_of(path);
-    let registries = match Registries::open(&manifest, &folder) {
-        Ok(registries) => registries,
-        Err(fault) => return Ok(Err(failed(fault))),
-    };
+    let registries = Registries::open(&manifest, &folder).map_err(Failure::from)?;
     let mut outcomes = Vec::new();
     for (name, reference) in registries::components(&manifest) {
         // What is there and trusted needs no registry.
@@ -44,7 +34,7 @@ fn pull_all(args: &PullArgs) -> anyhow::Result<Result<Exit, Failure>> {
             Ok(pulled) => Ok((pulled, false)),
             Err(_) => pull(&registries, reference).map(|pulled| (pulled, true)),
         };
-        let outcome = Outcome { name, reference, found };
+        let outcome = PullOutcome { name, reference, found };
         if !args.json {
             outcome.print()?;
         }
@@ -52,15 +42,15 @@ fn pull_all(args: &PullArgs) -> anyhow::Result<Result<Exit, Failure>> {
     }
     let is_done = outcomes.iter().all(|outcome| outcome.found.is_ok());
     if args.json {
-        let components: Vec<Value> = outcomes.iter().map(Outcome::json).collect();
+        let components: Vec<Value> = outcomes.iter().map(PullOutcome::json).collect();
         terminal::print(&format!("{:#}\n", json!({"ok": is_done, "components": components})))?;
     } else if outcomes.is_empty() {
         terminal::eprint(&format!("{}: no component comes from a registry\n", file.name()));
     }
-    Ok(Ok(if is_done { Exit::Done } else { Exit::AtFault }))
+    Ok(if is_done { Exit::Done } else { Exit::AtFault })
 }
 
-impl Outcome<'_> {
+impl PullOutcome<'_> {
     fn print(&self) -> anyhow::Result<()> {
         let name = self.name;
         match &self.found {
@@ -72,9 +62,8 @@ impl Outcome<'_> {
                     terminal::print(&format!("  {}\n", sanitize::line(line)))?;
                 }
             }
-            Err((problem, hint)) => {
-                let hint = Some(hint.as_str()).filter(|hint| !hint.is_empty());
-                terminal::error(&format!("{name}: {}: {problem}", self.reference), hint);
+            Err(fault) => {
+                terminal::error(&format!("{name}: {}: {}", self.reference, fault.problem), fault.hint());
             }
         }
         Ok(())
@@ -91,9 +80,9 @@ impl Outcome<'_> {
                 }
                 json
             }
-            Err((problem, hint)) => json!({
-                "name": self.name, "ok": false, "source": self.reference.to_string(), "problem": problem,
-                "hint": Some(hint).filter(|hint| !hint.is_empty()),
+            Err(fault) => json!({
+                "name": self.name, "ok": false, "source": self.reference.to_string(), "problem": fault.problem,
+                "hint": fault.hint(),
             }),
         }
     }

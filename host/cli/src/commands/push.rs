@@ -13,7 +13,7 @@ use toolcell_trust::limits::{KEY_PEM_BYTES_MAX, SBOM_BYTES_MAX};
 use toolcell_trust::{BUNDLE_MEDIA_TYPE, COSIGN_SIGN, SignError, SigningKey, Subject};
 
 use super::metadata;
-use super::registries::{failed, manifest_if_any};
+use super::registries::manifest_if_any;
 use crate::args::PushArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{self, Progress};
@@ -67,11 +67,11 @@ fn push(args: &PushArgs) -> Result<Value, Failure> {
     let digest = artifact.digest();
     let attached = attached(args, &reference, digest.as_str())?;
     let folder = folder_of(&args.manifest.manifest);
-    let registries = Registries::open(&manifest, &folder).map_err(failed)?;
+    let registries = Registries::open(&manifest, &folder)?;
     let progress = Progress::new("pushing", 1);
     let pushed = registries.push(&reference, &artifact, &attached);
     drop(progress);
-    let pushed = pushed.map_err(failed)?;
+    let pushed = pushed?;
     let source = reference.with_digest(pushed.clone()).to_string();
     Ok(json!({
         "ok": true, "source": source, "manifest_digest": pushed.to_string(), "attached": attached.len(),

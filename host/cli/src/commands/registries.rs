@@ -3,11 +3,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_policy::{Manifest, Reference, parse, render_all};
+use toolcell_policy::{AdvisedFault, Manifest, Reference, parse, render_all};
 use toolcell_registry::Progress as Downloaded;
 use toolcell_server::ManifestFile;
 use toolcell_server::registries::{LeftOut, Pulled, Registries};
-use toolcell_server::secrets::Fault;
 use toolcell_server::trust::Signed;
 
 use crate::args::MANIFEST;
@@ -52,14 +51,9 @@ pub fn manifest_if_any(path: &Path) -> Result<(ManifestFile, Manifest), Failure>
     Ok((file, manifest))
 }
 
-/// A problem and advice as a failure.
-pub fn failed((problem, hint): Fault) -> Failure {
-    Failure::at_fault(problem, hint)
-}
-
 /// Pulls a component, with progress if it takes long. Where its signatures do not count, its bytes
 /// are not downloaded, and the fault says what is attached and did not come.
-pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled, Fault> {
+pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled, AdvisedFault> {
     let left_out = with_progress(|progress| registries.fetch_signed(reference, progress))
         .map_err(|not| beside(not.fault, &not.left_out))?;
     match registries.read(reference) {
@@ -70,7 +64,7 @@ pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled
 
 /// Brings a component into the store, whatever its signatures, with progress if it takes long.
 /// Returns what is attached to it and did not come.
-pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<LeftOut, Fault> {
+pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<LeftOut, AdvisedFault> {
     with_progress(|progress| registries.fetch(reference, progress))
 }
 
@@ -91,9 +85,12 @@ pub fn signers(pulled: &Pulled) -> Vec<String> {
 }
 
 /// A fault, with what is attached and did not come: it may be what is missing.
-pub fn beside((problem, hint): Fault, left_out: &LeftOut) -> Fault {
-    let said = left_out_lines(left_out);
-    (std::iter::once(problem).chain(said).collect::<Vec<_>>().join("; "), hint)
+pub fn beside(mut fault: AdvisedFault, left_out: &LeftOut) -> AdvisedFault {
+    for line in left_out_lines(left_out) {
+        fault.problem.push_str("; ");
+        fault.problem.push_str(&line);
+    }
+    fault
 }
 
 /// Lines about what is attached to a component and did not come.

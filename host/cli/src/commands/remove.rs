@@ -16,29 +16,14 @@ const COMPONENTS: &str = "components/";
 
 /// Takes it out.
 pub fn run(args: &RemoveArgs) -> anyhow::Result<Exit> {
-    match remove(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(false),
-    }
-}
-
-fn remove(args: &RemoveArgs) -> anyhow::Result<Result<Exit, Failure>> {
     let name = args.component.as_str();
-    let read = edit::read(&args.manifest.manifest).and_then(|(file, edit)| {
-        edit::check_known(&file, &edit, name)?;
-        let locked = edited_lock(file.path())?;
-        let deleted = if args.delete_file { Some(deletable(name, &edit)?) } else { None };
-        Ok((file, edit, locked, deleted))
-    });
-    let (file, mut edit, locked, deleted) = match read {
-        Ok(read) => read,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (file, mut edit) = edit::read(&args.manifest.manifest)?;
+    edit::check_known(&file, &edit, name)?;
+    let locked = edited_lock(file.path())?;
+    let deleted = if args.delete_file { Some(deletable(name, &edit)?) } else { None };
     edit.remove_component(name);
-    if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), Screen::Stdout)? {
-        return Ok(Err(failure));
-    }
-    Ok(write(&file, &edit, name, locked, deleted))
+    agree(&file, &edit.text(), args.consent.consent(), Screen::Stdout)?;
+    Ok(write(&file, &edit, name, locked, deleted)?)
 }
 
 fn write(

@@ -13,33 +13,18 @@ use crate::terminal;
 
 /// Renames it, and says what keeps the old name.
 pub fn run(args: &RenameArgs) -> anyhow::Result<Exit> {
-    match rename(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(false),
-    }
-}
-
-fn rename(args: &RenameArgs) -> anyhow::Result<Result<Exit, Failure>> {
     let old = args.component.as_str();
     let new = args.name.as_str();
-    let read = edit::read(&args.manifest.manifest).and_then(|(file, edit)| {
-        edit::check_known(&file, &edit, old)?;
-        check_free(new, &edit)?;
-        let locked = edited_lock(file.path())?;
-        Ok((file, edit, locked))
-    });
-    let (file, mut edit, locked) = match read {
-        Ok(read) => read,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (file, mut edit) = edit::read(&args.manifest.manifest)?;
+    edit::check_known(&file, &edit, old)?;
+    check_free(new, &edit)?;
+    let locked = edited_lock(file.path())?;
     edit.rename_component(old, new);
-    if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), Screen::Stdout)? {
-        return Ok(Err(failure));
-    }
+    agree(&file, &edit.text(), args.consent.consent(), Screen::Stdout)?;
     let kept = parse(&file.source()).map(|parsed| kept(&parsed.manifest, &file, old, new)).unwrap_or_default();
-    Ok(write(&file, &edit, (old, new), locked).inspect(|_| {
-        kept.iter().for_each(|kept| terminal::eprint(&format!("note: {kept}\n")));
-    }))
+    let exit = write(&file, &edit, old, new, locked)?;
+    kept.iter().for_each(|kept| terminal::eprint(&format!("note: {kept}\n")));
+    Ok(exit)
 }
 
 fn check_free(name: &str, edit: &ManifestEdit) -> Result<(), Failure> {
@@ -56,7 +41,8 @@ fn check_free(name: &str, edit: &ManifestEdit) -> Result<(), Failure> {
 fn write(
     file: &ManifestFile,
     edit: &ManifestEdit,
-    (old, new): (&str, &str),
+    old: &str,
+    new: &str,
     locked: Option<Lock>,
 ) -> Result<Exit, Failure> {
     edit::write(file, &edit.text())?;

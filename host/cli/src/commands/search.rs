@@ -19,10 +19,7 @@ const EMPTY: &str = "version = 1\n";
 /// Searches and prints what was found.
 pub fn run(args: &SearchArgs) -> anyhow::Result<Exit> {
     match search(args) {
-        Ok(result) => {
-            print(args, &result)?;
-            Ok(Exit::Done)
-        }
+        Ok(result) => print(args, &result).map(|()| Exit::Done),
         Err(failure) => failure.report(args.json),
     }
 }
@@ -42,8 +39,8 @@ fn search(args: &SearchArgs) -> Result<SearchResult, Failure> {
     let manifest = manifest_of(&file)?;
     let address = args.registry.as_deref().unwrap_or(MCP_REGISTRY);
     registries::search(&manifest, &folder_of(path), address, &args.word).map_err(|fault| match fault {
-        SearchFault::Address((problem, hint)) => Failure::usage(problem, hint),
-        SearchFault::Registry((problem, hint)) => Failure::at_fault(problem, hint),
+        SearchFault::Address(fault) => Failure::usage(fault.problem.as_str(), fault.hint().unwrap_or_default()),
+        SearchFault::Registry(fault) => fault.into(),
         SearchFault::Unreached(problem) => Failure::of_machine(
             format!("{problem}: a search needs a network"),
             "is this machine connected? `toolcell store ls` shows what is here; --registry URL asks another registry",

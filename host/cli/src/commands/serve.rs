@@ -24,23 +24,16 @@ pub fn run(args: &ServeCommandArgs) -> anyhow::Result<Exit> {
         let given = [&args.rights.allow, &args.rights.mounts, &args.rights.variables];
         if given.into_iter().any(|given| !given.is_empty()) {
             let hint = "name the components before these options, or edit the manifest with `toolcell grant`";
-            return Failure::usage("--allow, --mount and --env are for components without a manifest", hint)
-                .report(false);
+            return Err(Failure::usage("--allow, --mount and --env are for components without a manifest", hint).into());
         }
         return serve(&args.serve, &log, opening(&args.serve), None);
     }
     let named = &args.serve.manifest.manifest;
     if named.as_path() != Path::new(MANIFEST) && std::env::var_os(MANIFEST_VARIABLE).is_none() {
-        return Failure::usage(
-            "components are served without a manifest",
-            "leave --manifest out, or `toolcell add` them to it",
-        )
-        .report(false);
+        let hint = "leave --manifest out, or `toolcell add` them to it";
+        return Err(Failure::usage("components are served without a manifest", hint).into());
     }
-    match sketched(args)? {
-        Ok(loaded) => serve_loaded(&args.serve, loaded, &log, None),
-        Err(failure) => failure.report(false),
-    }
+    serve_loaded(&args.serve, sketched(args)?, &log, None)
 }
 
 /// A manifest whose components are loaded.
@@ -51,28 +44,23 @@ struct Loaded {
 }
 
 /// Loads the components of the command line, and writes their manifest if that is wanted.
-fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> {
+fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Loaded> {
     let began = SystemTime::now();
     let saved = args.save.as_deref();
     if let Some(path) = saved.filter(|path| path.symlink_metadata().is_ok()) {
         let hint = "name another file with --save=FILE, or `toolcell add` the components to this one";
-        return Ok(Err(Failure::usage(format!("{} exists already", path.display()), hint)));
+        return Err(Failure::usage(format!("{} exists already", path.display()), hint).into());
     }
     let folder = saved.map_or_else(|| PathBuf::from("."), folder_of);
-    let sketch = match Sketch::of(&args.files, &args.rights, &folder, &args.serve.code) {
-        Ok(sketch) => sketch,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let sketch = Sketch::of(&args.files, &args.rights, &folder, &args.serve.code)?;
     let Some((file, ready)) = open_sketch_or_report(&sketch, saved, opening(&args.serve))? else {
-        return Ok(Err(Failure::said(Exit::AtFault)));
+        return Err(Failure::said(Exit::AtFault).into());
     };
     if let Some(path) = saved {
-        if let Err(failure) = edit::write(&ManifestFile::unwritten(path, String::new()), file.text()) {
-            return Ok(Err(failure));
-        }
+        edit::write(&ManifestFile::unwritten(path, String::new()), file.text())?;
         terminal::note(&format!("{}: written, and served from now on\n", file.name()));
     }
-    Ok(Ok(Loaded { ready, began }))
+    Ok(Loaded { ready, began })
 }
 
 /// Serves a manifest that is opened so, and builds a project meanwhile.

@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::edit::ManifestEdit;
-use toolcell_policy::{Manifest, Reference};
+use toolcell_policy::{AdvisedFault, Manifest, Reference};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::lock::{self, Drift, Lock, drift};
 use toolcell_server::registries::{self, Pulled, Registries};
-use toolcell_server::secrets::Fault;
 use toolcell_server::{ManifestFile, OpenOptions, Ready};
 
-use super::registries::{failed, json_of, left_out_lines, manifest_of, pull, signers};
+use super::registries::{json_of, left_out_lines, manifest_of, pull, signers};
 use crate::args::UpdateArgs;
 use crate::edit::{self, Screen, agree};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, reported};
 use crate::manifest::open_file_or_report;
 use crate::terminal;
 
@@ -33,20 +32,20 @@ struct Moved {
 struct TagChecks {
     moved: Vec<Moved>,
     /// Components whose registry does not say, or that do not come.
-    failed: Vec<Failed>,
+    failed: Vec<FailedUpdate>,
     /// Components that cannot be read as the manifest names them.
     unread: BTreeSet<String>,
 }
 
 /// A component that cannot be updated.
-struct Failed {
+struct FailedUpdate {
     name: String,
     source: String,
-    fault: Fault,
+    fault: AdvisedFault,
 }
 
 /// A component as it is pinned and as it would be.
-struct Change<'m> {
+struct UpdateChange<'m> {
     moved: &'m Moved,
     drift: Option<Drift>,
     imports: Vec<String>,
@@ -54,23 +53,14 @@ struct Change<'m> {
 
 /// Looks, shows, asks and writes.
 pub fn run(args: &UpdateArgs) -> anyhow::Result<Exit> {
-    match update(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(args.json),
-    }
+    reported(update(args), args.json)
 }
 
-fn update(args: &UpdateArgs) -> anyhow::Result<Result<Exit, Failure>> {
+fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     let path = args.manifest.manifest.as_path();
-    let read = edit::read(path).and_then(|(file, edit)| {
-        let manifest = manifest_of(&file)?;
-        let checks = check_tags(args, &manifest)?;
-        Ok((file, edit, checks))
-    });
-    let (file, mut edit, checks) = match read {
-        Ok(read) => read,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (file, mut edit) = edit::read(path)?;
+    let manifest = manifest_of(&file)?;
+    let checks = check_tags(args, &manifest)?;
     for one in &checks.moved {
         edit.set_source(&one.name, &one.to.to_string());
     }
@@ -82,14 +72,14 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Result<Exit, Failure>> {
     } else if checks.failed.is_empty() {
         terminal::eprint(&format!("{}: no tag has moved\n", file.name()));
     }
-    Ok(Ok(checks.exit()))
+    Ok(checks.exit())
 }
 
 /// Asks registries where the tags lead, and pulls what is new. Without a name, one that fails keeps
 /// none of the others.
 fn check_tags(args: &UpdateArgs, manifest: &Manifest) -> Result<TagChecks, Failure> {
     let folder = folder_of(&args.manifest.manifest);
-    let registries = Registries::open(manifest, &folder).map_err(failed)?;
+    let registries = Registries::open(manifest, &folder)?;
     let wanted: Vec<_> = registries::components(manifest)
         .filter(|(name, _)| args.name.as_deref().is_none_or(|wanted| wanted == *name))
         .collect();
@@ -113,19 +103,15 @@ fn check_tags(args: &UpdateArgs, manifest: &Manifest) -> Result<TagChecks, Failu
         match check_tag(&registries, from, asked) {
             Ok(None) => {}
             Ok(Some((to, pulled))) => {
-                let unread = registries.read(from).err().map(|(problem, _)| problem);
+                let unread = registries.read(from).err().map(|fault| fault.problem);
                 checks.moved.push(Moved { name: name.to_owned(), from: from.clone(), to, pulled, unread });
             }
-            Err(fault) if args.name.is_some() => return Err(failed(fault)),
+            Err(fault) if args.name.is_some() => return Err(fault.into()),
             Err(fault) => {
-                let (problem, hint) = &fault;
                 if !args.json {
-                    terminal::error(
-                        &format!("{name}: {from}: {problem}"),
-                        Some(hint.as_str()).filter(|hint| !hint.is_empty()),
-                    );
+                    terminal::error(&format!("{name}: {from}: {}", fault.problem), fault.hint());
                 }
-                checks.failed.push(Failed { name: name.to_owned(), source: from.to_string(), fault });
+                checks.failed.push(FailedUpdate { name: name.to_owned(), source: from.to_string(), fault });
             }
         }
     }
@@ -139,7 +125,7 @@ fn check_tag(
     registries: &Registries<'_>,
     from: &Reference,
     asked: Reference,
-) -> Result<Option<(Reference, Pulled)>, Fault> {
+) -> Result<Option<(Reference, Pulled)>, AdvisedFault> {
     let digest = registries.resolve(&asked)?;
     let to = asked.with_digest(digest);
     if to == *from {
@@ -169,25 +155,24 @@ impl TagChecks {
     }
 
     /// A failure with what would have changed, and what failed before.
-    fn beside(&self, failure: Failure, changes: &[Change<'_>]) -> Failure {
+    fn beside(&self, failure: Failure, changes: &[UpdateChange<'_>]) -> Failure {
         let failure = failure.with("changes", changes_json(changes));
         if self.failed.is_empty() { failure } else { failure.with("failed", self.failed_json()) }
     }
 
     fn failed_json(&self) -> Value {
-        let failed = self.failed.iter().map(|Failed { name, source, fault: (problem, hint) }| {
-            json!({"name": name, "source": source, "problem": problem, "hint": Some(hint).filter(|hint| !hint.is_empty())})
+        let failed = self.failed.iter().map(|FailedUpdate { name, source, fault }| {
+            json!({"name": name, "source": source, "problem": fault.problem, "hint": fault.hint()})
         });
         failed.collect()
     }
 
     /// The answer with what was updated.
-    fn json(&self, changes: &[Change<'_>]) -> Value {
+    fn json(&self, changes: &[UpdateChange<'_>]) -> Value {
         let mut json = json!({"ok": self.failed.is_empty(), "updated": changes_json(changes)});
         if let (Some(first), Some(members)) = (self.failed.first(), json.as_object_mut()) {
-            let (problem, hint) = &first.fault;
-            members.insert("problem".to_owned(), format!("{}: {problem}", first.name).into());
-            members.insert("hint".to_owned(), json!(Some(hint).filter(|hint| !hint.is_empty())));
+            members.insert("problem".to_owned(), format!("{}: {}", first.name, first.fault.problem).into());
+            members.insert("hint".to_owned(), json!(first.fault.hint()));
             members.insert("failed".to_owned(), self.failed_json());
         }
         json
@@ -195,19 +180,14 @@ impl TagChecks {
 }
 
 /// Shows how the components differ, and writes lock and manifest once that is wanted.
-fn pin(
-    args: &UpdateArgs,
-    file: &ManifestFile,
-    edit: &ManifestEdit,
-    checks: &TagChecks,
-) -> anyhow::Result<Result<Exit, Failure>> {
+fn pin(args: &UpdateArgs, file: &ManifestFile, edit: &ManifestEdit, checks: &TagChecks) -> anyhow::Result<Exit> {
     let moved = checks.moved.as_slice();
     let options = || OpenOptions { code: args.code.options(), ..OpenOptions::default() };
     let at_fault = |what: &str| Failure::at_fault(format!("{} {what}, and stays as it is", file.name()), "");
     // One that cannot be read any more does not keep others from being compared.
     let before = ManifestFile::unwritten(file.path(), checks.readable(file.text(), |_| false));
     let Some((_, ready)) = open_file_or_report(before, options())? else {
-        return Ok(Err(at_fault("cannot be loaded as it is")));
+        return Err(at_fault("cannot be loaded as it is").into());
     };
     let was = Lock::of(&ready.catalog);
     let imported = imports(&ready, moved);
@@ -215,20 +195,17 @@ fn pin(
     drop(ready);
     let after = checks.readable(&edit.text(), |name| checks.moves(name));
     let Some((_, ready)) = open_file_or_report(ManifestFile::unwritten(file.path(), after), options())? else {
-        return Ok(Err(at_fault("would have these problems")));
+        return Err(at_fault("would have these problems").into());
     };
     let now = Lock::of(&ready.catalog);
     let imports = imports(&ready, moved);
     drop(ready);
     let path = lock::path_beside(file.path());
-    let locked = match lock::read(&path) {
-        Ok(locked) => locked,
-        Err(error) => return Ok(Err(Failure::at_fault(error.to_string(), error.hint()))),
-    };
+    let locked = lock::read(&path).map_err(|error| Failure::at_fault(error.to_string(), error.hint()))?;
     let drifts = drift(locked.as_ref().unwrap_or(&was), &now);
-    let changes: Vec<Change<'_>> = moved
+    let changes: Vec<UpdateChange<'_>> = moved
         .iter()
-        .map(|moved| Change {
+        .map(|moved| UpdateChange {
             moved,
             drift: drifts.iter().find(|drift| drift.component == moved.name).cloned(),
             imports: difference(imported.get(&moved.name), imports.get(&moved.name)),
@@ -241,26 +218,24 @@ fn pin(
     if let Some(change) = others.filter(|_| !args.allow_signer_change) {
         let problem = format!("{} is not signed as the lock pins it", change.moved.name);
         let failure = Failure::at_fault(problem, "ask its publisher why; --allow-signer-change takes it");
-        return Ok(Err(checks.beside(failure, &changes)));
+        return Err(checks.beside(failure, &changes).into());
     }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
-    if let Err(failure) = agree(file, &edit.text(), args.consent.consent(), screen)? {
-        return Ok(Err(checks.beside(failure, &changes)));
+    if let Err(error) = agree(file, &edit.text(), args.consent.consent(), screen) {
+        return Err(checks.beside(error.downcast()?, &changes).into());
     }
-    if let Err(failure) = write(file, edit, moved, locked.as_ref(), &now) {
-        return Ok(Err(failure));
-    }
+    write(file, edit, moved, locked.as_ref(), &now)?;
     if args.json {
         terminal::print(&format!("{:#}\n", checks.json(&changes)))?;
     } else {
         let pinned = if locked.is_some() { " and its lock pin" } else { " pins" };
         terminal::eprint(&format!("{}{pinned} what is new: {}\n", file.name(), moved.len()));
     }
-    Ok(Ok(checks.exit()))
+    Ok(checks.exit())
 }
 
-fn changes_json(changes: &[Change<'_>]) -> Value {
-    changes.iter().map(Change::json).collect()
+fn changes_json(changes: &[UpdateChange<'_>]) -> Value {
+    changes.iter().map(UpdateChange::json).collect()
 }
 
 /// Writes the lock, if there is one, and at last the manifest.
@@ -304,7 +279,7 @@ fn difference(was: Option<&BTreeSet<String>>, now: Option<&BTreeSet<String>>) ->
     more.chain(was.difference(now).map(|import| format!("imports no longer {import}"))).collect()
 }
 
-impl Change<'_> {
+impl UpdateChange<'_> {
     fn text(&self) -> String {
         let style = terminal::stdout_style();
         let Moved { name, from, to, pulled, unread } = self.moved;

@@ -10,7 +10,7 @@ use crate::{sandbox_process, terminal};
 pub fn run(args: &WallsArgs) -> anyhow::Result<Exit> {
     let report = kernel::probe(sandbox_process::probe()?)?;
     if args.json {
-        let wall = |(wall, state): (kernel::Wall, &kernel::State)| json!({"wall": wall.to_string(), "state": state.word(), "meaning": wall.meaning(), "detail": state.detail()});
+        let wall = |(wall, state): (kernel::Wall, &kernel::WallState)| json!({"wall": wall.to_string(), "state": state.word(), "meaning": wall.meaning(), "detail": state.detail()});
         let walls: Vec<_> = report.iter().map(wall).collect();
         let all = report.missing().next().is_none();
         terminal::print(&format!("{:#}\n", json!({"all": all, "walls": walls})))?;

@@ -11,19 +11,11 @@ use toolcell_policy::{Diagnostic, Severity, Source, parse, render_all};
 use toolcell_server::file::write_whole;
 use toolcell_server::{ManifestFile, OpenOptions, Opened, VALUE_MISSING, lock};
 
+use crate::args::Consent;
 use crate::exit::{Exit, Failure};
 use crate::manifest;
 use crate::terminal;
 use shown::difference;
-
-/// Consent to write a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consent {
-    /// The command line said yes.
-    Given,
-    /// A person is asked on the terminal. Without one, nothing is written.
-    Asked,
-}
 
 /// Stream that a change is shown on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +54,10 @@ pub fn apply_or_report(file: &ManifestFile, text: &str, consent: Consent) -> any
         terminal::print(&format!("{}: nothing to change\n", file.name()))?;
         return Ok(Exit::Done);
     }
-    let written = agree(file, text, consent, Screen::Stdout)?.and_then(|()| write(file, text));
-    match written {
-        Ok(()) => {
-            terminal::eprint(&format!("{}: changed{}\n", file.name(), lock_note(file.path())));
-            Ok(Exit::Done)
-        }
-        Err(failure) => failure.report(false),
-    }
+    agree(file, text, consent, Screen::Stdout)?;
+    write(file, text)?;
+    terminal::eprint(&format!("{}: changed{}\n", file.name(), lock_note(file.path())));
+    Ok(Exit::Done)
 }
 
 /// Checks that all loads with a manifest's new text that loaded with the old one, as `toolcell
@@ -78,13 +66,13 @@ pub fn apply_or_report(file: &ManifestFile, text: &str, consent: Consent) -> any
 ///
 /// # Errors
 /// This process cannot load components at all.
-pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<Result<(), Failure>> {
+pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<()> {
     if text == file.text() || parse(&Source { name: file.name(), text }).is_err() {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let after = opened(file.path(), text)?;
     if !after.problems.iter().any(is_error) {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let before = opened(file.path(), file.text())?;
     let is_new = |problem: &&Diagnostic| {
@@ -97,10 +85,10 @@ pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<Result<(), Failu
         terminal::eprint(&render_all(&after.file.source(), &new, terminal::stderr_style()));
     }
     if new.iter().all(|problem| problem.code() == VALUE_MISSING) {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let problem = format!("{} would not load, and stays as it is", file.name());
-    Ok(Err(Failure::at_fault(problem, "")))
+    Err(Failure::at_fault(problem, "").into())
 }
 
 /// Opens this text at the manifest's path. Broken components are problems like others.
@@ -114,11 +102,11 @@ fn is_error(problem: &Diagnostic) -> bool {
 }
 
 /// Checks a manifest's new text, shows how it differs, and asks for consent.
-pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) -> anyhow::Result<Result<(), Failure>> {
+pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) -> anyhow::Result<()> {
     let name = file.name();
     if let Err(problems) = parse(&Source { name, text }) {
         terminal::eprint(&render_all(&Source { name, text }, &problems, terminal::stderr_style()));
-        return Ok(Err(Failure::at_fault(format!("{name} would have these problems, and stays as it is"), "")));
+        return Err(Failure::at_fault(format!("{name} would have these problems, and stays as it is"), "").into());
     }
     match screen {
         Screen::Stdout => terminal::print(&difference(file.text(), text, terminal::stdout_style()))?,
@@ -128,19 +116,19 @@ pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) 
 }
 
 /// Asks for consent, or says that this thing stays as it is.
-pub fn agrees_or_reports(name: &str, question: &str, consent: Consent) -> anyhow::Result<Result<(), Failure>> {
+pub fn agrees_or_reports(name: &str, question: &str, consent: Consent) -> anyhow::Result<()> {
     if consent == Consent::Given {
-        return Ok(Ok(()));
+        return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         let problem = format!("{name} stays as it is: nobody can be asked");
-        return Ok(Err(Failure::usage(problem, "add --yes to write it")));
+        return Err(Failure::usage(problem, "add --yes to write it").into());
     }
     if agrees(&format!("{question} [y/N] "))? {
-        return Ok(Ok(()));
+        return Ok(());
     }
     terminal::eprint(&format!("{name} stays as it is\n"));
-    Ok(Err(Failure::said(Exit::AtFault)))
+    Err(Failure::said(Exit::AtFault).into())
 }
 
 /// Writes a manifest's new text, whole or not at all. `file` is the text that was edited: another

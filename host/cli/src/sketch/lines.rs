@@ -6,7 +6,7 @@ use toolcell_policy::rights::{RightPlace, places};
 
 /// A text whose lines know their options.
 #[derive(Default)]
-pub struct Lines {
+pub struct SketchLines {
     text: String,
     /// First byte of each line, with its origin.
     starts: Vec<(usize, Option<Origin>)>,
@@ -23,7 +23,7 @@ struct Origin {
     right: Option<usize>,
 }
 
-impl Lines {
+impl SketchLines {
     /// The text.
     pub fn text(&self) -> &str {
         &self.text
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn each_line_knows_the_option_that_it_comes_from() {
-        let mut lines = Lines::default();
+        let mut lines = SketchLines::default();
         lines.push("version = 1", None);
         lines.begin("a", "x/a.wasm", "../x/a.wasm");
         for (number, right) in

@@ -14,19 +14,19 @@ use toolcell_server::inspect::inspect;
 use toolcell_server::machine::Machine;
 
 use crate::args::{CodeCacheArgs, SketchRights};
-use crate::commands::{component_name, relative};
 use crate::edit::rights;
 use crate::exit::Failure;
+use crate::naming::{component_name, relative};
 use crate::sandbox_process;
 use crate::terminal;
-use lines::Lines;
+use lines::SketchLines;
 
 /// Name of a manifest's text while it is only parsed.
 const NAME: &str = "(command line)";
 
 /// A manifest of a command line.
 pub struct Sketch {
-    lines: Lines,
+    lines: SketchLines,
 }
 
 /// A right, with the option that it was given by.
@@ -205,8 +205,8 @@ fn not_imported(machine: &Machine, component: &SketchedComponent, manifest: &Man
     found.zip(policy).map(|(found, policy)| policy.check_imports(found.inspection.imports())).unwrap_or_default()
 }
 
-fn write(components: &[SketchedComponent], rights: &[GivenRight], without: &BTreeSet<(usize, usize)>) -> Lines {
-    let mut lines = Lines::default();
+fn write(components: &[SketchedComponent], rights: &[GivenRight], without: &BTreeSet<(usize, usize)>) -> SketchLines {
+    let mut lines = SketchLines::default();
     lines.push("version = 1", None);
     for (number, component) in components.iter().enumerate() {
         let option = component.path.display().to_string();

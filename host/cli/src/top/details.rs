@@ -1,18 +1,18 @@
 //! All that is known of one row, as names and texts.
 use toolcell_server::control::{ApprovalShown, CallShown, DenialShown};
 
-use super::state::Row;
+use super::state::TopRow;
 use super::text;
 
 /// Most characters of a text: those of the arguments that a server sends, and what escapes add.
 const TEXT_CHARS: usize = 8_192;
 
 /// Names and texts of a row.
-pub fn details(row: &Row<'_>) -> Vec<(&'static str, String)> {
+pub fn details(row: &TopRow<'_>) -> Vec<(&'static str, String)> {
     let mut known = match row {
-        Row::Call(_, shown) => call(shown),
-        Row::Denial(_, shown) => denial(shown),
-        Row::Approval(_, shown) => approval(shown),
+        TopRow::Call(_, shown) => call(shown),
+        TopRow::Denial(_, shown) => denial(shown),
+        TopRow::Approval(_, shown) => approval(shown),
     };
     let process = &row.process().activity;
     known.push(("process", process.pid.to_string()));

@@ -7,8 +7,8 @@ use toolcell_server::control::MinuteShown;
 
 use super::ask::Seen;
 use super::details::details;
-use super::state::{Row, State, View};
-use super::table::{Column, Kind, cells, columns, fitting};
+use super::state::{TopRow, TopState, View};
+use super::table::{Column, ColumnKind, cells, columns, fitting};
 use super::text;
 
 /// Rows above the table: names of views, figures, names of columns.
@@ -23,29 +23,29 @@ const NAMES: usize = 11;
 /// The screen.
 pub struct Screen<'a> {
     pub seen: &'a Seen,
-    pub state: &'a State,
+    pub state: &'a TopState,
     pub has_colours: bool,
 }
 
 impl Widget for Screen<'_> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
-        let mut page = Page { area, buffer };
+        let mut page = DrawnPage { area, buffer };
         self.tabs(&mut page);
         page.line(1, &self.figures(), Style::new());
-        let said = self.said(area.width);
+        let (lines, style) = self.said(area.width);
         let room = area.height.saturating_sub(HEAD + FOOT);
         let rows = self.seen.rows(self.state.view);
         match self.state.chosen(&rows).and_then(|at| rows.get(at).map(|row| (at, row))) {
-            Some((_, row)) if self.state.details => self.one(&mut page, row, said.0.len()),
+            Some((_, row)) if self.state.details => self.one(&mut page, row, lines.len()),
             Some((at, _)) => self.table(&mut page, &rows, at, room),
             None => page.line(HEAD, self.empty(), Style::new().add_modifier(Modifier::DIM)),
         }
-        self.foot(&mut page, &said);
+        self.foot(&mut page, &lines, style);
     }
 }
 
 impl Screen<'_> {
-    fn tabs(&self, page: &mut Page<'_>) {
+    fn tabs(&self, page: &mut DrawnPage<'_>) {
         let mut at = page.text(0, 0, "toolcell ", self.coloured(Color::Cyan).add_modifier(Modifier::BOLD));
         for (place, view) in View::ALL.into_iter().enumerate() {
             let open = self.seen.open(view);
@@ -86,7 +86,7 @@ impl Screen<'_> {
         }
     }
 
-    fn table(&self, page: &mut Page<'_>, rows: &[Row<'_>], chosen: usize, room: u16) {
+    fn table(&self, page: &mut DrawnPage<'_>, rows: &[TopRow<'_>], chosen: usize, room: u16) {
         let has_several = self.seen.processes.len() > 1;
         let columns = columns(self.state.view, has_several);
         let fitted = fitting(&columns, usize::from(page.area.width));
@@ -103,22 +103,22 @@ impl Screen<'_> {
         }
     }
 
-    fn style_of(&self, row: &Row<'_>) -> Style {
+    fn style_of(&self, row: &TopRow<'_>) -> Style {
         match row {
-            Row::Denial(_, group) if group.muted => Style::new().add_modifier(Modifier::DIM),
-            Row::Call(_, call) => match call.state.name() {
+            TopRow::Denial(_, group) if group.muted => Style::new().add_modifier(Modifier::DIM),
+            TopRow::Call(_, call) => match call.state.name() {
                 "asking" => self.coloured(Color::Yellow),
                 "stopping" => self.coloured(Color::Red),
                 "waiting" => Style::new().add_modifier(Modifier::DIM),
                 _ => Style::new(),
             },
-            Row::Denial(..) | Row::Approval(..) => Style::new(),
+            TopRow::Denial(..) | TopRow::Approval(..) => Style::new(),
         }
     }
 
     /// One row with all its details, above this many lines of text. The line below announces more,
     /// also during a question.
-    fn one(&self, page: &mut Page<'_>, row: &Row<'_>, said: usize) {
+    fn one(&self, page: &mut DrawnPage<'_>, row: &TopRow<'_>, said: usize) {
         let width = usize::from(page.area.width).saturating_sub(NAMES);
         let mut lines: Vec<(&str, String)> = Vec::new();
         for (name, text) in details(row) {
@@ -158,12 +158,12 @@ impl Screen<'_> {
     }
 
     /// The question or the notice, and the keys.
-    fn foot(&self, page: &mut Page<'_>, (lines, style): &(Vec<String>, Style)) {
+    fn foot(&self, page: &mut DrawnPage<'_>, lines: &[String], style: Style) {
         let count = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         for (at, line) in (0..).zip(lines) {
             let above = count.saturating_add(1).saturating_sub(at);
             page.clear(page.below(above));
-            page.line(page.below(above), line, *style);
+            page.line(page.below(above), line, style);
         }
         let keys = match (self.state.question.is_some(), self.state.details, self.state.view) {
             (true, ..) => "y yes  any other key no",
@@ -213,8 +213,8 @@ pub fn row_line(columns: &[Column], fitted: &[(usize, usize)], cells: &[String])
         let cell = shortened(cell, *width);
         let pad = " ".repeat(width.saturating_sub(text::columns(&cell)));
         match column.kind {
-            Kind::Figure => line.extend([pad.as_str(), &cell, " "]),
-            Kind::Text | Kind::Rest => line.extend([&cell, pad.as_str(), " "]),
+            ColumnKind::Figure => line.extend([pad.as_str(), &cell, " "]),
+            ColumnKind::Text | ColumnKind::Rest => line.extend([&cell, pad.as_str(), " "]),
         }
     }
     line.truncate(line.len().saturating_sub(1));
@@ -233,12 +233,12 @@ fn shortened(text: &str, width: usize) -> String {
 }
 
 /// A part of the buffer that lines are written to, and the only one.
-struct Page<'a> {
+struct DrawnPage<'a> {
     area: Rect,
     buffer: &'a mut Buffer,
 }
 
-impl Page<'_> {
+impl DrawnPage<'_> {
     /// Number of the line this far above the end.
     const fn below(&self, above: u16) -> u16 {
         self.area.height.saturating_sub(above)

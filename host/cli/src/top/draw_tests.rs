@@ -68,8 +68,8 @@ fn full() -> Seen {
 }
 
 /// The lines of a screen of this size, after these keys.
-fn drawn(seen: &Seen, keys: &str, (width, height): (u16, u16)) -> Vec<String> {
-    let mut state = State::default();
+fn drawn(seen: &Seen, keys: &str, width: u16, height: u16) -> Vec<String> {
+    let mut state = TopState::default();
     keys.chars().for_each(|key| drop(press(&mut state, seen, Key::Char(key))));
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let screen = Screen { seen, state: &state, has_colours: true };
@@ -81,7 +81,7 @@ fn drawn(seen: &Seen, keys: &str, (width, height): (u16, u16)) -> Vec<String> {
 
 #[test]
 fn each_view_shows_its_rows_and_its_keys() {
-    let lines = drawn(&full(), "", (80, 24));
+    let lines = drawn(&full(), "", 80, 24);
     assert_eq!(lines[0], "toolcell  1 Now  2 Denials (1)  3 Approvals (1)");
     assert!(
         lines[1].starts_with("0 running, 0 waiting; in 60 s: 0.0/s, p50 -, p99 -, 0 errors, 0 denied"),
@@ -91,14 +91,14 @@ fn each_view_shows_its_rows_and_its_keys() {
     assert!(lines[3].contains("5 search") && lines[3].contains("ann") && lines[3].contains("1.5 s"), "{lines:?}");
     assert!(lines[4].contains("6 edit") && lines[5].is_empty(), "{lines:?}");
     assert!(lines[23].starts_with("q quit  s stop"), "{lines:?}");
-    let wide = drawn(&full(), "", (160, 24));
+    let wide = drawn(&full(), "", 160, 24);
     assert!(wide[3].contains("1.2 G of 10.0 G") && wide[3].contains("64.0 MiB at most"), "{wide:?}");
-    let lines = drawn(&full(), "2", (80, 24));
+    let lines = drawn(&full(), "2", 80, 24);
     assert!(lines[3].contains("12 http") && lines[3].contains("GET https://x.example/"), "{lines:?}");
     assert!(lines[23].contains("a allow  m mute"), "{lines:?}");
-    let lines = drawn(&full(), "3", (80, 24));
+    let lines = drawn(&full(), "3", 80, 24);
     assert!(lines[3].contains("8 delete") && lines[3].contains("{\"page\":\"Main\"}"), "{lines:?}");
-    let lines = drawn(&full(), "3a", (80, 24));
+    let lines = drawn(&full(), "3a", 80, 24);
     assert_eq!(
         (lines[22].as_str(), lines[23].as_str()),
         ("Allow call 8 of delete for bob? y/n", "y yes  any other key no")
@@ -107,7 +107,7 @@ fn each_view_shows_its_rows_and_its_keys() {
         lines.iter().any(|line| line == "arguments  {\"page\":\"Main\"}"),
         "what is decided about is shown: {lines:?}"
     );
-    let lines = drawn(&full(), "2\n", (80, 24));
+    let lines = drawn(&full(), "2\n", 80, 24);
     assert!(lines.iter().any(|line| line.starts_with("rule       [components.wiki.network] http = ")), "{lines:?}");
     assert!(plain::page(&full()).contains("allowed by: [components.wiki.network] http = "));
 }
@@ -117,15 +117,15 @@ fn a_question_about_a_rule_shows_all_of_it_and_tells_of_what_is_below() {
     let mut seen = full();
     let rule = seen.processes[0].activity.denials[0].rule.as_mut().unwrap();
     rule.line = format!("private = [\"127.0.0.1:443\"]\nhttp = [\"GET https://x.example/{}\"]", "a".repeat(280));
-    let lines = drawn(&seen, "2a", (80, 24));
+    let lines = drawn(&seen, "2a", 80, 24);
     // A line ends at a space where there is one.
     let question = lines[18..23].concat().replace(' ', "");
     let whole = "Write into the manifest: [components.wiki.network] private = [\"127.0.0.1:443\"]; http = ";
     assert!(question.starts_with(&whole.replace(' ', "")) && question.ends_with("aaa\"]?y/n"), "{lines:?}");
-    let lines = drawn(&seen, "2a", (80, 16));
+    let lines = drawn(&seen, "2a", 80, 16);
     assert!(lines[9].ends_with("more lines below") && lines[10].starts_with("Write into"), "{lines:?}");
     seen.processes[0].activity.approvals[0].arguments = "b".repeat(4_000);
-    let lines = drawn(&seen, "3a", (80, 24));
+    let lines = drawn(&seen, "3a", 80, 24);
     assert!(lines[21].ends_with("more lines below") && lines[22].starts_with("Allow call 8"), "{lines:?}");
 }
 
@@ -133,9 +133,9 @@ fn a_question_about_a_rule_shows_all_of_it_and_tells_of_what_is_below() {
 fn a_view_without_rows_says_so() {
     let seen = of(ActivitySnapshot::default());
     for (keys, said) in [("", "No call runs."), ("2", "Nothing was denied."), ("3", "No call waits for a person.")] {
-        assert_eq!(drawn(&seen, keys, (80, 24))[3], said);
+        assert_eq!(drawn(&seen, keys, 80, 24)[3], said);
     }
-    assert_eq!(drawn(&Seen::default(), "", (80, 24))[3], "No process answers.");
+    assert_eq!(drawn(&Seen::default(), "", 80, 24)[3], "No process answers.");
     assert_eq!(plain::page(&seen).matches("  none\n").count(), 3);
 }
 
@@ -144,11 +144,11 @@ fn a_screen_of_any_size_is_drawn() {
     for width in [0, 1, 5, 20, 40, 79, 200] {
         for height in [0, 1, 3, 5, 24] {
             for keys in ["", "2", "3", "\n", "2\n", "3\n", "s", "2a", "3d", "3d\u{1}"] {
-                drawn(&full(), keys, (width, height));
+                drawn(&full(), keys, width, height);
             }
         }
     }
-    let lines = drawn(&full(), "", (40, 24));
+    let lines = drawn(&full(), "", 40, 24);
     assert!(lines[3].contains("5 search") && lines[3].contains("running"), "{lines:?}");
     assert!(!lines[2].contains("DEADLINE"), "{lines:?}");
 }
@@ -165,12 +165,12 @@ fn texts_of_others_reach_no_cell_as_more_than_text() {
     let approval = &mut activity.approvals[0];
     (approval.tool, approval.arguments, approval.question) = (hostile.clone(), hostile.clone(), hostile);
     let seen = of(activity);
-    let texts = ["", "\n", "s", "2", "2\n", "2a", "3", "3\n", "3a"].map(|keys| drawn(&seen, keys, (80, 24)).concat());
+    let texts = ["", "\n", "s", "2", "2\n", "2a", "3", "3\n", "3a"].map(|keys| drawn(&seen, keys, 80, 24).concat());
     for text in texts.into_iter().chain([plain::page(&seen).replace('\n', "")]) {
         assert!(!text.chars().any(|letter| letter.is_control() || letter == '\u{202e}'), "{text:?}");
         assert!(text.contains("\\u001b[2J"), "{text}");
     }
-    let asked = drawn(&seen, "3a", (80, 24)).concat();
+    let asked = drawn(&seen, "3a", 80, 24).concat();
     assert!(asked.contains("y/n"), "the question is whole: {asked}");
     assert!(plain::page(&seen).len() < 100_000);
 }
@@ -179,9 +179,9 @@ fn texts_of_others_reach_no_cell_as_more_than_text() {
 fn a_thousand_calls_scroll() {
     let calls = (1..=1_000).map(|number| call(number, &format!("tool_{number}"))).collect();
     let seen = of(ActivitySnapshot { calls, ..ActivitySnapshot::default() });
-    let lines = drawn(&seen, "G", (80, 24));
+    let lines = drawn(&seen, "G", 80, 24);
     assert!(lines[21].contains("1000 tool_1000") && lines[3].contains("982 tool_982"), "{lines:?}");
-    assert!(drawn(&seen, "Gg", (80, 24))[3].contains("1 tool_1 "));
+    assert!(drawn(&seen, "Gg", 80, 24)[3].contains("1 tool_1 "));
     assert!(plain::page(&seen).contains("… 800 more"));
 }
 
@@ -190,7 +190,7 @@ fn without_colours_no_cell_has_one() {
     let seen = Seen { problems: vec!["away".to_owned()], ..full() };
     for has_colours in [true, false] {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        let screen = Screen { seen: &seen, state: &State::default(), has_colours };
+        let screen = Screen { seen: &seen, state: &TopState::default(), has_colours };
         terminal.draw(|frame| frame.render_widget(screen, frame.area())).unwrap();
         let is_plain = |cell: &ratatui::buffer::Cell| cell.fg == Color::Reset && cell.bg == Color::Reset;
         assert_eq!(terminal.backend().buffer().content().iter().all(is_plain), !has_colours);

@@ -2,7 +2,7 @@
 use super::ask::Seen;
 use super::details::details;
 use super::draw::{minute, row_line};
-use super::state::{Row, View};
+use super::state::{TopRow, View};
 use super::table::{cells, columns, fitting};
 use super::text;
 
@@ -55,8 +55,8 @@ fn table(seen: &Seen, view: View) -> String {
 }
 
 /// The rule that would allow what was denied.
-fn more(row: &Row<'_>) -> Option<String> {
-    let Row::Denial(_, group) = row else { return None };
+fn more(row: &TopRow<'_>) -> Option<String> {
+    let TopRow::Denial(_, group) = row else { return None };
     group.rule.as_ref()?;
     details(row).into_iter().find(|(name, _)| *name == "rule").map(|(_, rule)| format!("allowed by: {rule}"))
 }

@@ -3,7 +3,7 @@ use ratatui::termion::event::Key;
 use toolcell_server::control::Decision;
 
 use super::ask::{Seen, Target};
-use super::state::{Question, Row, State, View};
+use super::state::{Question, TopRow, TopState, View};
 use super::text;
 
 /// Rows that a page key moves.
@@ -18,7 +18,7 @@ const RULE_CHARS: usize = 400;
 
 /// The step after a key, besides a change of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum AfterKey {
     /// Nothing.
     Stay,
     /// The end.
@@ -28,23 +28,23 @@ pub enum Step {
 }
 
 /// Takes a key.
-pub fn press(state: &mut State, seen: &Seen, key: Key) -> Step {
+pub fn press(state: &mut TopState, seen: &Seen, key: Key) -> AfterKey {
     if key == Key::Ctrl('c') {
-        return Step::Quit;
+        return AfterKey::Quit;
     }
     if let Some(question) = state.question.take() {
         if matches!(key, Key::Char('y' | 'Y')) {
             state.is_deciding = true;
             state.notice = Some(Ok("Under way …".to_owned()));
-            return Step::Decide(question.target);
+            return AfterKey::Decide(question.target);
         }
         state.notice = Some(Ok("Not done.".to_owned()));
-        return Step::Stay;
+        return AfterKey::Stay;
     }
     state.notice = None;
     match key {
-        Key::Char('q') => return Step::Quit,
-        Key::Esc if !state.details => return Step::Quit,
+        Key::Char('q') => return AfterKey::Quit,
+        Key::Esc if !state.details => return AfterKey::Quit,
         Key::Esc => state.details = false,
         Key::Char('\t') => state.show(state.view.next()),
         Key::Char('1') => state.show(View::Now),
@@ -55,10 +55,10 @@ pub fn press(state: &mut State, seen: &Seen, key: Key) -> Step {
         Key::Char(letter @ ('s' | 'a' | 'd' | 'm' | 'r')) => ask(state, seen, letter),
         key => go(state, seen, key),
     }
-    Step::Stay
+    AfterKey::Stay
 }
 
-fn open(state: &mut State, seen: &Seen) {
+fn open(state: &mut TopState, seen: &Seen) {
     let rows = seen.rows(state.view);
     if let Some(at) = state.chosen(&rows) {
         state.choose(&rows, at);
@@ -67,7 +67,7 @@ fn open(state: &mut State, seen: &Seen) {
 }
 
 /// Moves the choice, or the lines of the details.
-fn go(state: &mut State, seen: &Seen, key: Key) {
+fn go(state: &mut TopState, seen: &Seen, key: Key) {
     let rows = seen.rows(state.view);
     let Some(at) = state.chosen(&rows) else { return };
     let from = if state.details { state.scrolled } else { at };
@@ -88,22 +88,22 @@ fn go(state: &mut State, seen: &Seen, key: Key) {
 }
 
 /// Asks about the decision of a key, where it is one.
-fn ask(state: &mut State, seen: &Seen, letter: char) {
+fn ask(state: &mut TopState, seen: &Seen, letter: char) {
     let rows = seen.rows(state.view);
     let Some((at, row)) = state.chosen(&rows).and_then(|at| Some((at, *rows.get(at)?))) else { return };
     let asked = match row {
-        Row::Call(_, call) if letter == 's' => {
+        TopRow::Call(_, call) if letter == 's' => {
             Ok((Decision::Stop(call.call), format!("End call {} of {}?", call.call, name(&call.tool))))
         }
-        Row::Denial(..) => match denial(&row, letter) {
+        TopRow::Denial(..) => match denial(&row, letter) {
             Some(asked) => asked,
             None => return,
         },
-        Row::Approval(..) => match approval(&row, letter) {
+        TopRow::Approval(..) => match approval(&row, letter) {
             Some(asked) => asked,
             None => return,
         },
-        Row::Call(..) => return,
+        TopRow::Call(..) => return,
     };
     state.choose(&rows, at);
     let process = row.process();
@@ -120,7 +120,7 @@ fn ask(state: &mut State, seen: &Seen, letter: char) {
             let socket = process.socket.clone();
             let run = process.activity.run.clone();
             // Who decides sees all of what it is about.
-            if !matches!(row, Row::Call(..)) {
+            if !matches!(row, TopRow::Call(..)) {
                 (state.details, state.scrolled) = (true, if state.details { state.scrolled } else { 0 });
             }
             state.question = Some(Question { text: format!("{text} y/n"), target: Target { socket, run, decision } });
@@ -129,10 +129,10 @@ fn ask(state: &mut State, seen: &Seen, letter: char) {
     }
 }
 
-type Asked = Result<(Decision, String), String>;
+type AskedAbout = Result<(Decision, String), String>;
 
-fn denial(row: &Row<'_>, letter: char) -> Option<Asked> {
-    let Row::Denial(_, group) = row else { return None };
+fn denial(row: &TopRow<'_>, letter: char) -> Option<AskedAbout> {
+    let TopRow::Denial(_, group) = row else { return None };
     Some(match (letter, &group.rule) {
         ('m', _) if group.muted => Ok((Decision::Unmute(group.group), "Show this group again?".to_owned())),
         ('m', _) => Ok((Decision::Mute(group.group), "Mute this group until the server ends?".to_owned())),
@@ -148,8 +148,8 @@ fn denial(row: &Row<'_>, letter: char) -> Option<Asked> {
     })
 }
 
-fn approval(row: &Row<'_>, letter: char) -> Option<Asked> {
-    let Row::Approval(_, call) = row else { return None };
+fn approval(row: &TopRow<'_>, letter: char) -> Option<AskedAbout> {
+    let TopRow::Approval(_, call) = row else { return None };
     let subject = format!("call {} of {} for {}", call.call, name(&call.tool), name(&call.caller));
     Some(match (letter, call.remember_s) {
         // Nobody allows what is not shown.

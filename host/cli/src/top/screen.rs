@@ -17,8 +17,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::ask::{Processes, Seen, decide};
 use super::draw::Screen;
-use super::press::{Step, press};
-use super::state::State;
+use super::press::{AfterKey, press};
+use super::state::TopState;
 use crate::exit::Exit;
 
 /// Time between two polls of the processes: what the figures are made of changes once a second.
@@ -35,7 +35,7 @@ const WRONG_KEYS_MAX: usize = 16;
 
 type Screens = Terminal<TermionBackend<AlternateScreen<RawTerminal<Stdout>>>>;
 
-enum Message {
+enum ScreenMessage {
     Key(Key),
     /// No more keys will come.
     NoKeys,
@@ -68,7 +68,7 @@ pub fn run(processes: Processes, seen: Seen, has_colours: bool) -> anyhow::Resul
     let mut screen = Terminal::with_options(TermionBackend::new(writer), options)?;
     let keyed = sender.clone();
     std::thread::Builder::new().name("top-keys".to_owned()).spawn(move || read_keys(&keyed))?;
-    let table = Table { seen, state: State::default(), has_colours, sender, look };
+    let table = BetweenDrawings { seen, state: TopState::default(), has_colours, sender, look };
     let shown = runtime.block_on(table.show(&mut screen, messages, signals));
     // The screen is given back before anything is said about an error. Threads that wait for
     // a key or a process are left behind.
@@ -78,19 +78,19 @@ pub fn run(processes: Processes, seen: Seen, has_colours: bool) -> anyhow::Resul
 }
 
 /// Everything between two drawings.
-struct Table {
+struct BetweenDrawings {
     seen: Seen,
-    state: State,
+    state: TopState,
     has_colours: bool,
-    sender: Sender<Message>,
+    sender: Sender<ScreenMessage>,
     look: std_mpsc::Sender<()>,
 }
 
-impl Table {
+impl BetweenDrawings {
     async fn show(
         mut self,
         screen: &mut Screens,
-        mut messages: Receiver<Message>,
+        mut messages: Receiver<ScreenMessage>,
         mut signals: Signals,
     ) -> anyhow::Result<()> {
         screen.resize(area())?;
@@ -101,7 +101,7 @@ impl Table {
             tokio::select! {
                 ends = signals.end() => if ends { return Ok(()) } else { screen.resize(area())? },
                 message = messages.recv() => match message {
-                    Some(Message::NoKeys) | None => return Ok(()),
+                    Some(ScreenMessage::NoKeys) | None => return Ok(()),
                     Some(message) => if self.take(message)? { return Ok(()) },
                 },
             }
@@ -109,28 +109,28 @@ impl Table {
     }
 
     /// Takes a message. True at the end.
-    fn take(&mut self, message: Message) -> anyhow::Result<bool> {
+    fn take(&mut self, message: ScreenMessage) -> anyhow::Result<bool> {
         match message {
-            Message::Key(key) => match press(&mut self.state, &self.seen, key) {
-                Step::Stay => {}
-                Step::Quit => return Ok(true),
-                Step::Decide(target) => {
+            ScreenMessage::Key(key) => match press(&mut self.state, &self.seen, key) {
+                AfterKey::Stay => {}
+                AfterKey::Quit => return Ok(true),
+                AfterKey::Decide(target) => {
                     let sender = self.sender.clone();
-                    let tell = move || drop(sender.blocking_send(Message::Came(decide(&target))));
+                    let tell = move || drop(sender.blocking_send(ScreenMessage::Came(decide(&target))));
                     std::thread::Builder::new().name("top-decision".to_owned()).spawn(tell)?;
                 }
             },
-            Message::Seen(seen) if !self.state.paused => {
+            ScreenMessage::Seen(seen) if !self.state.paused => {
                 self.state.settle(&seen);
                 self.seen = seen;
             }
-            Message::Seen(_) => {}
-            Message::Came(came) => {
+            ScreenMessage::Seen(_) => {}
+            ScreenMessage::Came(came) => {
                 (self.state.is_deciding, self.state.notice) = (false, Some(came));
                 // The thread ends with the program: it listens.
                 let _ = self.look.send(());
             }
-            Message::NoKeys => return Ok(true),
+            ScreenMessage::NoKeys => return Ok(true),
         }
         Ok(false)
     }
@@ -165,21 +165,21 @@ fn area() -> Rect {
 }
 
 /// Looks at the processes once a second, and at once after a decision.
-fn watch(processes: &Processes, looks: &std_mpsc::Receiver<()>, sender: &Sender<Message>) {
+fn watch(processes: &Processes, looks: &std_mpsc::Receiver<()>, sender: &Sender<ScreenMessage>) {
     while looks.recv_timeout(POLL_EVERY) != Err(RecvTimeoutError::Disconnected) {
-        if sender.blocking_send(Message::Seen(processes.poll())).is_err() {
+        if sender.blocking_send(ScreenMessage::Seen(processes.poll())).is_err() {
             return;
         }
     }
 }
 
-fn read_keys(sender: &Sender<Message>) {
+fn read_keys(sender: &Sender<ScreenMessage>) {
     let mut wrong = 0;
     for key in stdin().lock().keys() {
         match key {
             Ok(key) => {
                 wrong = 0;
-                if sender.blocking_send(Message::Key(key)).is_err() {
+                if sender.blocking_send(ScreenMessage::Key(key)).is_err() {
                     return;
                 }
             }
@@ -188,5 +188,5 @@ fn read_keys(sender: &Sender<Message>) {
         }
     }
     // Nobody listens once the screen is given back.
-    let _ = sender.blocking_send(Message::NoKeys);
+    let _ = sender.blocking_send(ScreenMessage::NoKeys);
 }

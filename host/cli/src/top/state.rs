@@ -39,7 +39,7 @@ impl View {
 
 /// State of the screen.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub struct TopState {
     pub view: View,
     marks: BTreeMap<View, Mark>,
     /// True if the chosen row is shown alone, with all that is known of it.
@@ -71,13 +71,13 @@ pub struct Question {
 
 /// The row of a view.
 #[derive(Clone, Copy, Debug)]
-pub enum Row<'a> {
+pub enum TopRow<'a> {
     Call(&'a Process, &'a CallShown),
     Denial(&'a Process, &'a DenialShown),
     Approval(&'a Process, &'a ApprovalShown),
 }
 
-impl<'a> Row<'a> {
+impl<'a> TopRow<'a> {
     /// The process.
     pub const fn process(&self) -> &'a Process {
         match self {
@@ -97,15 +97,15 @@ impl<'a> Row<'a> {
 
 impl Seen {
     /// The rows of a view.
-    pub fn rows(&self, view: View) -> Vec<Row<'_>> {
+    pub fn rows(&self, view: View) -> Vec<TopRow<'_>> {
         let each = self.processes.iter();
         match view {
-            View::Now => each.flat_map(|of| of.activity.calls.iter().map(move |row| Row::Call(of, row))).collect(),
+            View::Now => each.flat_map(|of| of.activity.calls.iter().map(move |row| TopRow::Call(of, row))).collect(),
             View::Denials => {
-                each.flat_map(|of| of.activity.denials.iter().map(move |row| Row::Denial(of, row))).collect()
+                each.flat_map(|of| of.activity.denials.iter().map(move |row| TopRow::Denial(of, row))).collect()
             }
             View::Approvals => {
-                each.flat_map(|of| of.activity.approvals.iter().map(move |row| Row::Approval(of, row))).collect()
+                each.flat_map(|of| of.activity.approvals.iter().map(move |row| TopRow::Approval(of, row))).collect()
             }
         }
     }
@@ -121,17 +121,17 @@ impl Seen {
     }
 }
 
-impl State {
+impl TopState {
     /// Place of the chosen row; `None` without rows.
-    pub fn chosen(&self, rows: &[Row<'_>]) -> Option<usize> {
+    pub fn chosen(&self, rows: &[TopRow<'_>]) -> Option<usize> {
         let last = rows.len().checked_sub(1)?;
         let Some(mark) = self.marks.get(&self.view) else { return Some(0) };
-        let is_it = |row: &Row<'_>| row.number() == mark.number && row.process().activity.run == mark.run;
+        let is_it = |row: &TopRow<'_>| row.number() == mark.number && row.process().activity.run == mark.run;
         Some(rows.iter().position(is_it).unwrap_or(mark.at.min(last)))
     }
 
     /// Chooses the row at this place, or the last one before it.
-    pub fn choose(&mut self, rows: &[Row<'_>], at: usize) {
+    pub fn choose(&mut self, rows: &[TopRow<'_>], at: usize) {
         let at = at.min(rows.len().saturating_sub(1));
         if let Some(row) = rows.get(at) {
             let mark = Mark { run: row.process().activity.run.clone(), number: row.number(), at };

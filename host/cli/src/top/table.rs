@@ -1,5 +1,5 @@
 //! Tables of views: their columns, and the cells of a row.
-use super::state::{Row, View};
+use super::state::{TopRow, View};
 use super::text;
 
 /// Most characters of a cell that are looked at: more than a terminal is wide.
@@ -13,12 +13,12 @@ pub struct Column {
     pub width: usize,
     /// Those with high ranks are left out first where it is narrow.
     pub rank: u8,
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// The way in which a column is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     Text,
     /// Figures, aligned at their ends.
     Figure,
@@ -26,42 +26,42 @@ pub enum Kind {
     Rest,
 }
 
-const fn column(title: &'static str, width: usize, rank: u8, kind: Kind) -> Column {
+const fn column(title: &'static str, width: usize, rank: u8, kind: ColumnKind) -> Column {
     Column { title, width, rank, kind }
 }
 
 const NOW: [Column; 9] = [
-    column("CALL", 7, 0, Kind::Figure),
-    column("TOOL", 12, 0, Kind::Rest),
-    column("CALLER", 14, 3, Kind::Text),
-    column("STATE", 8, 1, Kind::Text),
-    column("AGE", 10, 2, Kind::Figure),
-    column("DEADLINE", 10, 4, Kind::Figure),
-    column("COMPONENT", 16, 6, Kind::Text),
-    column("FUEL", 18, 7, Kind::Figure),
-    column("MEMORY", 22, 8, Kind::Figure),
+    column("CALL", 7, 0, ColumnKind::Figure),
+    column("TOOL", 12, 0, ColumnKind::Rest),
+    column("CALLER", 14, 3, ColumnKind::Text),
+    column("STATE", 8, 1, ColumnKind::Text),
+    column("AGE", 10, 2, ColumnKind::Figure),
+    column("DEADLINE", 10, 4, ColumnKind::Figure),
+    column("COMPONENT", 16, 6, ColumnKind::Text),
+    column("FUEL", 18, 7, ColumnKind::Figure),
+    column("MEMORY", 22, 8, ColumnKind::Figure),
 ];
 
 const DENIALS: [Column; 7] = [
-    column("TIMES", 7, 0, Kind::Figure),
-    column("KIND", 10, 2, Kind::Text),
-    column("ASKED FOR", 28, 0, Kind::Rest),
-    column("COMPONENT", 16, 1, Kind::Text),
-    column("CALLER", 14, 5, Kind::Text),
-    column("LAST", 11, 4, Kind::Figure),
-    column("RULE", 7, 3, Kind::Text),
+    column("TIMES", 7, 0, ColumnKind::Figure),
+    column("KIND", 10, 2, ColumnKind::Text),
+    column("ASKED FOR", 28, 0, ColumnKind::Rest),
+    column("COMPONENT", 16, 1, ColumnKind::Text),
+    column("CALLER", 14, 5, ColumnKind::Text),
+    column("LAST", 11, 4, ColumnKind::Figure),
+    column("RULE", 7, 3, ColumnKind::Text),
 ];
 
 const APPROVALS: [Column; 6] = [
-    column("CALL", 7, 1, Kind::Figure),
-    column("TOOL", 16, 0, Kind::Text),
-    column("CALLER", 12, 2, Kind::Text),
-    column("WAITS", 10, 5, Kind::Figure),
-    column("LEFT", 10, 3, Kind::Figure),
-    column("ARGUMENTS", 12, 0, Kind::Rest),
+    column("CALL", 7, 1, ColumnKind::Figure),
+    column("TOOL", 16, 0, ColumnKind::Text),
+    column("CALLER", 12, 2, ColumnKind::Text),
+    column("WAITS", 10, 5, ColumnKind::Figure),
+    column("LEFT", 10, 3, ColumnKind::Figure),
+    column("ARGUMENTS", 12, 0, ColumnKind::Rest),
 ];
 
-const PROCESS: Column = column("PROCESS", 8, 2, Kind::Figure);
+const PROCESS: Column = column("PROCESS", 8, 2, ColumnKind::Figure);
 
 /// All columns of a view; with the process where there are several.
 pub fn columns(view: View, has_several: bool) -> Vec<Column> {
@@ -89,17 +89,17 @@ pub fn fitting(columns: &[Column], width: usize) -> Vec<(usize, usize)> {
     let spare = width.saturating_sub(needed(&places));
     let sized = places.into_iter().filter_map(|place| {
         let column = columns.get(place)?;
-        let more = if column.kind == Kind::Rest { spare } else { 0 };
+        let more = if column.kind == ColumnKind::Rest { spare } else { 0 };
         Some((place, column.width + more))
     });
     sized.collect()
 }
 
 /// The cells of a row, one for each of [`columns`].
-pub fn cells(row: &Row<'_>, has_several: bool) -> Vec<String> {
+pub fn cells(row: &TopRow<'_>, has_several: bool) -> Vec<String> {
     let shown = |text: &str| text::line(text, CELL_CHARS);
     let mut cells = match row {
-        Row::Call(_, call) => vec![
+        TopRow::Call(_, call) => vec![
             call.call.to_string(),
             shown(&call.tool),
             shown(&call.caller),
@@ -110,7 +110,7 @@ pub fn cells(row: &Row<'_>, has_several: bool) -> Vec<String> {
             text::of(call.fuel_used, call.fuel_max, text::amount),
             text::of(call.memory_bytes_used, call.memory_bytes_max, text::bytes),
         ],
-        Row::Denial(_, group) => vec![
+        TopRow::Denial(_, group) => vec![
             group.count.to_string(),
             shown(&group.capability),
             shown(&group.asked),
@@ -125,7 +125,7 @@ pub fn cells(row: &Row<'_>, has_several: bool) -> Vec<String> {
             }
             .to_owned(),
         ],
-        Row::Approval(_, call) => vec![
+        TopRow::Approval(_, call) => vec![
             call.call.to_string(),
             shown(&call.tool),
             shown(&call.caller),
@@ -163,7 +163,7 @@ mod tests {
                 let taken: usize = fitted.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
                 assert!(taken <= width || fitted.len() == 1, "{view:?} {width}: {fitted:?}");
             }
-            assert!(fitting(&columns, 40).iter().any(|(place, _)| columns[*place].kind == Kind::Rest));
+            assert!(fitting(&columns, 40).iter().any(|(place, _)| columns[*place].kind == ColumnKind::Rest));
         }
     }
 }

@@ -23,13 +23,13 @@ const OTHER_FORMS: [&str; 9] =
 
 /// The fields for a schema; empty if one field takes all arguments as JSON.
 pub(super) fn of(schema: &Value) -> Vec<Field> {
-    let mut form = Form { root: schema, fields: FORM_FIELDS, choices: FORM_CHOICES_ALL, bytes: JSON_BYTES };
+    let mut form = FieldsForm { root: schema, fields: FORM_FIELDS, choices: FORM_CHOICES_ALL, bytes: JSON_BYTES };
     let (found, _) = form.resolved(schema);
     found.and_then(|schema| form.fields(schema, "argument", FORM_DEPTH)).unwrap_or_default()
 }
 
 /// A form that is made, and what it may still hold.
-struct Form<'s> {
+struct FieldsForm<'s> {
     root: &'s Value,
     fields: usize,
     choices: usize,
@@ -37,7 +37,7 @@ struct Form<'s> {
     bytes: usize,
 }
 
-impl<'s> Form<'s> {
+impl<'s> FieldsForm<'s> {
     /// The fields of an object. `None` where fields would not do, or there are too many.
     fn fields(&mut self, schema: &'s Value, name: &str, depth: usize) -> Option<Vec<Field>> {
         let schema = schema.as_object()?;

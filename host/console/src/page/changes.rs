@@ -24,12 +24,12 @@ pub fn view(frame: &Frame, changes: &Changes) -> Markup {
 }
 
 /// Room that is left for the differences of one page.
-struct Room {
+struct PageRoom {
     bytes: usize,
     effort: Effort,
 }
 
-impl Room {
+impl PageRoom {
     /// The markup, if it fits.
     fn holds(&mut self, markup: Markup) -> Option<Markup> {
         let rest = self.bytes.checked_sub(markup.0.len());
@@ -39,7 +39,7 @@ impl Room {
 }
 
 pub fn quarantine(frame: &Frame, changes: &Changes) -> Markup {
-    let mut room = Room { bytes: DIFFERENCES_BYTES, effort: Effort::default() };
+    let mut room = PageRoom { bytes: DIFFERENCES_BYTES, effort: Effort::default() };
     html! {
         section #(QUARANTINE) aria-label="Quarantine" {
             @if changes.quarantined.is_empty() {
@@ -86,7 +86,7 @@ fn generation(generation: &Generation) -> Row {
     ])
 }
 
-fn card(frame: &Frame, waiting: &Quarantined, room: &mut Room) -> Markup {
+fn card(frame: &Frame, waiting: &Quarantined, room: &mut PageRoom) -> Markup {
     html! {
         article.card id=(id("quarantined", &waiting.component)) {
             h2 { span.chip.ask { "quarantined" } " " (name(&waiting.component)) }
@@ -103,7 +103,7 @@ fn card(frame: &Frame, waiting: &Quarantined, room: &mut Room) -> Markup {
 }
 
 /// Everything that differs, as far as the page has room for it.
-fn differences(waiting: &Quarantined, room: &mut Room) -> Markup {
+fn differences(waiting: &Quarantined, room: &mut PageRoom) -> Markup {
     if room.bytes == 0 {
         return full();
     }
@@ -182,7 +182,7 @@ fn definition(change: &DefinitionChange, effort: &mut Effort) -> Markup {
     };
     html! {
         h4 { (name(&change.tool)) ", " (name(&change.part)) " " span.chip.off { (what) } }
-        (diff::block((&change.old, &change.new), change.bytes_left, "Difference of the definition", effort))
+        (diff::block(&change.old, &change.new, change.bytes_left, "Difference of the definition", effort))
     }
 }
 

@@ -30,7 +30,7 @@ pub fn list(frame: &Frame, denials: &Denials, only: &str) -> Markup {
     html! {
         section #(LIST) aria-label="Denials" {
             @if denials.groups.is_empty() { p.empty { "Nothing was denied." } }
-            @for group in groups.iter().take(ROWS) { (card(frame, group, State::Open)) }
+            @for group in groups.iter().take(ROWS) { (card(frame, group, DenialState::Open)) }
             (beyond(groups.len()))
             @for (component, count) in left.iter().take(ROWS) {
                 p.more {
@@ -39,23 +39,23 @@ pub fn list(frame: &Frame, denials: &Denials, only: &str) -> Markup {
                 }
             }
             @if denials.ungrouped > 0 { p.more { (count(denials.ungrouped)) " further denials are only in the audit." } }
-            (closed(frame, "allowed", &denials.allowed, State::Allowed))
-            (closed(frame, "muted", &denials.muted, State::Muted))
+            (closed(frame, "allowed", &denials.allowed, DenialState::Allowed))
+            (closed(frame, "muted", &denials.muted, DenialState::Muted))
         }
     }
 }
 
 /// Why a group is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DenialState {
     Open,
     Muted,
     Allowed,
 }
 
 /// Groups that nobody has to look at any more.
-fn closed(frame: &Frame, name: &str, groups: &[DenialGroup], state: State) -> Markup {
-    let words = if state == State::Allowed { "allowed since" } else { "muted" };
+fn closed(frame: &Frame, name: &str, groups: &[DenialGroup], state: DenialState) -> Markup {
+    let words = if state == DenialState::Allowed { "allowed since" } else { "muted" };
     html! {
         @if !groups.is_empty() {
             details id=(name) {
@@ -85,19 +85,19 @@ fn chosen<'a>(groups: &'a [DenialGroup], only: &str) -> (Vec<&'a DenialGroup>, B
     (shown, left.map(|(component, count)| (component, count - COMPONENT_CARDS)).collect())
 }
 
-fn card(frame: &Frame, group: &DenialGroup, state: State) -> Markup {
+fn card(frame: &Frame, group: &DenialGroup, state: DenialState) -> Markup {
     html! {
         article.card id=(id("denial", &group.key)) {
             (about(group))
             @match &group.rule {
-                _ if state == State::Allowed => p.dim { "The grants that serve now allow it." },
+                _ if state == DenialState::Allowed => p.dim { "The grants that serve now allow it." },
                 Some(rule) => (rule_of(group, rule)),
                 None => p.dim { "No rule of the manifest can allow it." },
             }
-            @if state != State::Allowed {
+            @if state != DenialState::Allowed {
                 div.line {
                     @if let Some(rule) = &group.rule { (rule_buttons(frame, group, rule)) }
-                    (mute(frame, group, state == State::Muted))
+                    (mute(frame, group, state == DenialState::Muted))
                 }
             }
         }

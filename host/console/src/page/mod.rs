@@ -45,7 +45,7 @@ pub fn tool(frame: &Frame, view: &ToolPage) -> String {
 #[must_use]
 pub fn denials(frame: &Frame, view: &Denials, only: &str) -> String {
     let narrowed = [(routes::COMPONENT, only)];
-    frame::page_of(frame, (View::Denials, &narrowed), None, &denials::view(frame, view, only))
+    frame::page_of(frame, View::Denials, &narrowed, None, &denials::view(frame, view, only))
 }
 
 /// The page of changes.

@@ -31,7 +31,7 @@ pub(super) struct Process {
 /// One step of a script. Each has one answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Step {
+enum ScriptStep {
     /// A system call by its name, up to `times` until it fails.
     Call {
         name: String,
@@ -98,7 +98,7 @@ const fn once() -> u64 {
 
 /// Runs a script. Returns the answers as a JSON list.
 pub(super) async fn run(script: &str, process: &Process) -> Result<String, String> {
-    let steps: Vec<Step> = serde_json::from_str(script).map_err(|error| format!("not a script: {error}"))?;
+    let steps: Vec<ScriptStep> = serde_json::from_str(script).map_err(|error| format!("not a script: {error}"))?;
     let mut answers: Vec<(i64, Value)> = Vec::new();
     for step in steps {
         let answer = taken(step, process, &answers).await?;
@@ -108,27 +108,27 @@ pub(super) async fn run(script: &str, process: &Process) -> Result<String, Strin
 }
 
 /// Takes a step. Returns its number, for later steps, and the answer that the guest sees.
-async fn taken(step: Step, process: &Process, answers: &[(i64, Value)]) -> Result<(i64, Value), String> {
-    let mut memory = Memory { process, answers, buffers: Vec::new(), rooms: Vec::new() };
+async fn taken(step: ScriptStep, process: &Process, answers: &[(i64, Value)]) -> Result<(i64, Value), String> {
+    let mut memory = StepMemory { process, answers, buffers: Vec::new(), rooms: Vec::new() };
     match step {
-        Step::Call { name, arguments, times } => memory.call(&name, &arguments, times),
-        Step::Peek { at, bytes } => {
+        ScriptStep::Call { name, arguments, times } => memory.call(&name, &arguments, times),
+        ScriptStep::Peek { at, bytes } => {
             let read = drill::peek(memory.number(&at)?, bytes);
             Ok((0, json!({"answer": 0, "data": [told(&read)]})))
         }
-        Step::Poke { at, bytes } => {
+        ScriptStep::Poke { at, bytes } => {
             drill::poke(memory.number(&at)?, &bytes);
             Ok(done())
         }
-        Step::Touch { at, bytes } => {
+        ScriptStep::Touch { at, bytes } => {
             drill::touch(memory.number(&at)?, bytes);
             Ok(done())
         }
-        Step::Jump { at } => {
+        ScriptStep::Jump { at } => {
             let answer = drill::jump(memory.number(&at)?).cast_signed();
             Ok((answer as i64, json!({"answer": answer})))
         }
-        Step::Forge { message, times } => {
+        ScriptStep::Forge { message, times } => {
             let bytes = forged::message(&message, process.call).ok_or_else(|| format!("no message {message}"))?;
             let mut sent = 0_u64;
             // Frames that the host does not read yet wait in a queue; once that is full, sending
@@ -138,7 +138,7 @@ async fn taken(step: Step, process: &Process, answers: &[(i64, Value)]) -> Resul
             }
             Ok((sent.cast_signed(), json!({"answer": sent})))
         }
-        Step::Door => {
+        ScriptStep::Door => {
             let outside = process.outside.as_ref().ok_or("there is no way to a door")?;
             match outside.open(Vec::new()).await {
                 Ok(door) => {
@@ -150,16 +150,16 @@ async fn taken(step: Step, process: &Process, answers: &[(i64, Value)]) -> Resul
                 Err(error) => Ok((-1, json!({"refused": error.to_string()}))),
             }
         }
-        Step::Want { door, kind, of } => {
+        ScriptStep::Want { door, kind, of } => {
             let frame = forged::opening(&kind, &of).ok_or_else(|| format!("no door {kind} to {of}"))?;
             let bytes = i64::try_from(frame.len()).map_err(|error| error.to_string())?;
             memory.call("SYS_write", &[door, Argument::Bytes(frame), bytes.into()], 1)
         }
-        Step::Open => {
+        ScriptStep::Open => {
             OPEN.store(true, Ordering::Relaxed);
             Ok(done())
         }
-        Step::Spin => loop {
+        ScriptStep::Spin => loop {
             std::hint::spin_loop();
         },
     }
@@ -175,7 +175,7 @@ fn told(bytes: &[u8]) -> String {
 }
 
 /// The buffers of one step.
-struct Memory<'s> {
+struct StepMemory<'s> {
     process: &'s Process,
     answers: &'s [(i64, Value)],
     buffers: Vec<Vec<u8>>,
@@ -183,7 +183,7 @@ struct Memory<'s> {
     rooms: Vec<usize>,
 }
 
-impl Memory<'_> {
+impl StepMemory<'_> {
     fn call(&mut self, name: &str, arguments: &[Argument], times: u64) -> Result<(i64, Value), String> {
         let number = drill::number(name).ok_or_else(|| format!("no system call {name}"))?;
         let mut words = [0; 6];

@@ -13,14 +13,14 @@ const TICK: Duration = Duration::from_millis(1);
 /// call after the other does not wake the clock for each.
 const IDLE_TICKS: u32 = 100;
 
-struct Shared {
+struct ClockShared {
     calls: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ClockState {
     Asleep,
     Ticking,
     Closed,
@@ -28,24 +28,27 @@ enum State {
 
 /// Owns the ticking thread; dropping it ends the thread.
 pub(crate) struct EpochClock {
-    shared: Arc<Shared>,
+    shared: Arc<ClockShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The clock ticks while one of these lives, unless a [`Resting`] of it lives too.
-pub(crate) struct Running(Arc<Shared>);
+pub(crate) struct Running(Arc<ClockShared>);
 
 /// While one of these lives, its [`Running`] does not count.
-pub(crate) struct Resting(Arc<Shared>);
+pub(crate) struct Resting(Arc<ClockShared>);
 
 /// The clock of a running call, for code that lets the call rest.
 #[derive(Clone)]
-pub(crate) struct RunningAt(Arc<Shared>);
+pub(crate) struct RunningAt(Arc<ClockShared>);
 
 impl EpochClock {
     pub(crate) fn start(tick: impl Fn() + Send + 'static) -> std::io::Result<Self> {
-        let shared =
-            Arc::new(Shared { calls: AtomicUsize::new(0), state: Mutex::new(State::Asleep), changed: Condvar::new() });
+        let shared = Arc::new(ClockShared {
+            calls: AtomicUsize::new(0),
+            state: Mutex::new(ClockState::Asleep),
+            changed: Condvar::new(),
+        });
         let ticking = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("toolcell-epoch".to_owned())
@@ -60,12 +63,12 @@ impl EpochClock {
     }
 }
 
-impl Shared {
+impl ClockShared {
     fn begin(&self) {
         if self.calls.fetch_add(1, Ordering::SeqCst) == 0 {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if *state == State::Asleep {
-                *state = State::Ticking;
+            if *state == ClockState::Asleep {
+                *state = ClockState::Ticking;
                 self.changed.notify_one();
             }
         }
@@ -102,7 +105,7 @@ impl Drop for Running {
 
 impl Drop for EpochClock {
     fn drop(&mut self) {
-        *self.shared.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Closed;
+        *self.shared.state.lock().unwrap_or_else(PoisonError::into_inner) = ClockState::Closed;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             // If the thread panicked there is nothing left to end.
@@ -111,22 +114,22 @@ impl Drop for EpochClock {
     }
 }
 
-fn tick_while_open(shared: &Shared, tick: &dyn Fn()) {
+fn tick_while_open(shared: &ClockShared, tick: &dyn Fn()) {
     let mut idle = 0;
     let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         state = match *state {
-            State::Closed => return,
-            State::Asleep => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            State::Ticking => shared.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0,
+            ClockState::Closed => return,
+            ClockState::Asleep => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            ClockState::Ticking => shared.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0,
         };
-        if *state == State::Ticking {
+        if *state == ClockState::Ticking {
             tick();
             idle = if shared.calls.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
             // The state changes under the lock that `running` takes after counting itself. So a
             // call that starts here either is seen in `calls` or wakes the clock again.
             if idle >= IDLE_TICKS {
-                *state = State::Asleep;
+                *state = ClockState::Asleep;
                 idle = 0;
             }
         }

@@ -55,7 +55,7 @@ fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
 /// The name of an engine. It covers everything that compiled code depends on, except for the
 /// component.
 pub(crate) fn engine_name(engine: &Engine) -> EngineName {
-    let mut settings = Settings(blake3::Hasher::new());
+    let mut settings = SettingsHasher(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut settings);
     settings.write_u8(FORMAT);
     let (format, adapter) = preview1::adapter();
@@ -65,9 +65,9 @@ pub(crate) fn engine_name(engine: &Engine) -> EngineName {
 }
 
 /// A hasher that keeps all of its input, where `Hasher` has 64 bits.
-struct Settings(blake3::Hasher);
+struct SettingsHasher(blake3::Hasher);
 
-impl Hasher for Settings {
+impl Hasher for SettingsHasher {
     fn finish(&self) -> u64 {
         0
     }

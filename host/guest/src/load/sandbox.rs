@@ -28,9 +28,9 @@ pub enum SandboxError {
 
 /// The engine that runs guests. Cheap to clone; one per process.
 #[derive(Clone)]
-pub struct Sandbox(Arc<Shared>);
+pub struct Sandbox(Arc<SandboxShared>);
 
-struct Shared {
+struct SandboxShared {
     // It comes first: its thread ticks the engines and is joined on drop.
     clock: EpochClock,
     pooled: LinkedEngine,
@@ -99,7 +99,7 @@ impl StillSandbox {
             }
         };
         let clock = EpochClock::start(tick).map_err(SandboxError::Clock)?;
-        Ok(Sandbox(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, slots })))
+        Ok(Sandbox(Arc::new(SandboxShared { clock, pooled, on_demand, stack_bytes, slots })))
     }
 }
 

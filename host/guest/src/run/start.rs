@@ -89,8 +89,18 @@ mod tests {
 
     static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| Sandbox::new(SandboxOptions::default()).unwrap());
 
-    /// A component whose start code calls `call`, from one import.
-    fn component((interface, function, ty, call): (&str, &str, &str, &str)) -> Arc<ToolComponent> {
+    /// Start code that calls `call`, from one import.
+    #[derive(Clone, Copy)]
+    struct StartCode {
+        interface: &'static str,
+        function: &'static str,
+        ty: &'static str,
+        call: &'static str,
+    }
+
+    /// A component with this start code.
+    fn component(code: StartCode) -> Arc<ToolComponent> {
+        let StartCode { interface, function, ty, call } = code;
         let result = if ty.contains("u64") { "(result i64)" } else { "" };
         let text = format!(
             r#"(component
@@ -109,24 +119,25 @@ mod tests {
     }
 
     const CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.12";
-    const NOW: (&str, &str, &str, &str) = (CLOCK, "now", "(result u64)", "(drop (call $call))");
-    const ALONE: (&str, &str, &str, &str) = (CLOCK, "now", "(result u64)", "");
+    const NOW: StartCode =
+        StartCode { interface: CLOCK, function: "now", ty: "(result u64)", call: "(drop (call $call))" };
+    const ALONE: StartCode = StartCode { call: "", ..NOW };
 
     #[tokio::test]
     async fn each_host_function_is_an_error_that_names_it() {
         let table = [
             (NOW, "wasi:clocks/monotonic-clock@0.2.12#now"),
             (
-                ("wasi:random/random@0.2.12", "get-random-u64", "(result u64)", "(drop (call $call))"),
+                StartCode { interface: "wasi:random/random@0.2.12", function: "get-random-u64", ..NOW },
                 "wasi:random/random@0.2.12#get-random-u64",
             ),
             (
-                ("wasi:random/insecure@0.2.12", "get-insecure-random-u64", "(result u64)", "(drop (call $call))"),
+                StartCode { interface: "wasi:random/insecure@0.2.12", function: "get-insecure-random-u64", ..NOW },
                 "wasi:random/insecure@0.2.12#get-insecure-random-u64",
             ),
         ];
-        for (parts, name) in table {
-            let found = try_alone(component(parts).pre(), &Limits::default()).await.unwrap();
+        for (code, name) in table {
+            let found = try_alone(component(code).pre(), &Limits::default()).await.unwrap();
             let text =
                 format!("its start code calls {name}, which reaches nothing before a call is recorded and approved");
             assert_eq!(found.unwrap_err().to_string(), text);
@@ -137,8 +148,8 @@ mod tests {
     #[tokio::test]
     async fn an_instance_whose_start_code_calls_the_host_all_the_same_has_nothing_and_serves_no_call() {
         let limits = Limits::default();
-        for (parts, alone) in [(NOW, false), (ALONE, true)] {
-            let component = component(parts);
+        for (code, alone) in [(NOW, false), (ALONE, true)] {
+            let component = component(code);
             let granted = GuestGrants::sealed("granted");
             let terms = Terms { limits: &limits, capabilities: &granted, caller: Arc::new(NoCaller) };
             let slot = SANDBOX.slots().take_warm(component.slot_units()).unwrap();
@@ -155,8 +166,8 @@ mod tests {
     }
 
     /// Prewarms instances; returns true if one is ready, and the notices.
-    async fn made((interface, function, ty, call): (&str, &str, &str, &str)) -> (bool, Vec<String>) {
-        let component = component((interface, function, ty, call));
+    async fn made(code: StartCode) -> (bool, Vec<String>) {
+        let component = component(code);
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let made = Arc::new(AtomicUsize::new(0));
         let hears = Arc::clone(&said);

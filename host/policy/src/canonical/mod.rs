@@ -33,8 +33,8 @@ struct Canonical<'a> {
     /// Texts of functions and types; none are not written.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     describe: BTreeMap<&'a str, &'a str>,
-    limits: Table,
-    load: Table,
+    limits: CanonicalTable,
+    load: CanonicalTable,
     instance: Instance,
     /// Instances kept ready for each tool in use.
     prewarm: usize,
@@ -65,9 +65,9 @@ struct Resource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     argument: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    files: Option<Files<'a>>,
+    files: Option<CanonicalFiles<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    keyvalue: Option<Entries<'a>>,
+    keyvalue: Option<CanonicalEntries<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ struct Resource<'a> {
 
 /// Files of a mount; the mount itself is among the grants.
 #[derive(Serialize)]
-struct Files<'a> {
+struct CanonicalFiles<'a> {
     mount: &'a str,
     file_size: u64,
     files: usize,
@@ -90,7 +90,7 @@ struct Files<'a> {
 
 /// Entries of state; the state itself is among the grants.
 #[derive(Serialize)]
-struct Entries<'a> {
+struct CanonicalEntries<'a> {
     bucket: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
@@ -109,7 +109,7 @@ struct Tool {
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    limits: Option<Table>,
+    limits: Option<CanonicalTable>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grants: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ struct Instance {
     lifetime: Option<u64>,
 }
 
-type Table = BTreeMap<&'static str, Value>;
+type CanonicalTable = BTreeMap<&'static str, Value>;
 
 /// A limit's value: rates as texts, everything else as a number.
 #[derive(Serialize)]
@@ -224,8 +224,9 @@ fn resource(rule: &ResourceRule) -> Resource<'_> {
     let mime_type = rule.mime_type();
     let values = rule.values();
     let argument = (!rule.is_read_by_host()).then(|| rule.argument());
-    let keyvalue = rule.entries().map(|entries| Entries { bucket: &entries.bucket, key: entries.key.as_deref() });
-    let files = rule.files().map(|files| Files {
+    let keyvalue =
+        rule.entries().map(|entries| CanonicalEntries { bucket: &entries.bucket, key: entries.key.as_deref() });
+    let files = rule.files().map(|files| CanonicalFiles {
         mount: files.mount(),
         file_size: files.file_bytes_max(),
         files: files.files_max(),
@@ -247,7 +248,7 @@ fn instance(policy: InstancePolicy) -> Instance {
     Instance { kind: policy.name(), idle, lifetime }
 }
 
-fn table(limits: &Limits) -> Table {
+fn table(limits: &Limits) -> CanonicalTable {
     // A later limit changes nothing in policies that do not say it.
     let is_later = |limit: &Limit| matches!(limit, Limit::TaskDeadline | Limit::ConcurrencyShared);
     let said = |limit: &Limit| !is_later(limit) || limits.get(*limit) != limit.spec().default;

@@ -101,10 +101,10 @@ accessors! {
 /// [`fmt::Display`] is for the model and the client: it says nothing that the guest did not name
 /// itself. [`Denial::hint`] is for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denial(Box<Parts>);
+pub struct Denial(Box<DenialParts>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Parts {
+struct DenialParts {
     capability: Capability,
     asked: String,
     reason: Reason,
@@ -115,7 +115,7 @@ struct Parts {
 impl Denial {
     pub(crate) fn new(capability: Capability, asked: String, reason: Reason, subject: &Arc<Subject>) -> Self {
         let asked = clipped(&visible(&asked));
-        Self(Box::new(Parts { capability, asked, reason, subject: Arc::clone(subject), allows: Vec::new() }))
+        Self(Box::new(DenialParts { capability, asked, reason, subject: Arc::clone(subject), allows: Vec::new() }))
     }
 
     /// A copy with a line that would allow it. If there are several, all of them are needed.
@@ -187,7 +187,7 @@ impl Denial {
 impl fmt::Display for Denial {
     /// `denied: GET https://x.example/ — no rule of tool "weather" allows it`
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { asked, reason, subject, .. } = &*self.0;
+        let DenialParts { asked, reason, subject, .. } = &*self.0;
         write!(formatter, "denied: {asked} — ")?;
         match reason {
             Reason::NoRule => write!(formatter, "no rule of {subject} allows it"),

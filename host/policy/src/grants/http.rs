@@ -117,10 +117,10 @@ accessors! {
 
 /// A request in its normal form. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpAsk(Arc<Parts>);
+pub struct HttpAsk(Arc<HttpRuleParts>);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Parts {
+struct HttpRuleParts {
     method: String,
     methods: MethodSet,
     scheme: Scheme,
@@ -296,7 +296,7 @@ impl HttpRule {
         self.methods.has(ask.methods) && self.leads_to(ask) && self.path.matches_normal(&ask.path)
     }
 
-    fn leads_to(&self, ask: &Parts) -> bool {
+    fn leads_to(&self, ask: &HttpRuleParts) -> bool {
         self.port == ask.port && self.scheme == ask.scheme && self.host.matches(&ask.host)
     }
 
@@ -370,7 +370,7 @@ impl HttpAsk {
         let path = NormalPath { text: path.text.into_owned().into(), ambiguous: path.ambiguous };
         let methods = MethodSet::of(method);
         let method = method.to_owned();
-        Ok(Self(Arc::new(Parts { method, methods, scheme, host, port, path, query: query.map(str::to_owned) })))
+        Ok(Self(Arc::new(HttpRuleParts { method, methods, scheme, host, port, path, query: query.map(str::to_owned) })))
     }
 
     /// The method.

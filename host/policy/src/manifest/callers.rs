@@ -218,7 +218,7 @@ impl Callers {
     /// The rules as JSON with sorted keys: equal rules give equal texts, however they were written.
     #[must_use]
     pub fn canonical(&self) -> String {
-        let rules: BTreeMap<&str, Canonical> =
+        let rules: BTreeMap<&str, CanonicalCallers> =
             self.rules().iter().map(|rule| (rule.name.as_str(), rule.canonical())).collect();
         let rules = self.tells_apart().then_some(rules);
         // Maps with text keys, numbers and texts always serialize.
@@ -228,7 +228,7 @@ impl Callers {
     /// The names of rules that differ.
     #[must_use]
     pub fn differing<'c>(&'c self, other: &'c Self) -> Vec<&'c str> {
-        let named = |callers: &'c Self| -> BTreeMap<&'c str, Canonical> {
+        let named = |callers: &'c Self| -> BTreeMap<&'c str, CanonicalCallers> {
             callers.rules().iter().map(|rule| (rule.name.as_str(), rule.canonical())).collect()
         };
         let here = named(self);
@@ -242,7 +242,7 @@ impl Callers {
 }
 
 #[derive(Serialize, PartialEq, Eq)]
-struct Canonical {
+struct CanonicalCallers {
     concurrency: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency_shared: Option<usize>,
@@ -257,13 +257,13 @@ struct Canonical {
 }
 
 impl CallerRule {
-    fn canonical(&self) -> Canonical {
+    fn canonical(&self) -> CanonicalCallers {
         let sorted = |mut texts: Vec<String>| {
             texts.sort();
             texts.dedup();
             texts
         };
-        Canonical {
+        CanonicalCallers {
             concurrency: self.concurrency,
             concurrency_shared: self.concurrency_shared,
             names: sorted(self.names.clone()),

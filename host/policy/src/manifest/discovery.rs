@@ -20,7 +20,7 @@ pub(crate) const LIST: &str = "list";
 pub(crate) const SEARCH: &str = "search";
 
 /// True if tools are listed although clients search, and its place; `None` without the key.
-pub(crate) type Listed = Option<(bool, Span)>;
+pub(crate) type ListsTools = Option<(bool, Span)>;
 
 pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Discovery> {
     match entry.string(problems)? {
@@ -34,7 +34,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Discove
 }
 
 /// The key `listed` of a component or a tool.
-pub(crate) fn listed(section: &Section<'_>, problems: &mut Problems) -> Listed {
+pub(crate) fn listed(section: &Section<'_>, problems: &mut Problems) -> ListsTools {
     let entry = section.get("listed")?;
     Some((entry.boolean(problems)?, entry.span))
 }

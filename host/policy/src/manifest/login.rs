@@ -185,12 +185,12 @@ fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
         );
     }
     let section = entry.table(&LOGIN, problems)?;
-    let mut at = |key: &str, kind: Kind| section.get(key).and_then(|entry| address(&entry, kind, problems));
-    let issuer = at("issuer", Kind::Plain);
-    let authorize = at("authorize", Kind::Query);
-    let token = at("token", Kind::Query);
-    let device = at("device", Kind::Query);
-    let resource = at("resource", Kind::Resource);
+    let mut at = |key: &str, kind: LoginAddress| section.get(key).and_then(|entry| address(&entry, kind, problems));
+    let issuer = at("issuer", LoginAddress::Plain);
+    let authorize = at("authorize", LoginAddress::Query);
+    let token = at("token", LoginAddress::Query);
+    let device = at("device", LoginAddress::Query);
+    let resource = at("resource", LoginAddress::Resource);
     let audience = section.get("audience").and_then(|entry| text(&entry, problems));
     let client_secret = section.get("client_secret").and_then(|entry| client_secret(&entry, problems));
     let client_auth = section.get("client_auth").and_then(|entry| client_auth(&entry, problems));
@@ -235,7 +235,7 @@ fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
 
 /// The parts that an address may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LoginAddress {
     /// An issuer: no query.
     Plain,
     /// An endpoint: a query is kept (RFC 6749, section 3).
@@ -244,7 +244,7 @@ enum Kind {
     Resource,
 }
 
-fn address(entry: &Entry<'_>, kind: Kind, problems: &mut Problems) -> Option<String> {
+fn address(entry: &Entry<'_>, kind: LoginAddress, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
     let wrong = match Url::parse(text) {
         _ if text.len() > TEXT_BYTES_MAX => Some("is too long"),
@@ -253,12 +253,12 @@ fn address(entry: &Entry<'_>, kind: Kind, problems: &mut Problems) -> Option<Str
         }
         Err(_) => Some("is not an address"),
         Ok(url) if url.fragment().is_some() => Some("has a fragment"),
-        Ok(_) if kind == Kind::Resource => None,
+        Ok(_) if kind == LoginAddress::Resource => None,
         Ok(url) if url.host().is_none() || !url.username().is_empty() || url.password().is_some() => {
             Some("is not a server address")
         }
-        Ok(url) if kind == Kind::Plain && url.query().is_some() => Some("has a query"),
-        Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && super::oauth::is_loopback(&url)) => None,
+        Ok(url) if kind == LoginAddress::Plain && url.query().is_some() => Some("has a query"),
+        Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && super::is_loopback(&url)) => None,
         Ok(_) => Some("is not reached over https"),
     };
     let Some(wrong) = wrong else { return Some(text.to_owned()) };

@@ -49,7 +49,7 @@ pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
 pub use icons::IconRule;
 pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
-pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy};
+pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy, is_loopback};
 pub use packages::PackageRegistry;
 pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
 pub use registries::RegistryPolicy;
@@ -145,7 +145,7 @@ accessors! {
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
         /// The approval of tools that have no table of their own.
         pub(crate) approval: Approval => Approval,
-        pub(crate) listed: discovery::Listed,
+        pub(crate) listed: discovery::ListsTools,
         /// The calls that become tasks, of tools that have no table of their own.
         pub(crate) task: TaskRule => TaskRule,
         /// Resources that its tools read, in the order of the file.
@@ -190,7 +190,7 @@ accessors! {
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
         /// The calls of it that a person confirms.
         pub(crate) approval: Approval => Approval,
-        pub(crate) listed: discovery::Listed,
+        pub(crate) listed: discovery::ListsTools,
         /// The calls of it that become tasks.
         pub(crate) task: TaskRule => TaskRule,
         /// The view of its results, and who calls it.

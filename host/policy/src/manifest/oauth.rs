@@ -220,7 +220,9 @@ fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     )
 }
 
-pub(super) fn is_loopback(url: &Url) -> bool {
+/// True if the address names this machine by itself.
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),

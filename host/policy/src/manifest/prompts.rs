@@ -93,11 +93,11 @@ pub enum PromptSource {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptText {
-    parts: Vec<Part>,
+    parts: Vec<PromptPart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum PromptPart {
     Text(String),
     Argument(String),
 }
@@ -146,8 +146,8 @@ impl PromptText {
                 if !arguments.contains(&name) {
                     return Err(PromptTextError::Unknown(name.to_owned()));
                 }
-                parts.push(Part::Text(std::mem::take(&mut plain)));
-                parts.push(Part::Argument(name.to_owned()));
+                parts.push(PromptPart::Text(std::mem::take(&mut plain)));
+                parts.push(PromptPart::Argument(name.to_owned()));
                 used.insert(name);
                 rest = after;
             } else {
@@ -156,7 +156,7 @@ impl PromptText {
             }
         }
         plain.push_str(rest);
-        parts.push(Part::Text(plain));
+        parts.push(PromptPart::Text(plain));
         match arguments.iter().find(|name| !used.contains(*name)) {
             Some(name) => Err(PromptTextError::Unused((*name).to_owned())),
             None => Ok(Self { parts }),
@@ -178,13 +178,13 @@ impl PromptText {
     /// Its pieces: a text, then an argument and a text in turn.
     fn pieces(&self) -> Vec<&str> {
         let pieces = self.parts.iter().map(|part| match part {
-            Part::Text(text) | Part::Argument(text) => text.as_str(),
+            PromptPart::Text(text) | PromptPart::Argument(text) => text.as_str(),
         });
         pieces.collect()
     }
 }
 
-impl Part {
+impl PromptPart {
     fn with<'a>(&'a self, given: &'a BTreeMap<String, String>) -> &'a str {
         match self {
             Self::Text(text) => text,
@@ -206,7 +206,7 @@ type CanonicalArgument<'p> = (&'p str, Option<&'p str>, Option<&'p str>, bool, &
 type CanonicalIcon<'p> = (&'p str, Option<&'p str>, &'p [String], Option<bool>);
 
 #[derive(Serialize)]
-struct Canonical<'p> {
+struct CanonicalPrompts<'p> {
     arguments: Vec<CanonicalArgument<'p>>,
     description: Option<&'p str>,
     icons: Vec<CanonicalIcon<'p>>,
@@ -242,7 +242,7 @@ impl PromptRule {
             (name.as_str(), title.as_deref(), description.as_deref(), *required, values.as_slice())
         });
         let icons = self.icons.iter().map(|icon| (icon.src(), icon.mime_type(), icon.sizes(), icon.is_for_dark()));
-        let all = Canonical {
+        let all = CanonicalPrompts {
             arguments: arguments.collect(),
             description: self.description(),
             icons: icons.collect(),

@@ -70,11 +70,11 @@ const VARIABLES_MAX: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<UriPart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum UriPart {
     Text(String),
     Segment(String),
     Rest(String),
@@ -103,11 +103,11 @@ impl UriTemplate {
         let mut parts = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            let (part, after) = Part::first_of(rest)?;
+            let (part, after) = UriPart::first_of(rest)?;
             parts.push(part);
             rest = after;
         }
-        if parts.iter().filter(|part| !matches!(part, Part::Text(_))).count() > VARIABLES_MAX {
+        if parts.iter().filter(|part| !matches!(part, UriPart::Text(_))).count() > VARIABLES_MAX {
             return Err("has more than 8 variables");
         }
         Ok(Self { text: text.to_owned(), parts })
@@ -122,14 +122,14 @@ impl UriTemplate {
     /// True if it stands for many addresses.
     #[must_use]
     pub fn has_variables(&self) -> bool {
-        self.parts.iter().any(|part| !matches!(part, Part::Text(_)))
+        self.parts.iter().any(|part| !matches!(part, UriPart::Text(_)))
     }
 
     /// The names of its variables, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Segment(name) | Part::Rest(name) => Some(name.as_str()),
+            UriPart::Text(_) => None,
+            UriPart::Segment(name) | UriPart::Rest(name) => Some(name.as_str()),
         })
     }
 
@@ -138,7 +138,7 @@ impl UriTemplate {
     #[must_use]
     pub fn folder(&self) -> Option<&str> {
         match self.parts.as_slice() {
-            [Part::Text(text), Part::Rest(_)] if text.ends_with('/') => Some(text),
+            [UriPart::Text(text), UriPart::Rest(_)] if text.ends_with('/') => Some(text),
             _ => None,
         }
     }
@@ -147,14 +147,14 @@ impl UriTemplate {
     #[must_use]
     pub fn around_variable(&self) -> Option<(&str, &str, bool)> {
         let (text, variable, behind) = match self.parts.as_slice() {
-            [Part::Text(text), variable] => (text, variable, ""),
-            [Part::Text(text), variable, Part::Text(behind)] => (text, variable, behind.as_str()),
+            [UriPart::Text(text), variable] => (text, variable, ""),
+            [UriPart::Text(text), variable, UriPart::Text(behind)] => (text, variable, behind.as_str()),
             _ => return None,
         };
         match variable {
-            Part::Text(_) => None,
-            Part::Segment(_) => Some((text, behind, false)),
-            Part::Rest(_) => Some((text, behind, true)),
+            UriPart::Text(_) => None,
+            UriPart::Segment(_) => Some((text, behind, false)),
+            UriPart::Rest(_) => Some((text, behind, true)),
         }
     }
 
@@ -166,7 +166,7 @@ impl UriTemplate {
             return false;
         }
         // Most addresses begin as no template does.
-        if let Some(Part::Text(text)) = self.parts.first()
+        if let Some(UriPart::Text(text)) = self.parts.first()
             && !uri.starts_with(text.as_str())
         {
             return false;
@@ -183,7 +183,7 @@ impl UriTemplate {
     }
 }
 
-impl Part {
+impl UriPart {
     fn first_of(text: &str) -> Result<(Self, &str), &'static str> {
         let Some(inside) = text.strip_prefix('{') else {
             let end = text.find(['{', '}']).unwrap_or(text.len());
@@ -400,8 +400,8 @@ fn read_one(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems) -> Opti
     let section = entry.table(&RESOURCE, problems)?;
     let is_folder = section.get("mount").is_some();
     let is_state = section.get("keyvalue").is_some();
-    let files = is_folder.then(|| read_files(entry, (&section, grants), uri.as_ref().ok(), problems));
-    let entries = is_state.then(|| read_entries(entry, (&section, grants), uri.as_ref().ok(), problems));
+    let files = is_folder.then(|| read_files(entry, &section, grants, uri.as_ref().ok(), problems));
+    let entries = is_state.then(|| read_entries(entry, &section, grants, uri.as_ref().ok(), problems));
     if !is_folder {
         refuse_keys(&section, &["file_size", "files"], "without mount", problems);
     }
@@ -476,7 +476,8 @@ fn refuse_keys(section: &Section<'_>, keys: &[&str], beside: &str, problems: &mu
 /// Entries of the component's state.
 fn read_entries(
     entry: &Entry<'_>,
-    (section, grants): (&Section<'_>, &Grants),
+    section: &Section<'_>,
+    grants: &Grants,
     uri: Option<&UriTemplate>,
     problems: &mut Problems,
 ) -> Option<StateEntries> {
@@ -522,7 +523,8 @@ fn read_entries(
 /// The files of a mount of the component's own.
 fn read_files(
     entry: &Entry<'_>,
-    (section, grants): (&Section<'_>, &Grants),
+    section: &Section<'_>,
+    grants: &Grants,
     uri: Option<&UriTemplate>,
     problems: &mut Problems,
 ) -> Option<MountFiles> {

@@ -58,7 +58,7 @@ pub enum ExpandError {
 }
 
 /// The arguments of a call, each as the text it came as.
-struct Arguments<'a> {
+struct GivenArguments<'a> {
     text: &'a str,
     named: HashMap<String, &'a RawValue>,
     program: &'a Program,
@@ -82,7 +82,7 @@ impl Program {
     pub fn expand(&self, arguments_json: &str) -> Result<Invocation, ExpandError> {
         let named = serde_json::from_str(arguments_json).map_err(|_| ExpandError::NoObject)?;
         let bytes_left = INVOCATION_BYTES_MAX;
-        let mut arguments = Arguments { text: arguments_json, named, program: self, bytes_left };
+        let mut arguments = GivenArguments { text: arguments_json, named, program: self, bytes_left };
         let args = arguments.args()?;
         let stdin = match &self.stdin {
             Some(template) => Some(arguments.single(template, SlotValue::Stream)?.unwrap_or_default()),
@@ -94,7 +94,7 @@ impl Program {
     }
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> GivenArguments<'a> {
     fn args(&mut self) -> Result<Vec<String>, ExpandError> {
         let program = self.program;
         let mut args = Vec::with_capacity(program.args.len());

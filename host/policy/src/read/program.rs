@@ -58,7 +58,7 @@ pub(crate) fn read(
     }
     // Slots of a schema that was not understood cannot be told apart from wrong ones.
     let understood = problems.errors() == before;
-    let mut slots = Slots { program: &program, used: Vec::new(), understood };
+    let mut slots = ProgramSlots { program: &program, used: Vec::new(), understood };
     let args = section.get("args").map(|entry| slots.args(&entry, problems)).unwrap_or_default();
     let stdin = section.get("stdin").and_then(|entry| slots.single(&entry, problems));
     let env = env.map(|entry| slots.env(&entry, problems)).unwrap_or_default();
@@ -86,13 +86,13 @@ fn require_description(tool: &Entry<'_>, section: &Section<'_>, problems: &mut P
 }
 
 /// The templates of one tool while they are read.
-struct Slots<'p> {
+struct ProgramSlots<'p> {
     program: &'p Program,
     used: Vec<String>,
     understood: bool,
 }
 
-impl Slots<'_> {
+impl ProgramSlots<'_> {
     fn args(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Vec<Arg> {
         let items = entry.items(TEMPLATES_MAX, problems).unwrap_or_default();
         let mut args = Vec::with_capacity(items.len());

@@ -12,9 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use zeroize::Zeroizing;
 
+use super::credential::Credential;
 use super::helper;
 use crate::error::PullError;
-use crate::settings::Credential;
 
 /// Longest file of credentials, in bytes: some thousand entries.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -28,7 +28,7 @@ pub(super) const TOKEN_USER: &str = "<token>";
 #[derive(Deserialize)]
 struct ConfigFile {
     #[serde(default)]
-    auths: BTreeMap<String, Entry>,
+    auths: BTreeMap<String, CredentialEntry>,
     #[serde(default, rename = "credsStore")]
     creds_store: Option<String>,
     #[serde(default, rename = "credHelpers")]
@@ -36,7 +36,7 @@ struct ConfigFile {
 }
 
 #[derive(Deserialize, Default)]
-struct Entry {
+struct CredentialEntry {
     #[serde(default, deserialize_with = "secret")]
     auth: Option<Zeroizing<String>>,
     #[serde(default)]
@@ -141,7 +141,7 @@ fn normal(key: &str) -> &str {
 }
 
 /// The credential of an entry; an entry without one only says that a helper has it.
-fn credential(path: &Path, entry: &Entry) -> Result<Option<Credential>, PullError> {
+fn credential(path: &Path, entry: &CredentialEntry) -> Result<Option<Credential>, PullError> {
     let filled = |text: &Option<Zeroizing<String>>| text.clone().filter(|text| !text.is_empty());
     if let Some(token) = filled(&entry.identity_token) {
         return Ok(Some(Credential::IdentityToken(token)));

@@ -10,9 +10,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use zeroize::Zeroizing;
 
+use super::credential::Credential;
 use super::files::{of_pair, secret};
 use crate::error::PullError;
-use crate::settings::Credential;
 
 /// Time in which a helper has to answer: a person may have to unlock a keyring.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ const NAME_CHARS_MAX: usize = 64;
 const NOT_FOUND: &str = "credentials not found";
 
 #[derive(Deserialize)]
-struct Answer {
+struct HelperAnswer {
     #[serde(rename = "Username")]
     username: String,
     #[serde(rename = "Secret", deserialize_with = "secret")]
@@ -53,7 +53,7 @@ pub(super) async fn get(name: &str, folders: &[PathBuf], server: &str) -> Result
         let is_none = String::from_utf8_lossy(&output).contains(NOT_FOUND);
         return if is_none { Ok(None) } else { Err(wrong("it ends with an error".to_owned())) };
     }
-    let answer: Answer =
+    let answer: HelperAnswer =
         serde_json::from_slice(&output).map_err(|_| wrong("its answer is not the JSON of a helper".to_owned()))?;
     let secret = answer.secret.filter(|secret| !secret.is_empty());
     Ok(secret.map(|secret| of_pair(&answer.username, &secret)))

@@ -5,8 +5,11 @@
 //! to the server of tokens that this registry named itself. A challenge behind a redirect is never
 //! answered: the server of a layer could name a server of tokens of its own.
 pub(crate) mod challenge;
+mod credential;
 pub(crate) mod files;
 mod helper;
+
+pub use credential::Credential;
 
 use ::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use ::http::{HeaderValue, Method};
@@ -18,10 +21,9 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 use zeroize::Zeroizing;
 
-use crate::client::Repository;
 use crate::error::PullError;
 use crate::http::{Ask, HttpClient};
-use crate::settings::Credential;
+use crate::repository::Repository;
 use challenge::Challenge;
 
 /// Longest answer of a server of tokens, in bytes: tokens have some kilobytes.
@@ -188,7 +190,8 @@ mod tests {
     use toolcell_policy::Reference;
 
     use super::*;
-    use crate::client::{RegistryClient, Right};
+    use crate::client::RegistryClient;
+    use crate::repository::RegistryRight;
     use crate::settings::RegistryOptions;
 
     #[test]
@@ -212,7 +215,7 @@ mod tests {
     fn a_credential_takes_no_way_on_which_others_read() {
         let client = RegistryClient::new(RegistryOptions::default());
         let reference = Reference::parse("oci://registry.example/a").unwrap();
-        let repository = client.repository(&reference, Right::Pull).unwrap();
+        let repository = client.repository(&reference, RegistryRight::Pull).unwrap();
         for (to, is_sent) in [
             ("https://registry.example/", true),
             ("http://127.0.0.1:1/", true),

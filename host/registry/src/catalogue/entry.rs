@@ -31,8 +31,8 @@ const WASM_TYPES: [&str; 3] =
 const REGISTRY_DEFAULT: &str = "docker.io";
 
 #[derive(Deserialize)]
-struct Entry {
-    server: Server,
+struct CatalogueEntry {
+    server: CatalogueServer,
     #[serde(rename = "_meta", default)]
     meta: Option<Meta>,
 }
@@ -50,7 +50,7 @@ struct Official {
 }
 
 #[derive(Deserialize)]
-struct Server {
+struct CatalogueServer {
     name: String,
     #[serde(default)]
     title: Option<String>,
@@ -87,7 +87,7 @@ struct Package {
 
 /// Reads an entry. `None`: it holds nothing that may be a component, or was taken back.
 pub(super) fn read(text: &str) -> Result<Option<FoundServer>, serde_json::Error> {
-    let Entry { server, meta } = serde_json::from_str(text)?;
+    let CatalogueEntry { server, meta } = serde_json::from_str(text)?;
     let status = meta.and_then(|meta| meta.official).and_then(|official| official.status).unwrap_or_default();
     let says_wasm = server.meta.and_then(|meta| meta.publisher).is_some_and(|said| names_wasm(&said));
     let packages = server.packages.unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::client::RegistryClient;
 use crate::document::problem;
 use crate::error::PullError;
 use crate::http::Ask;
-use page::Page;
+use page::CataloguePage;
 
 /// The registry that the project itself runs.
 pub const MCP_REGISTRY: &str = "https://registry.modelcontextprotocol.io";
@@ -130,7 +130,7 @@ impl RegistryClient {
         Ok(result)
     }
 
-    async fn page(&self, address: &Url, word: &str, cursor: Option<&str>) -> Result<Page, PullError> {
+    async fn page(&self, address: &Url, word: &str, cursor: Option<&str>) -> Result<CataloguePage, PullError> {
         let mut url = address.clone();
         let path = url.path().trim_end_matches('/');
         let path = path.strip_suffix(VERSION_PATH).map_or(path, |path| path.trim_end_matches('/'));

@@ -13,7 +13,7 @@ const CURSOR_BYTES_MAX: usize = 1_024;
 
 /// The entries of a page, each as it was written, and the mark of the next page.
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct CataloguePage {
     pub(super) entries: Vec<Box<RawValue>>,
     /// Number of entries that are not kept.
     pub(super) left_out: usize,
@@ -25,17 +25,17 @@ struct Written {
     #[serde(deserialize_with = "entries")]
     servers: (Vec<Box<RawValue>>, usize),
     #[serde(default)]
-    metadata: Option<Metadata>,
+    metadata: Option<PageMetadata>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct PageMetadata {
     #[serde(default)]
     next_cursor: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Page {
+impl<'de> Deserialize<'de> for CataloguePage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Written { servers: (entries, left_out), metadata } = Written::deserialize(from)?;
         let next_cursor = metadata.unwrap_or_default().next_cursor.filter(|cursor| !cursor.is_empty());
@@ -48,12 +48,12 @@ impl<'de> Deserialize<'de> for Page {
 
 fn entries<'de, D: Deserializer<'de>>(from: D) -> Result<(Vec<Box<RawValue>>, usize), D::Error> {
     // `null` stands for none in answers of programs that are written in Go.
-    Ok(Option::<List>::deserialize(from)?.map_or_else(Default::default, |list| list.0))
+    Ok(Option::<BoundedEntries>::deserialize(from)?.map_or_else(Default::default, |list| list.0))
 }
 
-struct List((Vec<Box<RawValue>>, usize));
+struct BoundedEntries((Vec<Box<RawValue>>, usize));
 
-impl<'de> Deserialize<'de> for List {
+impl<'de> Deserialize<'de> for BoundedEntries {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_seq(First).map(Self)
     }

@@ -100,7 +100,7 @@ pub(super) fn optional_type<'de, D: Deserializer<'de>>(from: D) -> Result<Option
 }
 
 pub(super) fn layers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Descriptor>, D::Error> {
-    let entries = from.deserialize_seq(List { max: LAYERS_MAX })?;
+    let entries = from.deserialize_seq(BoundedList { max: LAYERS_MAX })?;
     if entries.listed > LAYERS_MAX {
         return Err(D::Error::custom(format!("it has {} layers, at most {LAYERS_MAX} are allowed", entries.listed)));
     }
@@ -108,7 +108,7 @@ pub(super) fn layers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Descripto
 }
 
 pub(super) fn entries<'de, D: Deserializer<'de>>(from: D) -> Result<Entries, D::Error> {
-    from.deserialize_seq(List { max: ENTRIES_MAX })
+    from.deserialize_seq(BoundedList { max: ENTRIES_MAX })
 }
 
 pub(super) fn write_entries<S: Serializer>(entries: &Entries, to: S) -> Result<S::Ok, S::Error> {
@@ -116,11 +116,11 @@ pub(super) fn write_entries<S: Serializer>(entries: &Entries, to: S) -> Result<S
 }
 
 /// Keeps the first entries, and counts the others.
-struct List {
+struct BoundedList {
     max: usize,
 }
 
-impl<'de> Visitor<'de> for List {
+impl<'de> Visitor<'de> for BoundedList {
     type Value = Entries;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,12 +197,12 @@ impl<'de> Visitor<'de> for DigestList<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         #[derive(Deserialize)]
-        struct Listed {
+        struct ListedDigest {
             #[serde(deserialize_with = "digest")]
             digest: Digest,
         }
         while self.digests.len() < self.max {
-            match list.next_element::<Listed>()? {
+            match list.next_element::<ListedDigest>()? {
                 Some(listed) => self.digests.push(listed.digest),
                 None => break,
             }
@@ -220,13 +220,13 @@ struct Annotations(BTreeMap<String, String>);
 
 impl<'de> Deserialize<'de> for Annotations {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Texts)
+        from.deserialize_map(BoundedTexts)
     }
 }
 
-struct Texts;
+struct BoundedTexts;
 
-impl<'de> Visitor<'de> for Texts {
+impl<'de> Visitor<'de> for BoundedTexts {
     type Value = Annotations;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

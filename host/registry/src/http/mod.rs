@@ -69,7 +69,7 @@ impl HttpClient {
     /// The settings of the host of an address.
     fn of_url(&self, url: &Url) -> &RegistrySettings {
         let host = url.host_str().unwrap_or_default();
-        let host = if host == crate::client::HUB_HOST { crate::client::HUB } else { host };
+        let host = if host == crate::repository::HUB_HOST { crate::repository::HUB } else { host };
         let with_port = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
         let found = self.options.by_host.get(&with_port);
         let found = found.or_else(|| self.options.by_host.get(host).filter(|_| url.port().is_none()));

@@ -167,13 +167,13 @@ pub(crate) struct Lock {
 
 /// Kind of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LockKind {
     Shared,
     Exclusive,
 }
 
 /// Waits for a lock on this file.
-pub(super) fn lock(path: &Path, kind: Kind, busy: &'static str) -> Result<Lock, StoreError> {
+pub(super) fn lock(path: &Path, kind: LockKind, busy: &'static str) -> Result<Lock, StoreError> {
     let until = Instant::now() + LOCK_WITHIN;
     loop {
         if let Some(lock) = try_lock(path, kind)? {
@@ -187,11 +187,11 @@ pub(super) fn lock(path: &Path, kind: Kind, busy: &'static str) -> Result<Lock, 
 }
 
 /// A lock on this file, unless another process has it.
-pub(super) fn try_lock(path: &Path, kind: Kind) -> Result<Option<Lock>, StoreError> {
+pub(super) fn try_lock(path: &Path, kind: LockKind) -> Result<Option<Lock>, StoreError> {
     let file = open_to_write(path).map_err(StoreError::files("opening", path))?;
     let locked = match kind {
-        Kind::Shared => file.try_lock_shared(),
-        Kind::Exclusive => file.try_lock(),
+        LockKind::Shared => file.try_lock_shared(),
+        LockKind::Exclusive => file.try_lock(),
     };
     match locked {
         Ok(()) => Ok(Some(Lock { _file: file })),

@@ -28,7 +28,7 @@ impl Store {
     /// [`StoreError::Busy`] while another process adds to the store: nothing is removed then.
     pub fn gc(&self, keep: &BTreeSet<Digest>) -> Result<Removed, StoreError> {
         self.prepare()?;
-        let alone = files::try_lock(&self.pulling_lock(), files::Kind::Exclusive)?;
+        let alone = files::try_lock(&self.pulling_lock(), files::LockKind::Exclusive)?;
         let _alone = alone.ok_or(StoreError::Busy("is adding to the store"))?;
         let mut removed = Removed::default();
         // A part that cannot be read leaves its other parts unknown: those are removed, and missed

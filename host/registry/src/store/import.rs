@@ -12,10 +12,12 @@ use toolcell_policy::Digest;
 
 use super::index::{INDEX_BYTES_MAX, IndexFile, NAME, SUBJECT, subject_of};
 use super::tar::{refused, unread};
-use super::{MANIFEST_LENGTH_MAX, Store, attached_entry, component_entry, files, tar};
+use super::{
+    ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, MANIFEST_LENGTH_MAX, Store, attached_entry, component_entry, files,
+    tar,
+};
 use crate::document::{CONFIG_BYTES_MAX, Descriptor, Document, Manifest, component_layer, manifest_of_index};
 use crate::error::StoreError;
-use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX};
 
 /// Largest archive, in bytes: sixteen of the largest components.
 pub const IMPORT_BYTES_MAX: u64 = 8 << 30;
@@ -46,7 +48,7 @@ struct Staged {
 
 /// All that was found in the index of an archive.
 #[derive(Default)]
-struct Taken {
+struct TakenIndex {
     components: Vec<Descriptor>,
     attached: Vec<Descriptor>,
     /// Attached artifacts with their subjects.
@@ -94,11 +96,11 @@ impl Store {
         let index = index.ok_or_else(|| refused("it has no index.json".to_owned()))?;
         let entries = IndexFile::parse(&index)
             .map_err(|problem| refused(format!("its index.json is not understood: {problem}")))?;
-        let mut taken = Taken::default();
+        let mut taken = TakenIndex::default();
         for entry in &entries {
             staged.take(entry, &mut taken)?;
         }
-        let Taken { components, attached, needed, .. } = taken;
+        let TakenIndex { components, attached, needed, .. } = taken;
         self.publish(&staged, &needed)?;
         let mut seen = BTreeSet::new();
         let digests = components.iter().map(|component| component.digest.clone());
@@ -201,7 +203,7 @@ impl Staged {
     }
 
     /// Sorts an entry of the index in: a component, or something attached.
-    fn take(&self, entry: &Descriptor, taken: &mut Taken) -> Result<(), StoreError> {
+    fn take(&self, entry: &Descriptor, taken: &mut TakenIndex) -> Result<(), StoreError> {
         let wrong = |problem: &String| refused(format!("{}: {problem}", entry.digest));
         self.path_of(entry)?;
         let document = self.read(entry, taken)?;
@@ -231,7 +233,7 @@ impl Staged {
     }
 
     /// A document, which is read once however many entries name it. Notes all that it needs.
-    fn read(&self, entry: &Descriptor, taken: &mut Taken) -> Result<Rc<Sorted>, StoreError> {
+    fn read(&self, entry: &Descriptor, taken: &mut TakenIndex) -> Result<Rc<Sorted>, StoreError> {
         if let Some(read) = taken.read.get(&entry.digest) {
             return Ok(Rc::clone(read));
         }
@@ -265,7 +267,12 @@ impl Staged {
     }
 
     /// Notes a manifest and its parts, which have the sizes that it says.
-    fn read_manifest(&self, entry: &Descriptor, manifest: &Manifest, taken: &mut Taken) -> Result<Sorted, StoreError> {
+    fn read_manifest(
+        &self,
+        entry: &Descriptor,
+        manifest: &Manifest,
+        taken: &mut TakenIndex,
+    ) -> Result<Sorted, StoreError> {
         for part in std::iter::once(entry).chain(manifest.parts()) {
             self.path_of(part)?;
             taken.needed.insert(part.digest.clone());

@@ -86,7 +86,7 @@ impl Store {
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Vec<Descriptor>) -> T) -> Result<T, StoreError> {
         self.prepare()?;
         let path = self.root().join("index.lock");
-        let _lock = files::lock(&path, files::Kind::Exclusive, "changes the store")?;
+        let _lock = files::lock(&path, files::LockKind::Exclusive, "changes the store")?;
         let mut entries = self.entries()?;
         let before = entries.clone();
         let result = change(&mut entries);

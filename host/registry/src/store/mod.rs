@@ -36,12 +36,17 @@ use crate::document::{
     manifest_of_index,
 };
 use crate::error::StoreError;
-use crate::referrers::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX};
 use index::{NAME, REPOSITORY, SUBJECT, is_component, subject_of};
 
 /// Largest component that is pulled or read, in bytes: no larger one is ever loaded, and an
 /// interpreter with its libraries has some ten megabytes.
 pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
+
+/// Largest layer of an attached artifact, in bytes: a list of parts has hundreds of kilobytes.
+pub const ATTACHED_LAYER_BYTES_MAX: u64 = 8 << 20;
+
+/// Most bytes of all attached artifacts of a component, with their manifests.
+pub const ATTACHED_BYTES_MAX: u64 = 64 << 20;
 
 /// Most entries of a store: components under each of their names, and what is attached to them.
 pub const STORE_ENTRIES_MAX: usize = 10_000;
@@ -117,7 +122,7 @@ pub struct Listed {
 }
 
 /// A manifest that was found by its own digest, or by that of its index.
-struct Found {
+struct FoundManifest {
     digest: Digest,
     bytes: Vec<u8>,
     manifest: Manifest,
@@ -185,7 +190,7 @@ impl Store {
 
     /// Keeps others from removing what is just added.
     pub(crate) fn adding(&self) -> Result<Lock, StoreError> {
-        files::lock(&self.pulling_lock(), files::Kind::Shared, "removes components from the store")
+        files::lock(&self.pulling_lock(), files::LockKind::Shared, "removes components from the store")
     }
 
     fn pulling_lock(&self) -> PathBuf {
@@ -317,12 +322,12 @@ impl Store {
     }
 
     /// The manifest of a component.
-    fn find(&self, digest: &Digest) -> Result<Found, StoreError> {
+    fn find(&self, digest: &Digest) -> Result<FoundManifest, StoreError> {
         let bytes = self.read_blob(digest, None, MANIFEST_LENGTH_MAX)?;
         let document = Document::parse(&bytes).map_err(|problem| not_understood(digest, problem))?;
         let index = match document {
             Document::Manifest(manifest) => {
-                return Ok(Found { digest: digest.clone(), bytes, manifest: *manifest, index_bytes: None });
+                return Ok(FoundManifest { digest: digest.clone(), bytes, manifest: *manifest, index_bytes: None });
             }
             Document::Index(index) => index,
         };
@@ -330,7 +335,7 @@ impl Store {
         let within = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
         let manifest_bytes = self.read_blob(&entry.digest, Some(entry.size), within)?;
         let manifest = Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(&entry.digest, problem))?;
-        Ok(Found { digest: entry.digest.clone(), bytes: manifest_bytes, manifest, index_bytes: Some(bytes) })
+        Ok(FoundManifest { digest: entry.digest.clone(), bytes: manifest_bytes, manifest, index_bytes: Some(bytes) })
     }
 }
 

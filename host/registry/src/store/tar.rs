@@ -18,7 +18,7 @@ const TELLING: [&str; 5] = ["path=", "size=", "linkpath=", "GNU.sparse", "SCHILY
 
 /// A file of an archive.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TarEntry {
     /// Its name, without `./` at the beginning.
     pub(super) name: String,
     /// Its length in bytes.
@@ -59,7 +59,7 @@ pub(super) fn padding(size: u64) -> u64 {
 }
 
 /// Reads the next header; `None` at the end of the archive.
-pub(super) fn next(archive: &mut impl Read) -> Result<Option<Entry>, StoreError> {
+pub(super) fn next(archive: &mut impl Read) -> Result<Option<TarEntry>, StoreError> {
     let mut extended = 0_u32;
     loop {
         let mut block = [0_u8; BLOCK];
@@ -103,14 +103,14 @@ pub(super) fn unread(source: std::io::Error) -> StoreError {
     StoreError::ArchiveFile { step: "read", source }
 }
 
-fn entry(block: &[u8; BLOCK], size: u64, is_folder: bool) -> Result<Entry, StoreError> {
+fn entry(block: &[u8; BLOCK], size: u64, is_folder: bool) -> Result<TarEntry, StoreError> {
     let is_posix = field(block, 257, 6) == b"ustar\0";
     // GNU's own form has other things where POSIX has the beginning of the name.
     let prefix = if is_posix { text(block, 345, 155)? } else { String::new() };
     let name = text(block, 0, 100)?;
     let name = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
     let name = name.strip_prefix("./").unwrap_or(&name).trim_end_matches('/').to_owned();
-    Ok(Entry { name, size, is_folder })
+    Ok(TarEntry { name, size, is_folder })
 }
 
 /// Skips an extended header that says nothing about name and length.
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn headers_are_read_as_they_are_written() {
         let mut block = header("blobs/sha256/ab", 0o1234567);
-        let expected = Entry { name: "blobs/sha256/ab".to_owned(), size: 0o1234567, is_folder: false };
+        let expected = TarEntry { name: "blobs/sha256/ab".to_owned(), size: 0o1234567, is_folder: false };
         assert_eq!(next(&mut block.as_slice()).unwrap(), Some(expected));
         assert_eq!((padding(0), padding(1), padding(512), padding(513)), (0, 511, 0, 511));
         block[0] = b'c';

@@ -115,7 +115,7 @@ impl OpenedMounts {
                 self.scratch = Some(OpenedScratch { home, quota });
             }
             MountKind::Host { path, access, create, quota } => {
-                let site = Site { grant, shown: path, access: *access, create: *create };
+                let site = OpenSite { grant, shown: path, access: *access, create: *create };
                 let mount = self.host(&site, &around.folder.join(path), *quota, around)?;
                 self.mounts.push(mount);
             }
@@ -125,7 +125,7 @@ impl OpenedMounts {
 
     fn host(
         &mut self,
-        site: &Site<'_>,
+        site: &OpenSite<'_>,
         path: &Path,
         quota: Option<Quota>,
         around: &Surroundings<'_>,
@@ -156,7 +156,13 @@ impl OpenedMounts {
         Ok(OpenedMount { grant: site.grant.clone(), opened, room, hidden })
     }
 
-    fn room(&mut self, site: &Site<'_>, real: &Path, quota: Quota, opened: &Opened) -> Result<Room, Box<GrantProblem>> {
+    fn room(
+        &mut self,
+        site: &OpenSite<'_>,
+        real: &Path,
+        quota: Quota,
+        opened: &Opened,
+    ) -> Result<Room, Box<GrantProblem>> {
         let room = Room::of(real, quota, opened).map_err(|error| site.unusable(&error))?;
         let full = room.used().is_none_or(|used| used.bytes > quota.bytes || used.files > quota.files);
         if full {
@@ -168,7 +174,7 @@ impl OpenedMounts {
 }
 
 /// A mount of the host that is being checked.
-struct Site<'a> {
+struct OpenSite<'a> {
     grant: &'a Grant,
     /// The path as in the manifest.
     shown: &'a str,
@@ -177,7 +183,7 @@ struct Site<'a> {
     create: bool,
 }
 
-impl Site<'_> {
+impl OpenSite<'_> {
     fn resolve(&self, path: &Path) -> Result<PathBuf, Box<GrantProblem>> {
         match path.canonicalize() {
             Ok(real) => return Ok(real),

@@ -137,7 +137,7 @@ fn process_that_may_die() {
 }
 
 /// A pool of processes, some of which end while starting, and which lack these walls.
-fn pool(starts: &std::path::Path, (dies, at): (u64, &str), missing: &str) -> Arc<SandboxPool> {
+fn pool(starts: &std::path::Path, dies: u64, at: &str, missing: &str) -> Arc<SandboxPool> {
     let program = Command::this_program("toolcell-test").unwrap();
     let program = ["--exact", "wall::tests::process_that_may_die", "--ignored", "--nocapture"]
         .into_iter()
@@ -166,7 +166,7 @@ fn group(pool: &Arc<SandboxPool>, required_walls: RequiredWalls) -> Arc<SandboxG
 async fn called_while_processes_die(dies: u64, at: &str) -> Result<contract::GuestResult, CallFailure> {
     let folder = tempfile::tempdir().unwrap();
     let starts = folder.path().join("starts");
-    let group = group(&pool(&starts, (dies, at), ""), RequiredWalls::Best);
+    let group = group(&pool(&starts, dies, at, ""), RequiredWalls::Best);
     let limits = Limits::default();
     let sealed = GrantedCapabilities::sealed("tool");
     let outcome = group.call_tool(0, input(&limits, &sealed)).await.outcome;
@@ -192,7 +192,7 @@ impl PoolNotices for Told {
 #[tokio::test]
 async fn a_wall_that_a_later_process_lacks_is_told_once() {
     let folder = tempfile::tempdir().unwrap();
-    let pool = pool(&folder.path().join("starts"), (0, "once"), "landlock core");
+    let pool = pool(&folder.path().join("starts"), 0, "once", "landlock core");
     let told = Arc::new(Told::default());
     assert_eq!(pool.notify(Arc::clone(&told) as _), None, "no process has built any");
     for _ in 0..2 {
@@ -207,7 +207,7 @@ async fn a_wall_that_a_later_process_lacks_is_told_once() {
 async fn where_every_wall_is_required_a_process_without_one_runs_no_call() {
     let folder = tempfile::tempdir().unwrap();
     for (missing, starts) in [("", true), ("landlock core", false)] {
-        let pool = pool(&folder.path().join("starts"), (0, "once"), missing);
+        let pool = pool(&folder.path().join("starts"), 0, "once", missing);
         let started = group(&pool, RequiredWalls::AllBut(Vec::new())).start().await;
         assert_eq!(started.is_ok(), starts, "{missing}: {started:?}");
         if let Err(problem) = started {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{Delivery, EnvSource, Grants, Mount, Secret, SecretSource, Ungranted};
+use toolcell_policy::{AdvisedFault, Delivery, EnvSource, Grants, Mount, Secret, SecretSource, Ungranted};
 use toolcell_shared::Kept;
 use toolcell_walls::folder::Identity;
 
@@ -15,9 +15,6 @@ use crate::wasi::http::ToolHttpClient;
 use crate::wasi::keyvalue::{self, GrantedState, StatePlace};
 use crate::wasi::net::Resolver;
 
-/// What is wrong with a secret, in one sentence without a full stop, and a hint on how to fix it.
-pub type SecretProblem = (String, String);
-
 /// The host's side of a tool's grants.
 pub struct GrantSources<'a> {
     /// The folder in which the manifest's relative paths start.
@@ -25,7 +22,7 @@ pub struct GrantSources<'a> {
     /// A variable of the host's environment, for values that the manifest takes `from` it.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The value of a secret, or what is wrong with it and a hint on how to fix it.
-    pub secret: &'a dyn Fn(&SecretSource) -> Result<HeldSecret, SecretProblem>,
+    pub secret: &'a dyn Fn(&SecretSource) -> Result<HeldSecret, AdvisedFault>,
     /// The folder of state that tools keep, made when first needed.
     pub state_folder: &'a Path,
     /// The server that keeps their state for all replicas, instead of the folder.
@@ -175,8 +172,9 @@ fn secrets(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<Grant
     for secret in grants.secrets() {
         match (setting.secret)(secret.source()) {
             Ok(value) => held.push((secret.clone(), value)),
-            Err((message, hint)) => {
-                let message = format!("the secret {:?}: {message}", secret.name());
+            Err(fault) => {
+                let message = format!("the secret {:?}: {}", secret.name(), fault.problem);
+                let hint = fault.hint().unwrap_or_default().to_owned();
                 problems.push(GrantProblem { span: secret.span(), message, hint, is_value: true });
             }
         }

@@ -56,12 +56,12 @@ struct SchemaScan<'s> {
     pointer: &'static str,
     form: Form,
     /// The way from the root to the schema that is looked at.
-    path: Vec<Step<'s>>,
+    path: Vec<SchemaStep<'s>>,
     found: Findings,
 }
 
 /// A step from a schema to one of its subschemas.
-struct Step<'s> {
+struct SchemaStep<'s> {
     keyword: &'s str,
     /// Its name, where the keyword holds schemas by their names.
     name: Option<&'s str>,
@@ -79,7 +79,7 @@ impl<'s> SchemaScan<'s> {
         for child in keywords::children(members) {
             let [keyword, name] = child.place;
             let name = keywords::is_map(keyword).then_some(name);
-            self.path.push(Step { keyword, name, number: child.number });
+            self.path.push(SchemaStep { keyword, name, number: child.number });
             self.schema(child.schema);
             self.path.pop();
         }
@@ -165,7 +165,7 @@ fn is_usual(name: &str) -> bool {
 }
 
 /// The JSON Pointer (RFC 6901) of a place, cut at its bound.
-fn pointer(root: &str, path: &[Step<'_>], below: &[&str]) -> String {
+fn pointer(root: &str, path: &[SchemaStep<'_>], below: &[&str]) -> String {
     let mut text = root.to_owned();
     for step in path {
         push_part(&mut text, step.keyword);

@@ -123,7 +123,7 @@ struct Renderer<'s> {
 
 /// The members of one rewritten schema.
 #[derive(Default)]
-struct Draft {
+struct PortableDraft {
     members: Map<String, Value>,
     wider: bool,
     /// Schemas that apply as well.
@@ -132,7 +132,7 @@ struct Draft {
     note: Option<String>,
 }
 
-impl Draft {
+impl PortableDraft {
     fn put(&mut self, keyword: &str, value: impl Into<Value>) {
         self.members.insert(keyword.to_owned(), value.into());
     }
@@ -174,7 +174,7 @@ impl<'s> Renderer<'s> {
     }
 
     fn members(&self, written: &'s Map<String, Value>) -> Rendered {
-        let mut draft = Draft::default();
+        let mut draft = PortableDraft::default();
         if let Some(reference) = self.references.of_schema(written) {
             self.reference(reference, written, &mut draft);
             if !self.siblings_count {
@@ -202,7 +202,7 @@ impl<'s> Renderer<'s> {
     }
 
     /// Puts the schema that a reference names in its place, or a reference to its new place.
-    fn reference(&self, reference: Reference<'s>, written: &'s Map<String, Value>, draft: &mut Draft) {
+    fn reference(&self, reference: Reference<'s>, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         let annotation = |keyword: &str| {
             matches!(
                 keyword,
@@ -254,7 +254,7 @@ impl<'s> Renderer<'s> {
     }
 
     /// Takes one keyword over, unless it is read together with others.
-    fn keyword(&self, keyword: &str, value: &'s Value, written: &'s Map<String, Value>, draft: &mut Draft) {
+    fn keyword(&self, keyword: &str, value: &'s Value, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         match keyword {
             "$ref" | "$dynamicRef" | "$recursiveRef" | "$defs" | "definitions" | "$schema" | "$id" | "$anchor"
             | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
@@ -314,7 +314,7 @@ impl<'s> Renderer<'s> {
     }
 
     /// Takes a keyword over with the subschemas in it, if there are any.
-    fn subschemas(&self, keyword: &str, value: &'s Value, draft: &mut Draft) {
+    fn subschemas(&self, keyword: &str, value: &'s Value, draft: &mut PortableDraft) {
         match value {
             Value::Object(entries) if keywords::is_map(keyword) => {
                 let mut rendered = Map::new();
@@ -338,7 +338,7 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    fn named_by_patterns(&self, value: &'s Value, draft: &mut Draft) {
+    fn named_by_patterns(&self, value: &'s Value, draft: &mut PortableDraft) {
         let Some(entries) = value.as_object() else { return };
         let mut rendered = Map::new();
         for (name, entry) in entries {
@@ -357,7 +357,7 @@ impl<'s> Renderer<'s> {
 
     /// The items of an array. Read by draft-07, `items` next to `prefixItems` would apply to all of
     /// them.
-    fn arrays(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+    fn arrays(&self, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         let items = written.get("items");
         let prefix = match items {
             Some(Value::Array(prefix)) => Some(prefix),
@@ -404,7 +404,7 @@ impl<'s> Renderer<'s> {
     }
 
     /// `const`, `enum`, `anyOf`, `oneOf` and `allOf`.
-    fn choices(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+    fn choices(&self, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         if self.used == SchemaUse::Form {
             let choices = ["enum", "oneOf", "anyOf"].into_iter().filter_map(|keyword| written.get_key_value(keyword));
             return choices.for_each(|(keyword, listed)| draft.put(keyword, listed.clone()));
@@ -431,7 +431,7 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    fn branches(&self, branches: &'s [Value], draft: &mut Draft) -> Vec<Value> {
+    fn branches(&self, branches: &'s [Value], draft: &mut PortableDraft) -> Vec<Value> {
         let mut rendered = Vec::new();
         for branch in branches {
             let Rendered { schema, wider, .. } = self.schema(branch);
@@ -442,7 +442,7 @@ impl<'s> Renderer<'s> {
     }
 
     /// `not` and `if`, which would accept less where what they hold accepts more.
-    fn conditions(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+    fn conditions(&self, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         if let Some(not) = written.get("not") {
             let rendered = self.schema(not);
             if rendered.wider {
@@ -466,7 +466,7 @@ impl<'s> Renderer<'s> {
 
     /// The values that all other keywords leave over. Where one of those is wider, or left out,
     /// more may be left over than by the written schema.
-    fn left_over(&self, written: &'s Map<String, Value>, draft: &mut Draft) {
+    fn left_over(&self, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         let is_exact = !draft.wider;
         for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
             let Some(value) = written.get(keyword) else { continue };
@@ -479,8 +479,8 @@ impl<'s> Renderer<'s> {
     }
 }
 
-fn finished(draft: Draft) -> Rendered {
-    let Draft { mut members, wider, also, note } = draft;
+fn finished(draft: PortableDraft) -> Rendered {
+    let PortableDraft { mut members, wider, also, note } = draft;
     if !also.is_empty() {
         members.insert("allOf".to_owned(), Value::Array(also));
     }
@@ -497,7 +497,7 @@ fn finished(draft: Draft) -> Rendered {
 }
 
 /// Takes the bound of a number over, unless some reader of JSON cannot hold it.
-fn bound(keyword: &str, value: &Value, written: &Map<String, Value>, draft: &mut Draft) {
+fn bound(keyword: &str, value: &Value, written: &Map<String, Value>, draft: &mut PortableDraft) {
     let is_strict = |strict: &str| written.get(strict) == Some(&Value::Bool(true));
     match (keyword, value) {
         // Draft-04 says with a boolean that the bound next to it is exclusive.

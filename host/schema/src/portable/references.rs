@@ -179,7 +179,7 @@ fn bytes_max(root: &Value) -> usize {
 
 /// Names for the schemas at these pointers; the root needs none.
 fn names(pointers: Vec<String>) -> BTreeMap<String, Option<String>> {
-    let mut names = Names::default();
+    let mut names = UsedNames::default();
     let mut kept = BTreeMap::new();
     for pointer in pointers {
         if kept.contains_key(&pointer) {
@@ -194,14 +194,14 @@ fn names(pointers: Vec<String>) -> BTreeMap<String, Option<String>> {
 
 /// Names that are used up.
 #[derive(Default)]
-struct Names {
+struct UsedNames {
     used: HashSet<String>,
     /// The number that the next of the same name is tried with. So many of one name take no longer
     /// than as many names.
     next: HashMap<String, usize>,
 }
 
-impl Names {
+impl UsedNames {
     /// An unused name like this one, of letters, digits and `_`.
     fn unused(&mut self, like: &str) -> String {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

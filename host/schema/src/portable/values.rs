@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Draft;
+use super::PortableDraft;
 
 /// 2^53 − 1: every reader of JSON tells integers up to it apart.
 pub(super) const EXACT_MAX: i64 = (1 << 53) - 1;
@@ -31,7 +31,7 @@ pub(super) fn plain_type(ty: &Value) -> Value {
 }
 
 /// Writes `const` and `enum`.
-pub(super) fn choices(written: &Map<String, Value>, draft: &mut Draft) {
+pub(super) fn choices(written: &Map<String, Value>, draft: &mut PortableDraft) {
     if let Some(constant) = written.get("const") {
         return self::constant(constant, draft);
     }
@@ -58,7 +58,7 @@ pub(super) fn choices(written: &Map<String, Value>, draft: &mut Draft) {
 }
 
 /// Writes one value as a form that needs no `const`.
-fn constant(constant: &Value, draft: &mut Draft) {
+fn constant(constant: &Value, draft: &mut PortableDraft) {
     match constant {
         Value::String(_) => {
             draft.put("type", "string");

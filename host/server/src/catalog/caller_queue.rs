@@ -85,7 +85,7 @@ impl CallerQueues {
     ) -> Result<CallerPermit, QueueRefusal> {
         let Some(bounds) = CallerBounds::of(rights) else { return Ok(CallerPermit::default()) };
         let name = bounds.shared.map(|most| format!("caller\n{caller}\n{most}")).unwrap_or_default();
-        self.queue(caller, bounds).wait(limits, (state, &name), cancellation).await
+        self.queue(caller, bounds).wait(limits, state, &name, cancellation).await
     }
 
     /// Waits for a turn for a call with these bytes of arguments, where they are large. The tool's
@@ -166,7 +166,8 @@ impl CallerQueue {
     async fn wait(
         &self,
         limits: &Limits,
-        (state, name): (&dyn SharedState, &str),
+        state: &dyn SharedState,
+        name: &str,
         cancellation: &Cancellation,
     ) -> Result<CallerPermit, QueueRefusal> {
         if let Ok(here) = Arc::clone(&self.places).try_acquire_owned()

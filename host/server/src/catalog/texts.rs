@@ -134,7 +134,8 @@ fn read(rule: &PromptRule, written: &str, folder: &Path) -> Result<PromptText, D
     rule.read_text(&text)
 }
 
-fn icon(rule: &IconRule) -> ContentIcon {
+/// An icon, as clients get it.
+pub fn icon(rule: &IconRule) -> ContentIcon {
     ContentIcon {
         src: rule.src().to_owned(),
         mime_type: rule.mime_type().map(str::to_owned),

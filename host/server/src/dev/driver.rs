@@ -85,7 +85,7 @@ impl Drop for Driver {
 }
 
 /// Reasons for the end of a wait.
-struct Wakeup {
+struct BuildWakeup {
     stopped: bool,
     changed: bool,
 }
@@ -190,7 +190,7 @@ impl BuildThread {
     }
 
     /// Waits for a change, for the end of a build, or for output of it.
-    fn wait(&self, until: Option<Duration>) -> Wakeup {
+    fn wait(&self, until: Option<Duration>) -> BuildWakeup {
         let mut fds = vec![PollFd::from_borrowed_fd(self.stopped.as_fd(), PollFlags::IN)];
         fds.extend(
             self.folder_watch.iter().map(|folder_watch| PollFd::from_borrowed_fd(folder_watch.fd(), PollFlags::IN)),
@@ -206,7 +206,7 @@ impl BuildThread {
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
         let changed = self.folder_watch.is_none() || ready(1);
-        let woken = Wakeup { stopped: ready(0), changed };
+        let woken = BuildWakeup { stopped: ready(0), changed };
         if let Some(folder_watch) = self.folder_watch.as_ref().filter(|_| changed) {
             folder_watch.take();
         }

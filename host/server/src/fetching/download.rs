@@ -4,6 +4,7 @@ use std::time::Duration;
 use ::http::{Request, Response};
 use hyper::body::Bytes;
 use toolcell_outbound::{OutboundBounds, OutboundClient, REDIRECTS_MAX, followed, is_protected, is_redirect};
+use toolcell_policy::AdvisedFault;
 use url::Url;
 
 /// Time to connect: a slow network's name server answers within five seconds.
@@ -24,37 +25,40 @@ const YOURSELF: &str = "download it yourself, and name the file";
 ///
 /// # Errors
 /// One sentence, and advice.
-pub async fn download(address: &str, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
-    let parsed = Url::parse(address).map_err(|error| (format!("{address:?} is not a valid address: {error}"), FORM));
+pub async fn download(address: &str, bytes_max: usize) -> Result<Vec<u8>, AdvisedFault> {
+    let parsed = Url::parse(address)
+        .map_err(|error| AdvisedFault::new(format!("{address:?} is not a valid address: {error}"), FORM));
     within(WHOLE_WITHIN, parsed?, bytes_max).await
 }
 
-async fn within(whole: Duration, address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
+async fn within(whole: Duration, address: Url, bytes_max: usize) -> Result<Vec<u8>, AdvisedFault> {
     let late = format!("{} is not downloaded within {whole:?}", shown(&address));
-    tokio::time::timeout(whole, follow(address, bytes_max)).await.unwrap_or(Err((late, YOURSELF)))
+    tokio::time::timeout(whole, follow(address, bytes_max))
+        .await
+        .unwrap_or_else(|_| Err(AdvisedFault::new(late, YOURSELF)))
 }
 
-async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, (String, &'static str)> {
+async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, AdvisedFault> {
     for _ in 0..=REDIRECTS_MAX {
         check(&address)?;
-        let response = ask(&address, bytes_max)
-            .await
-            .map_err(|problem| (format!("{} cannot be downloaded: {problem}", shown(&address)), YOURSELF))?;
+        let response = ask(&address, bytes_max).await.map_err(|problem| {
+            AdvisedFault::new(format!("{} cannot be downloaded: {problem}", shown(&address)), YOURSELF)
+        })?;
         let status = response.status();
         if status.is_success() {
             return Ok(response.into_body().into());
         }
         if !is_redirect(status) {
             let problem = format!("{} answers with status {}", shown(&address), status.as_u16());
-            return Err((problem, "is the address right, and may anybody read it?"));
+            return Err(AdvisedFault::new(problem, "is the address right, and may anybody read it?"));
         }
         address = followed(&address, response.headers()).map_err(|refused| {
             let problem = format!("{} sends to {}, {}", shown(&address), refused.to, refused.problem);
-            (problem, "name an address that stays with https")
+            AdvisedFault::new(problem, "name an address that stays with https")
         })?;
     }
     let problem = format!("{} comes after more than {REDIRECTS_MAX} redirects", shown(&address));
-    Err((problem, "name the address that they lead to"))
+    Err(AdvisedFault::new(problem, "name the address that they lead to"))
 }
 
 async fn ask(address: &Url, bytes_max: usize) -> Result<Response<Bytes>, String> {
@@ -67,11 +71,11 @@ async fn ask(address: &Url, bytes_max: usize) -> Result<Response<Bytes>, String>
 }
 
 /// Checks that nobody on the way can read or change what comes: https, or this machine.
-fn check(address: &Url) -> Result<(), (String, &'static str)> {
+fn check(address: &Url) -> Result<(), AdvisedFault> {
     if is_protected(address) {
         return Ok(());
     }
-    Err((format!("{} is not reached over https", shown(address)), FORM))
+    Err(AdvisedFault::new(format!("{} is not reached over https", shown(address)), FORM))
 }
 
 /// The address without a name and a password.
@@ -102,7 +106,7 @@ mod tests {
                 let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: /a.wasm\r\ncontent-length: 0\r\n\r\n").await;
             }
         });
-        let (problem, _) = within(whole, address.clone(), 1).await.unwrap_err();
+        let problem = within(whole, address.clone(), 1).await.unwrap_err().problem;
         assert_eq!(problem, format!("{address} is not downloaded within 400ms"));
     }
 

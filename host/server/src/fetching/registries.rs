@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use toolcell_policy::{Digest, Manifest, PackageName, Reference, Server, SourceRef};
+use toolcell_policy::{AdvisedFault, Digest, Manifest, PackageName, Reference, Server, SourceRef};
 use toolcell_registry::{
     Artifact, Attached, AttachedArtifact, Credential, Progress, PullError, RegistryClient, RegistryOptions,
     RegistrySettings, SearchResult, Skipped, Store, StoreError, StoredComponent, Tags, Unaccepted,
@@ -12,7 +12,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use crate::fetching::trust::{ReadRule, Signed};
-use crate::identity::secrets::{self, Fault};
+use crate::identity::secrets;
 
 /// The registries and the store of one manifest.
 pub struct Registries<'m> {
@@ -50,7 +50,7 @@ pub struct LeftOut {
 #[derive(Debug)]
 pub struct NotFetched {
     /// Why: a sentence, and advice.
-    pub fault: Fault,
+    pub fault: AdvisedFault,
     /// Artifacts that are attached and are not what they should be, where it is refused for its
     /// signatures.
     pub left_out: LeftOut,
@@ -69,12 +69,12 @@ impl<'m> Registries<'m> {
     ///
     /// # Errors
     /// A password or the store cannot be read: a sentence, and advice.
-    pub fn open(manifest: &'m Manifest, folder: &'m Path) -> Result<Self, Fault> {
+    pub fn open(manifest: &'m Manifest, folder: &'m Path) -> Result<Self, AdvisedFault> {
         let client = RegistryClient::new(options(manifest, folder)?);
         let store = open_store(manifest.server(), folder).map_err(|error| of_store(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime =
-            runtime.map_err(|error| (format!("cannot start a thread for requests: {error}"), String::new()))?;
+            runtime.map_err(|error| AdvisedFault::unadvised(format!("cannot start a thread for requests: {error}")))?;
         Ok(Self { manifest, folder, client, store, runtime })
     }
 
@@ -87,7 +87,7 @@ impl<'m> Registries<'m> {
     ///
     /// # Errors
     /// The registry does not say: a sentence, and advice.
-    pub fn resolve(&self, reference: &Reference) -> Result<Digest, Fault> {
+    pub fn resolve(&self, reference: &Reference) -> Result<Digest, AdvisedFault> {
         self.runtime.block_on(self.client.resolve(reference)).map_err(|error| of_registry(&error))
     }
 
@@ -96,11 +96,11 @@ impl<'m> Registries<'m> {
     ///
     /// # Errors
     /// No registry is named, or it does not say: a sentence, and advice.
-    pub fn package(&self, package: &PackageName) -> Result<Reference, Fault> {
+    pub fn package(&self, package: &PackageName) -> Result<Reference, AdvisedFault> {
         let namespace = package.namespace();
         let host = self.manifest.package_registry(namespace).ok_or_else(|| {
             let hint = format!("write {namespace} = \"registry.example.com\" below [packages] of the manifest");
-            (format!("no registry of the namespace {namespace} is named"), hint)
+            AdvisedFault::new(format!("no registry of the namespace {namespace} is named"), hint)
         })?;
         self.runtime.block_on(self.client.package(host, package)).map_err(|error| of_registry(&error))
     }
@@ -109,7 +109,7 @@ impl<'m> Registries<'m> {
     ///
     /// # Errors
     /// The registry does not say: a sentence, and advice.
-    pub fn tags(&self, reference: &Reference) -> Result<Tags, Fault> {
+    pub fn tags(&self, reference: &Reference) -> Result<Tags, AdvisedFault> {
         self.runtime.block_on(self.client.tags(reference)).map_err(|error| of_registry(&error))
     }
 
@@ -122,7 +122,7 @@ impl<'m> Registries<'m> {
         reference: &Reference,
         artifact: &Artifact,
         attached: &[AttachedArtifact],
-    ) -> Result<Digest, Fault> {
+    ) -> Result<Digest, AdvisedFault> {
         self.runtime.block_on(self.client.push(reference, artifact, attached)).map_err(|error| of_registry(&error))
     }
 
@@ -132,7 +132,11 @@ impl<'m> Registries<'m> {
     ///
     /// # Errors
     /// It does not come, or is something else: a sentence, and advice.
-    pub fn fetch(&self, reference: &Reference, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<LeftOut, Fault> {
+    pub fn fetch(
+        &self,
+        reference: &Reference,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+    ) -> Result<LeftOut, AdvisedFault> {
         let pull = self.client.pull(reference, &self.store, progress);
         let pulled = self.runtime.block_on(pull).map_err(|error| of_registry(&error))?;
         Ok(LeftOut { skipped: pulled.skipped, not_looked_at: pulled.not_looked_at })
@@ -163,9 +167,9 @@ impl<'m> Registries<'m> {
     ///
     /// # Errors
     /// It is not there, was changed, or nobody signed it who counts: a sentence, and advice.
-    pub fn read(&self, reference: &Reference) -> Result<Pulled, Fault> {
+    pub fn read(&self, reference: &Reference) -> Result<Pulled, AdvisedFault> {
         let (component, attached) = self.stored(reference)?;
-        let signed = self.verify(reference, (&component, &attached))?;
+        let signed = self.verify(reference, &component, &attached)?;
         let has_rule = signed.is_some();
         let signed = signed.unwrap_or_default();
         let attached = attached.len();
@@ -176,8 +180,9 @@ impl<'m> Registries<'m> {
     ///
     /// # Errors
     /// It is not there, or was changed: a sentence, and advice.
-    pub fn stored(&self, reference: &Reference) -> Result<(StoredComponent, Vec<Attached>), Fault> {
-        let digest = reference.digest().ok_or_else(|| (format!("{reference} names no digest"), String::new()))?;
+    pub fn stored(&self, reference: &Reference) -> Result<(StoredComponent, Vec<Attached>), AdvisedFault> {
+        let digest =
+            reference.digest().ok_or_else(|| AdvisedFault::unadvised(format!("{reference} names no digest")))?;
         let component = self.store.component(digest).map_err(|error| of_store(&error))?;
         let attached = self.store.attached(digest, &reference.name()).map_err(|error| of_store(&error))?;
         Ok((component, attached))
@@ -190,16 +195,22 @@ impl<'m> Registries<'m> {
     pub fn verify(
         &self,
         reference: &Reference,
-        (component, attached): (&StoredComponent, &[Attached]),
-    ) -> Result<Option<Signed>, Fault> {
+        component: &StoredComponent,
+        attached: &[Attached],
+    ) -> Result<Option<Signed>, AdvisedFault> {
         self.check(reference, &component.manifest, &attached.iter().collect::<Vec<_>>())
     }
 
-    fn check(&self, reference: &Reference, manifest: &Digest, attached: &[&Attached]) -> Result<Option<Signed>, Fault> {
+    fn check(
+        &self,
+        reference: &Reference,
+        manifest: &Digest,
+        attached: &[&Attached],
+    ) -> Result<Option<Signed>, AdvisedFault> {
         let Some(rule) = self.manifest.trust_of(reference) else { return Ok(None) };
         let read = ReadRule::read(rule, self.folder);
         let signed = read.and_then(|read| read.verify(manifest, attached));
-        signed.map(Some).map_err(|(problem, hint)| (format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint))
+        signed.map(Some).map_err(|fault| fault.of(format_args!("[trust.\"{}\"]", rule.prefix())))
     }
 }
 
@@ -208,9 +219,9 @@ impl<'m> Registries<'m> {
 #[derive(Debug)]
 pub enum SearchFault {
     /// The address of the registry cannot be used.
-    Address(Fault),
+    Address(AdvisedFault),
     /// The registry does not answer as one does, or the manifest's settings cannot be used.
-    Registry(Fault),
+    Registry(AdvisedFault),
     /// Nothing was reached.
     Unreached(String),
 }
@@ -224,7 +235,7 @@ pub fn search(manifest: &Manifest, folder: &Path, address: &str, word: &str) -> 
     let address = search_address(address).map_err(SearchFault::Address)?;
     let client = RegistryClient::new(options(manifest, folder).map_err(SearchFault::Registry)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        SearchFault::Registry((format!("cannot start a thread for requests: {error}"), String::new()))
+        SearchFault::Registry(AdvisedFault::unadvised(format!("cannot start a thread for requests: {error}")))
     })?;
     runtime.block_on(client.search(&address, word)).map_err(|error| match error.is_unreached() {
         true => SearchFault::Unreached(error.to_string()),
@@ -232,13 +243,14 @@ pub fn search(manifest: &Manifest, folder: &Path, address: &str, word: &str) -> 
     })
 }
 
-fn search_address(text: &str) -> Result<Url, Fault> {
-    let hint = || "write its host or the address of its API: https://registry.example.com".to_owned();
+fn search_address(text: &str) -> Result<Url, AdvisedFault> {
+    let hint = "write its host or the address of its API: https://registry.example.com";
     let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
-    let url = Url::parse(&whole).map_err(|error| (format!("{text:?} is not a valid address: {error}"), hint()))?;
+    let url = Url::parse(&whole)
+        .map_err(|error| AdvisedFault::new(format!("{text:?} is not a valid address: {error}"), hint))?;
     let has_more = url.query().is_some() || url.fragment().is_some();
     if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() || has_more {
-        return Err((format!("{text:?} is not only a host and a path of http or https"), hint()));
+        return Err(AdvisedFault::new(format!("{text:?} is not only a host and a path of http or https"), hint));
     }
     Ok(url)
 }
@@ -275,7 +287,7 @@ pub(crate) fn open_store(server: &Server, folder: &Path) -> Result<Store, StoreE
 }
 
 /// The way to the registries of a manifest: as it says, and with the credentials of this user.
-fn options(manifest: &Manifest, folder: &Path) -> Result<RegistryOptions, Fault> {
+fn options(manifest: &Manifest, folder: &Path) -> Result<RegistryOptions, AdvisedFault> {
     let mut options = RegistryOptions::from_environment();
     // Nothing larger is ever loaded.
     options.bounds.component_bytes = toolcell_sandbox::COMPONENT_BYTES_MAX;
@@ -300,11 +312,11 @@ fn options(manifest: &Manifest, folder: &Path) -> Result<RegistryOptions, Fault>
 }
 
 /// A problem with a registry, and advice.
-pub fn of_registry(error: &PullError) -> Fault {
-    (error.to_string(), error.hint().unwrap_or_default().to_owned())
+pub fn of_registry(error: &PullError) -> AdvisedFault {
+    AdvisedFault::new(error.to_string(), error.hint().unwrap_or_default())
 }
 
 /// A problem with the store, and advice.
-pub fn of_store(error: &StoreError) -> Fault {
-    (error.to_string(), error.hint().unwrap_or_default().to_owned())
+pub fn of_store(error: &StoreError) -> AdvisedFault {
+    AdvisedFault::new(error.to_string(), error.hint().unwrap_or_default())
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use toolcell_policy::{Manifest, Required, SignerPolicy, TrustPolicy};
+use toolcell_policy::{AdvisedFault, Manifest, Required, SignerPolicy, TrustPolicy};
 use toolcell_registry::{Attached, LAYERS_MAX, StoredLayer};
 use toolcell_trust::limits::{KEY_PEM_BYTES_MAX, ROOT_BYTES_MAX};
 use toolcell_trust::{
@@ -14,7 +14,6 @@ use toolcell_trust::{
 
 use crate::files::file;
 use crate::files::file::absolute;
-use crate::identity::secrets::Fault;
 
 /// Media types of a Sigstore bundle begin with this, in each of its versions.
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
@@ -51,7 +50,7 @@ impl ReadRule {
     ///
     /// # Errors
     /// A file cannot be read or holds something else: a sentence, and advice.
-    pub fn read(policy: &TrustPolicy, folder: &Path) -> Result<Self, Fault> {
+    pub fn read(policy: &TrustPolicy, folder: &Path) -> Result<Self, AdvisedFault> {
         let signed_by =
             policy.signed_by().iter().map(|signer| read_signer(signer, folder)).collect::<Result<_, _>>()?;
         let has = |wanted: Required| policy.require().contains(&wanted);
@@ -65,8 +64,8 @@ impl ReadRule {
             Some(written) => {
                 let text = read(folder, written, ROOT_BYTES_MAX)?;
                 let hint = "the file is Sigstore's trusted_root.json, of its public service or of your own";
-                let root =
-                    TrustedRoot::from_json(&text).map_err(|error| (format!("{written}: {error}"), hint.to_owned()))?;
+                let root = TrustedRoot::from_json(&text)
+                    .map_err(|error| AdvisedFault::new(format!("{written}: {error}"), hint))?;
                 Arc::new(root)
             }
         };
@@ -78,14 +77,13 @@ impl ReadRule {
     ///
     /// # Errors
     /// The rule is not fulfilled: a sentence, and advice.
-    pub fn verify(&self, manifest: &toolcell_policy::Digest, attached: &[&Attached]) -> Result<Signed, Fault> {
-        let hint =
-            || "`toolcell pull` asks for signatures that came since; [trust] says who must have signed".to_owned();
-        let subject: Subject =
-            manifest.as_str().parse().map_err(|_| (format!("{manifest} is not a digest"), hint()))?;
+    pub fn verify(&self, manifest: &toolcell_policy::Digest, attached: &[&Attached]) -> Result<Signed, AdvisedFault> {
+        let hint = "`toolcell pull` asks for signatures that came since; [trust] says who must have signed";
+        let subject = manifest.as_str().parse::<Subject>();
+        let subject = subject.map_err(|_| AdvisedFault::new(format!("{manifest} is not a digest"), hint))?;
         let evidence: Vec<Evidence> = in_turn(attached).filter_map(evidence).collect();
         let verified = self.rule.verify(&subject, &evidence, &self.root, SystemTime::now());
-        let verified = verified.map_err(|untrusted| (untrusted.to_string(), hint()))?;
+        let verified = verified.map_err(|untrusted| AdvisedFault::new(untrusted.to_string(), hint))?;
         let keyless = |signer: &VerifiedSigner| matches!(signer.identity, SignerIdentity::Keyless { .. });
         let all = verified.signers.iter().chain(&verified.provenance).chain(&verified.sbom);
         let root = all.clone().any(keyless).then(|| self.root.digest());
@@ -149,7 +147,7 @@ pub fn claimed_kind(attached: &Attached, layer: &StoredLayer) -> Option<&'static
     PREDICATES.iter().find(|(beginning, _)| claim.starts_with(beginning)).map(|(_, kind)| *kind)
 }
 
-fn read_signer(signer: &SignerPolicy, folder: &Path) -> Result<SignerRule, Fault> {
+fn read_signer(signer: &SignerPolicy, folder: &Path) -> Result<SignerRule, AdvisedFault> {
     match signer {
         SignerPolicy::Keyless { issuer, identity, .. } => {
             Ok(SignerRule::Keyless { issuer: issuer.clone(), identity: identity.clone() })
@@ -158,26 +156,27 @@ fn read_signer(signer: &SignerPolicy, folder: &Path) -> Result<SignerRule, Fault
             let bytes = read(folder, path, KEY_PEM_BYTES_MAX)?;
             let text = String::from_utf8_lossy(&bytes);
             let key = PublicKey::from_pem(&text).map_err(|error| {
-                (format!("{path}: {error}"), "`cosign public-key` and `openssl pkey -pubout` print one".to_owned())
+                let hint = "`cosign public-key` and `openssl pkey -pubout` print one";
+                AdvisedFault::new(format!("{path}: {error}"), hint)
             })?;
             Ok(SignerRule::Key(key))
         }
     }
 }
 
-fn read(folder: &Path, written: &str, bytes_max: usize) -> Result<Vec<u8>, Fault> {
+fn read(folder: &Path, written: &str, bytes_max: usize) -> Result<Vec<u8>, AdvisedFault> {
     file::read(&folder.join(written), bytes_max as u64)
-        .map_err(|error| (format!("{written} {error}"), "paths are relative to the manifest's folder".to_owned()))
+        .map_err(|error| AdvisedFault::new(format!("{written} {error}"), "paths are relative to the manifest's folder"))
 }
 
 /// The root of Sigstore's public service, read once.
-fn public_good() -> Result<Arc<TrustedRoot>, Fault> {
+fn public_good() -> Result<Arc<TrustedRoot>, AdvisedFault> {
     static ROOT: OnceLock<Option<Arc<TrustedRoot>>> = OnceLock::new();
     let root = ROOT.get_or_init(|| TrustedRoot::public_good().ok().map(Arc::new));
     root.clone().ok_or_else(|| {
-        (
-            "the root of the public service that this program carries cannot be read".to_owned(),
-            "name another with root".to_owned(),
+        AdvisedFault::new(
+            "the root of the public service that this program carries cannot be read",
+            "name another with root",
         )
     })
 }

@@ -59,7 +59,7 @@ pub fn ending_certificates(now: SystemTime) -> Vec<String> {
 }
 
 /// A listener with TLS.
-struct Listener<'m> {
+struct HeldListener<'m> {
     section: &'static str,
     files: TlsFiles<'m>,
     /// The names it goes by.
@@ -69,13 +69,13 @@ struct Listener<'m> {
 /// Problems of the certificates of all listeners, now.
 pub fn check_certificates(manifest: &Manifest, folder: &Path) -> Vec<Diagnostic> {
     let http = manifest.http().and_then(|http| Some((http, HttpPolicy::tls(http)?)));
-    let http = http.map(|(http, files)| Listener { section: "[http]", files, hosts: http.hosts() });
+    let http = http.map(|(http, files)| HeldListener { section: "[http]", files, hosts: http.hosts() });
     let console = manifest.console().and_then(|console| Some((console, ConsolePolicy::tls(console)?)));
-    let console = console.map(|(console, files)| Listener { section: "[console]", files, hosts: console.hosts() });
+    let console = console.map(|(console, files)| HeldListener { section: "[console]", files, hosts: console.hosts() });
     http.into_iter().chain(console).flat_map(|listener| listener.check(folder, SystemTime::now())).collect()
 }
 
-impl Listener<'_> {
+impl HeldListener<'_> {
     fn check(&self, folder: &Path, now: SystemTime) -> Vec<Diagnostic> {
         let section = self.section;
         let file = self.files.certificate();

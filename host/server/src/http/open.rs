@@ -57,14 +57,14 @@ pub struct HttpSettings<'a> {
 }
 
 /// A problem with advice.
-pub struct Problem {
+pub struct OpenProblem {
     /// One sentence.
     pub message: String,
     /// Advice.
     pub hint: Option<&'static str>,
 }
 
-impl Problem {
+impl OpenProblem {
     fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }
@@ -102,7 +102,7 @@ impl Drop for Sockets {
 }
 
 /// Binds the sockets and prepares the transport.
-pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransport, Problem> {
+pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransport, OpenProblem> {
     let HttpSettings { address, insecure_public, manifest, folder } = *settings;
     let default = HttpPolicy::default();
     let policy = manifest.http().unwrap_or(&default);
@@ -110,7 +110,7 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
     refuse_open_access(&addresses, policy, insecure_public)?;
     let mut polling = FilePolling::new(runtime);
     let certificate = match policy.tls() {
-        Some(files) => Some(certificate::open(&files, folder, &mut polling).map_err(Problem::new)?),
+        Some(files) => Some(certificate::open(&files, folder, &mut polling).map_err(OpenProblem::new)?),
         None => None,
     };
     let authenticator = authenticator(manifest, folder, &mut polling)?.map(Arc::new);
@@ -129,7 +129,7 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
     }
     let limits = limits(policy);
     descriptors::raise(limits.connections_max as u64);
-    let origin_policy = origin_policy(policy).map_err(|error| Problem::new(error.to_string()))?;
+    let origin_policy = origin_policy(policy).map_err(|error| OpenProblem::new(error.to_string()))?;
     let traffic = Arc::default();
     let path = policy.path().to_owned();
     let refusals = None;
@@ -152,12 +152,12 @@ pub fn authenticator(
     manifest: &Manifest,
     folder: &Path,
     polling: &mut FilePolling,
-) -> Result<Option<Authenticator>, Problem> {
+) -> Result<Option<Authenticator>, OpenProblem> {
     let Some(policy) = manifest.http().filter(|policy| asks_for_tokens(policy)) else { return Ok(None) };
     let tokens = tokens(policy, folder, polling)?;
     let scopes: Vec<&str> =
         manifest.callers().rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
-    let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(|message| Problem {
+    let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(|message| OpenProblem {
         message,
         hint: Some("issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE"),
     })?;
@@ -165,30 +165,30 @@ pub fn authenticator(
 }
 
 /// The tokens of the manifest's file.
-fn tokens(policy: &HttpPolicy, folder: &Path, polling: &mut FilePolling) -> Result<Option<Arc<Tokens>>, Problem> {
+fn tokens(policy: &HttpPolicy, folder: &Path, polling: &mut FilePolling) -> Result<Option<Arc<Tokens>>, OpenProblem> {
     let Some(file) = policy.tokens() else { return Ok(None) };
     let opened = Tokens::open(TokenFile::at(folder.join(file)), polling);
     let hint = Some("`toolcell token new NAME` writes the file");
-    opened.map(|tokens| Some(Arc::new(tokens))).map_err(|message| Problem { message, hint })
+    opened.map(|tokens| Some(Arc::new(tokens))).map_err(|message| OpenProblem { message, hint })
 }
 
-fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, Problem> {
+fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, OpenProblem> {
     match arg {
         HttpAddress::At(address) => Ok(vec![address.clone()]),
         HttpAddress::Manifest if !policy.listen().is_empty() => Ok(policy.listen().to_vec()),
         HttpAddress::Manifest => {
             let default = ListenAddress::parse(LISTEN_DEFAULT);
-            default.map(|address| vec![address]).ok_or_else(|| Problem::new("there is no address to listen on"))
+            default.map(|address| vec![address]).ok_or_else(|| OpenProblem::new("there is no address to listen on"))
         }
     }
 }
 
 /// Refuses an address that other machines reach without authentication: anybody there may call
 /// every tool.
-fn refuse_open_access(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), Problem> {
+fn refuse_open_access(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), OpenProblem> {
     let public = addresses.iter().find(|address| address.is_public());
     let Some(address) = public.filter(|_| !asks_for_tokens(policy) && !insecure) else { return Ok(()) };
-    Err(Problem {
+    Err(OpenProblem {
         message: format!("{address} can be reached from other machines, and nobody would have to say who they are"),
         hint: Some(
             "name a file of tokens in the manifest ([http] tokens = \"tokens.jsonl\", see `toolcell token new`) or an issuer ([http.oauth]), \
@@ -202,11 +202,11 @@ fn bind(
     certificate: Option<Certificate>,
     folder: &Path,
     sockets: &mut Sockets,
-) -> Result<(HttpListener, String), Problem> {
+) -> Result<(HttpListener, String), OpenProblem> {
     match address {
         ListenAddress::Tcp(tcp) => {
             let wrong = |error: std::io::Error| {
-                Problem::new(format!("{tcp} cannot be listened on: {}", cannot_listen(*tcp, &error)))
+                OpenProblem::new(format!("{tcp} cannot be listened on: {}", cannot_listen(*tcp, &error)))
             };
             let socket = std::net::TcpListener::bind(tcp).map_err(wrong)?;
             let bound: SocketAddr = socket.local_addr().map_err(wrong)?;
@@ -216,9 +216,9 @@ fn bind(
         ListenAddress::Unix(path) => {
             let path = folder.join(path);
             let shown = path.display().to_string();
-            let wrong = |error: std::io::Error| Problem::new(format!("{shown} cannot be listened on: {error}"));
+            let wrong = |error: std::io::Error| OpenProblem::new(format!("{shown} cannot be listened on: {error}"));
             if fs::symlink_metadata(&path).is_ok() && !remove_if_dead(&path) {
-                return Err(Problem::new(format!("{shown} cannot be listened on: {}", listens_on(&path))));
+                return Err(OpenProblem::new(format!("{shown} cannot be listened on: {}", listens_on(&path))));
             }
             let socket = UnixListener::bind(&path).map_err(wrong)?;
             sockets.0.push(path.clone());

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
-use toolcell_policy::SecretSource;
+use toolcell_policy::{AdvisedFault, SecretSource};
 use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue, make_folders};
 use zeroize::Zeroizing;
 
@@ -70,21 +70,21 @@ impl GivenSecret {
     ///
     /// # Errors
     /// One sentence, and advice. Neither has any part of the value.
-    pub fn keep(&self, place: &SecretSource, folder: &Path) -> Result<(), (String, String)> {
+    pub fn keep(&self, place: &SecretSource, folder: &Path) -> Result<(), AdvisedFault> {
         match place {
-            SecretSource::Env(name) => Err((
+            SecretSource::Env(name) => Err(AdvisedFault::new(
                 format!("the variable {name} is the environment's of the host"),
-                "set it before the host starts".to_owned(),
+                "set it before the host starts",
             )),
             SecretSource::File(path) => self.keep_in_file(&folder.join(path)).map_err(|error| {
-                let advice = "name a folder that this user can write to".to_owned();
-                (format!("{path} cannot be written: {}", plain(&error)), advice)
+                let advice = "name a folder that this user can write to";
+                AdvisedFault::new(format!("{path} cannot be written: {}", plain(&error)), advice)
             }),
             SecretSource::Keyring { service, account } => keyrings::set(service, account, &self.0).map_err(|problem| {
-                let advice = "leave --keyring out to keep it in a file".to_owned();
-                (format!("no keyring of this system takes {service}/{account}: {problem}"), advice)
+                let advice = "leave --keyring out to keep it in a file";
+                AdvisedFault::new(format!("no keyring of this system takes {service}/{account}: {problem}"), advice)
             }),
-            SecretSource::Login(login) => Err((
+            SecretSource::Login(login) => Err(AdvisedFault::new(
                 format!("the login {:?} gives this value", login.name()),
                 format!("run: toolcell secret login {}", login.name()),
             )),

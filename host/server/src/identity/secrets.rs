@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use toolcell_policy::SecretSource;
+use toolcell_policy::{AdvisedFault, SecretSource};
 use toolcell_sandbox::{HeldSecret, SECRET_BYTES_MAX, SecretValue};
 use zeroize::Zeroizing;
 
@@ -19,15 +19,12 @@ const KEYRING_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Mode bits that let others than the owner read or change a file.
 const OTHERS_MODE: u32 = 0o077;
 
-/// A problem as a sentence without a full stop, and advice.
-pub type Fault = (String, String);
-
 /// Makes one secret of a tool ready: reads it, or readies the login that gives its values. `state`
 /// is the folder of states.
 ///
 /// # Errors
 /// See [`read`].
-pub fn hold(source: &SecretSource, folder: &Path, state: &Path) -> Result<HeldSecret, Fault> {
+pub fn hold(source: &SecretSource, folder: &Path, state: &Path) -> Result<HeldSecret, AdvisedFault> {
     match source {
         SecretSource::Login(policy) => Ok(HeldSecret::Live(login::live(policy, folder, state))),
         _ => read(source, folder).map(HeldSecret::Fixed),
@@ -38,17 +35,17 @@ pub fn hold(source: &SecretSource, folder: &Path, state: &Path) -> Result<HeldSe
 ///
 /// # Errors
 /// The problem as a sentence without a full stop, and advice. Neither has any part of the value.
-pub fn read(source: &SecretSource, folder: &Path) -> Result<SecretValue, Fault> {
+pub fn read(source: &SecretSource, folder: &Path) -> Result<SecretValue, AdvisedFault> {
     let (value, shown) = text(source, folder)?;
     SecretValue::new(value)
-        .map_err(|problem| (format!("{shown} {problem}"), "a secret is one line of 1 byte to 32 KiB".to_owned()))
+        .map_err(|problem| AdvisedFault::new(format!("{shown} {problem}"), "a secret is one line of 1 byte to 32 KiB"))
 }
 
 /// Reads the text of one secret of the host itself, and its name for messages.
 ///
 /// # Errors
 /// See [`read`].
-pub fn text(source: &SecretSource, folder: &Path) -> Result<(Zeroizing<String>, String), (String, String)> {
+pub fn text(source: &SecretSource, folder: &Path) -> Result<(Zeroizing<String>, String), AdvisedFault> {
     Ok(match source {
         SecretSource::Env(name) => (variable(name)?, format!("the variable {name}")),
         SecretSource::File(path) => (file(&folder.join(path), path)?, path.clone()),
@@ -57,40 +54,40 @@ pub fn text(source: &SecretSource, folder: &Path) -> Result<(Zeroizing<String>, 
         }
         SecretSource::Login(policy) => {
             let message = format!("the token of the login {:?} changes", policy.name());
-            return Err((message, "name a variable, a file or an entry of the keyring".to_owned()));
+            return Err(AdvisedFault::new(message, "name a variable, a file or an entry of the keyring"));
         }
     })
 }
 
-fn variable(name: &str) -> Result<Zeroizing<String>, (String, String)> {
+fn variable(name: &str) -> Result<Zeroizing<String>, AdvisedFault> {
     std::env::var(name).map(Zeroizing::new).map_err(|_| {
         let message = format!("the host's environment has no variable {name:?}");
-        (message, format!("set {name} before the host starts"))
+        AdvisedFault::new(message, format!("set {name} before the host starts"))
     })
 }
 
-fn file(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
+fn file(path: &Path, shown: &str) -> Result<Zeroizing<String>, AdvisedFault> {
     let own = path.to_owned();
     let name = shown.to_owned();
     blocking_files::run(path, move |_| file_here(&own, &name)).unwrap_or_else(|error| Err(cannot(shown, &error)))
 }
 
-fn cannot(shown: &str, error: &std::io::Error) -> (String, String) {
+fn cannot(shown: &str, error: &std::io::Error) -> AdvisedFault {
     let message = format!("{shown} cannot be read: {}", plain(error));
-    (message, "paths are relative to the manifest's folder".to_owned())
+    AdvisedFault::new(message, "paths are relative to the manifest's folder")
 }
 
-fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
+fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, AdvisedFault> {
     let (opened, metadata) = open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidInput => {
-            (format!("{shown} is not a regular file"), "name a file that holds the value alone".to_owned())
+            AdvisedFault::new(format!("{shown} is not a regular file"), "name a file that holds the value alone")
         }
         _ => cannot(shown, &error),
     })?;
     if metadata.mode() & OTHERS_MODE != 0 {
         let mode = metadata.mode() & 0o777;
         let message = format!("{shown} can be read by others (mode {mode:03o})");
-        return Err((message, format!("chmod 600 {}", shell::word(shown))));
+        return Err(AdvisedFault::new(message, format!("chmod 600 {}", shell::word(shown))));
     }
     let mut text = Zeroizing::new(String::new());
     // One byte for the line end, and one that reveals a longer file.
@@ -101,7 +98,7 @@ fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, Str
 }
 
 /// Asks the keyring on a thread of its own, since a locked one waits for a person.
-fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
+fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, AdvisedFault> {
     let own = service.to_owned();
     let named = account.to_owned();
     let place = Path::new("keyring").join(service).join(account);
@@ -114,7 +111,7 @@ fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, S
         Err(error) => format!(": {error}"),
     };
     let desktop = if cfg!(feature = "secret-service") { "" } else { "; this build asks no desktop's keyring" };
-    Err((
+    Err(AdvisedFault::new(
         format!("no keyring of this system gives {service}/{account}{why}"),
         format!("keyctl padd user 'keyring:{account}@{service}' @u stores it in the kernel's{desktop}"),
     ))

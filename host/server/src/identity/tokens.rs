@@ -33,7 +33,7 @@ struct KnownTokens {
     file: TokenFile,
     /// The lines that the file had when this process began.
     first: FirstLines,
-    lines: Mutex<Lines>,
+    lines: Mutex<TokenLines>,
     callers: RwLock<CallersByHash>,
     sets: OnceLock<Arc<ReplicatedSets>>,
 }
@@ -47,7 +47,7 @@ struct FirstLines {
 }
 
 /// Lines of the file.
-struct Lines {
+struct TokenLines {
     /// As they count now: none where the file cannot be read.
     now: Vec<TokenEntry>,
     /// Hashes that were in the file when it could be read last, with the uses of their tokens.
@@ -83,7 +83,7 @@ impl Tokens {
         let read = uses(&now, &UsesByHash::new());
         let first = FirstLines { hashes: hashes(&read), written, compared: false.into() };
         let callers = RwLock::new(known(&now, &read, &mut CallersByHash::new()));
-        let lines = Mutex::new(Lines { read, now });
+        let lines = Mutex::new(TokenLines { read, now });
         let known = Arc::new(KnownTokens { file, first, lines, callers, sets: OnceLock::new() });
         let changed = Arc::clone(&known);
         polling.files(vec![known.file.path().to_owned()], move || changed.read_again());
@@ -236,7 +236,7 @@ impl KnownTokens {
     }
 
     /// A panic elsewhere leaves whole lines behind.
-    fn lines(&self) -> MutexGuard<'_, Lines> {
+    fn lines(&self) -> MutexGuard<'_, TokenLines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -138,7 +138,7 @@ impl Findings {
     }
 
     /// Says a grant more or less.
-    pub(super) fn grant(&mut self, (tool, verb): (&str, &str), is_added: bool, text: &str) {
+    pub(super) fn grant(&mut self, tool: &str, verb: &str, is_added: bool, text: &str) {
         self.lines.push(format!("tool {tool} {verb}: {}", json_diff::clean(text)));
         self.details.grants.push(GrantChange {
             tool: tool.to_owned(),
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!((left.definitions.first.len(), left.definitions.beyond, room), (0, 100, 7));
 
         let mut findings = Findings::default();
-        (0..100).for_each(|_| findings.grant(("now", "may"), true, &"g".repeat(1_000_000)));
+        (0..100).for_each(|_| findings.grant("now", "may", true, &"g".repeat(1_000_000)));
         let grants = findings.details.grants;
         assert_eq!((grants.first.len(), grants.beyond, grants.first[0].text.len()), (ITEMS_MAX, 60, LINE_BYTES_MAX));
     }

@@ -64,20 +64,26 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
         held.signed.by.iter().for_each(|line| findings.add(format!("has a {}", json_diff::clean(line))));
     }
     findings.add("none of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned());
-    let drift = drift_of(&held.name, findings, held.digest.clone(), (false, other_signers));
-    Drift { lost_signers: lost, ..drift }
+    Drift { other_signers, lost_signers: lost, ..drift_of(&held.name, findings, held.digest.clone()) }
 }
 
-fn drift_of(name: &str, findings: Findings, digest: String, (only_less, other_signers): (bool, bool)) -> Drift {
-    let Findings { lines: differences, details, .. } = findings;
-    let component = name.to_owned();
-    Drift { component, differences, details, only_less, digest, other_signers, lost_signers: false }
+/// A drift that adds something, with the signers as they are pinned.
+fn drift_of(name: &str, findings: Findings, digest: String) -> Drift {
+    Drift {
+        component: name.to_owned(),
+        differences: findings.lines,
+        details: findings.details,
+        only_less: false,
+        digest,
+        other_signers: false,
+        lost_signers: false,
+    }
 }
 
 fn gone(name: &str, locked: &PinnedComponent) -> Drift {
     let mut findings = Findings::between(Some(locked), &Signed::default());
     findings.add("is in the lock and not in the manifest any more".to_owned());
-    drift_of(name, findings, String::new(), (true, false))
+    Drift { only_less: true, ..drift_of(name, findings, String::new()) }
 }
 
 fn added(name: &str, component: &PinnedComponent) -> Drift {
@@ -88,9 +94,9 @@ fn added(name: &str, component: &PinnedComponent) -> Drift {
     component.signed_by.iter().for_each(|line| findings.add(format!("has a {}", json_diff::clean(line))));
     for (tool, now) in &component.tools {
         findings.new_definition(tool, format!("tool {tool}: {}", described(now)), &now.definition);
-        now.grants.iter().for_each(|line| findings.grant((tool, "may"), true, line));
+        now.grants.iter().for_each(|line| findings.grant(tool, "may", true, line));
     }
-    drift_of(name, findings, component.digest.clone(), (false, false))
+    drift_of(name, findings, component.digest.clone())
 }
 
 /// The description of a tool.
@@ -130,7 +136,7 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
         only_less = only_less && less;
     }
     let lost_signers = lost(locked, &signed(now)).next().is_some();
-    Some(Drift { lost_signers, ..drift_of(name, findings, now.digest.clone(), (only_less, other_signers)) })
+    Some(Drift { only_less, other_signers, lost_signers, ..drift_of(name, findings, now.digest.clone()) })
 }
 
 /// Tools that have another name and are otherwise defined as before: the new names, each with the
@@ -198,7 +204,7 @@ fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool
         (Some(locked), Some(now)) => (locked, now),
         (None, Some(now)) => {
             findings.new_definition(name, format!("tool {name}: new: {}", described(now)), &now.definition);
-            now.grants.iter().for_each(|line| findings.grant((name, "may"), true, line));
+            now.grants.iter().for_each(|line| findings.grant(name, "may", true, line));
             return false;
         }
         (Some(_), None) => {
@@ -216,8 +222,8 @@ fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool
     // "Everybody" covers any single caller.
     let more: Vec<&str> = is.iter().filter(|line| !was.contains(line) && !covers(&was, line)).copied().collect();
     let less: Vec<&str> = was.iter().filter(|line| !is.contains(line) && !covers(&is, line)).copied().collect();
-    more.iter().for_each(|line| findings.grant((name, "may now"), true, line));
-    less.iter().for_each(|line| findings.grant((name, "may no longer"), false, line));
+    more.iter().for_each(|line| findings.grant(name, "may now", true, line));
+    less.iter().for_each(|line| findings.grant(name, "may no longer", false, line));
     let same_grants = locked.grants_digest == now.grants_digest;
     if !same_grants && more.is_empty() && less.is_empty() {
         findings.add(format!("tool {name}: its grants differ in how they are written"));

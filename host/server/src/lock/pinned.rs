@@ -120,7 +120,7 @@ impl PinnedComponent {
             Some((text.entry.definition().name.clone(), PinnedTool::plain(definition, entry.called_by())))
         };
         let tools: BTreeMap<String, PinnedTool> = catalog.entries.iter().filter_map(pinned).collect();
-        Self::plain("[prompts]", (texts::digest(catalog), 0), tools)
+        Self::plain("[prompts]", texts::digest(catalog), 0, tools)
     }
 
     /// The skills, all together; `None` without any.
@@ -132,7 +132,7 @@ impl PinnedComponent {
         });
         let digest = catalog.skills.digest().to_owned();
         let bytes = catalog.skills.bytes();
-        Self::plain("[skills]", (digest, bytes), pinned.collect())
+        Self::plain("[skills]", digest, bytes, pinned.collect())
     }
 
     /// The views, all together; `None` without any.
@@ -140,16 +140,20 @@ impl PinnedComponent {
         let apps = catalog.apps.all().iter();
         let pinned = apps.clone().map(|app| (app.uri().to_owned(), PinnedTool::plain(app.pinned(), None)));
         let bytes = apps.clone().map(App::bytes).sum();
-        Self::plain("[apps]", (catalog.apps.digest(), bytes), pinned.collect())
+        Self::plain("[apps]", catalog.apps.digest(), bytes, pinned.collect())
     }
 
     /// What the manifest itself offers; `None` without any.
-    fn plain(source: &str, (digest, size_bytes): (String, u64), tools: BTreeMap<String, PinnedTool>) -> Option<Self> {
-        let source = source.to_owned();
-        let contract = "none".to_owned();
-        let signed_by = Vec::new();
-        let trusted_root = None;
-        (!tools.is_empty()).then_some(Self { source, digest, size_bytes, signed_by, trusted_root, contract, tools })
+    fn plain(source: &str, digest: String, size_bytes: u64, tools: BTreeMap<String, PinnedTool>) -> Option<Self> {
+        (!tools.is_empty()).then(|| Self {
+            source: source.to_owned(),
+            digest,
+            size_bytes,
+            signed_by: Vec::new(),
+            trusted_root: None,
+            contract: "none".to_owned(),
+            tools,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use toolcell_mcp::{Host, Observer, ServedCatalog as _};
 use super::journal::Journal;
 use crate::catalog::{Catalog, Services};
 use crate::observing::requests::RequestCounters;
-use crate::replicas::announcements::Listed;
+use crate::replicas::announcements::CatalogLists;
 use crate::resources::folders::FolderWaker;
 
 /// The current catalog.
@@ -98,7 +98,7 @@ impl Current {
     }
 }
 
-impl Listed for Catalog {
+impl CatalogLists for Catalog {
     /// A digest of the list with the rules for who sees which part.
     fn lists(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::attempt::{ReloadOutcome, Reloader};
-use super::journal::ReloadFailure;
+use super::failure::ReloadFailure;
 use crate::lock::Approval;
 
 /// Most orders that wait. Further ones would repeat them.
@@ -28,7 +28,7 @@ const ENDS_WITHIN: Duration = Duration::from_millis(500);
 const APPROVED: &str = "approved";
 
 /// An order to the thread.
-enum Order {
+enum ReloadOrder {
     /// A file changed.
     Files,
     /// SIGHUP.
@@ -46,7 +46,7 @@ enum Order {
 
 /// Gives orders to the thread. Cheap to clone.
 #[derive(Clone)]
-pub struct Orders(SyncSender<Order>);
+pub struct Orders(SyncSender<ReloadOrder>);
 
 /// The reload thread; dropping it ends the thread, or leaves it behind while it compiles.
 pub struct Driver {
@@ -80,38 +80,38 @@ impl Orders {
 
     /// A file changed. Waiting orders will see the change as well.
     pub fn files(&self) {
-        let _ = self.0.try_send(Order::Files);
+        let _ = self.0.try_send(ReloadOrder::Files);
     }
 
     /// The process was sent SIGHUP.
     pub fn hangup(&self) {
-        let _ = self.0.try_send(Order::Hangup);
+        let _ = self.0.try_send(ReloadOrder::Hangup);
     }
 
     /// Another replica may have approved what is quarantined here.
     pub fn approved_elsewhere(&self) {
-        let _ = self.0.try_send(Order::Elsewhere);
+        let _ = self.0.try_send(ReloadOrder::Elsewhere);
     }
 
     /// Orders a reload; `None` if too many orders wait, or the thread has ended.
     pub fn ask(&self) -> Option<oneshot::Receiver<ReloadOutcome>> {
-        self.expect(Order::Asked)
+        self.expect(ReloadOrder::Asked)
     }
 
     /// Orders an approval of a quarantined component.
     pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<ReloadOutcome>> {
-        self.expect(|answer| Order::Approve(approval, answer))
+        self.expect(|answer| ReloadOrder::Approve(approval, answer))
     }
 
     /// Orders that a quarantined component is read, to show how it differs. It stays quarantined:
     /// the outcome is [`ReloadOutcome::Unchanged`].
     pub fn read(&self, seen: Approval) -> Option<oneshot::Receiver<ReloadOutcome>> {
-        self.expect(|answer| Order::Read(seen, answer))
+        self.expect(|answer| ReloadOrder::Read(seen, answer))
     }
 
     fn expect(
         &self,
-        order: impl FnOnce(oneshot::Sender<ReloadOutcome>) -> Order,
+        order: impl FnOnce(oneshot::Sender<ReloadOutcome>) -> ReloadOrder,
     ) -> Option<oneshot::Receiver<ReloadOutcome>> {
         let (answer, answered) = oneshot::channel();
         match self.0.try_send(order(answer)) {
@@ -142,7 +142,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        let _ = self.orders.0.try_send(Order::Stop);
+        let _ = self.orders.0.try_send(ReloadOrder::Stop);
         // A compiler cannot be stopped: if one is running, the process ends without it.
         let is_over = !matches!(self.ended.recv_timeout(ENDS_WITHIN), Err(RecvTimeoutError::Timeout));
         if let Some(thread) = self.thread.take().filter(|_| is_over) {
@@ -152,19 +152,19 @@ impl Drop for Driver {
 }
 
 /// The receiving end of orders.
-pub struct Inbox(Receiver<Order>);
+pub struct Inbox(Receiver<ReloadOrder>);
 
 impl Batch {
-    fn take(&mut self, order: Order) {
-        self.reads |= !matches!(order, Order::Elsewhere | Order::Read(..));
+    fn take(&mut self, order: ReloadOrder) {
+        self.reads |= !matches!(order, ReloadOrder::Elsewhere | ReloadOrder::Read(..));
         match order {
-            Order::Files => {}
-            Order::Hangup => self.hangup = true,
-            Order::Asked(answer) => self.asked.push(answer),
-            Order::Approve(approval, answer) => self.approvals.push((approval, answer)),
-            Order::Read(seen, answer) => self.unread.push((seen, answer)),
-            Order::Elsewhere => self.elsewhere = true,
-            Order::Stop => self.stop = true,
+            ReloadOrder::Files => {}
+            ReloadOrder::Hangup => self.hangup = true,
+            ReloadOrder::Asked(answer) => self.asked.push(answer),
+            ReloadOrder::Approve(approval, answer) => self.approvals.push((approval, answer)),
+            ReloadOrder::Read(seen, answer) => self.unread.push((seen, answer)),
+            ReloadOrder::Elsewhere => self.elsewhere = true,
+            ReloadOrder::Stop => self.stop = true,
         }
     }
 

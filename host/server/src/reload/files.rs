@@ -10,9 +10,9 @@ use crate::files::file_stamp::{self, Stamps};
 
 /// The files to watch. Cheap to clone.
 #[derive(Clone)]
-pub struct WatchedFiles(Arc<Shared>);
+pub struct WatchedFiles(Arc<FilesShared>);
 
-struct Shared {
+struct FilesShared {
     /// Stamps from before they were last read.
     seen: Mutex<Stamps>,
     /// Receives a byte each time the set of files changes.
@@ -23,7 +23,7 @@ impl WatchedFiles {
     /// An empty set, and a pipe that becomes readable when the set changes.
     pub fn new() -> io::Result<(Self, PipeReader)> {
         let (reader, other) = io::pipe()?;
-        Ok((Self(Arc::new(Shared { seen: Mutex::default(), other })), reader))
+        Ok((Self(Arc::new(FilesShared { seen: Mutex::default(), other })), reader))
     }
 
     /// Sets the files with their stamps. The caller takes stamps before it reads, so that no change

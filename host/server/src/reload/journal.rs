@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
-
+use super::failure::ReloadFailure;
 use crate::lock::DriftDetails;
 
 /// Most attempts remembered: a day's work, and a page to read.
@@ -28,17 +27,6 @@ pub struct ReloadAttempt {
     pub took: Duration,
     /// Summary in one line.
     pub summary: String,
-}
-
-/// Problems of a failed attempt.
-#[derive(Clone, Debug, Default)]
-pub struct ReloadFailure {
-    /// Summary in one line.
-    pub summary: String,
-    /// Each problem with its place, drawn without colours.
-    pub drawn: String,
-    /// The problems as JSON, for scripts.
-    pub problems: Vec<Value>,
 }
 
 /// History of the catalog. Shared with requests for the status.

@@ -7,6 +7,7 @@ mod attempt;
 mod current;
 mod difference;
 mod driver;
+mod failure;
 mod files;
 mod journal;
 mod path_entries;

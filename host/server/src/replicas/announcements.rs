@@ -44,7 +44,7 @@ struct Voice {
 
 /// A message to all replicas.
 #[derive(Serialize, Deserialize)]
-struct Note {
+struct ListsNote {
     #[serde(rename = "f")]
     from: String,
     #[serde(rename = "n")]
@@ -66,7 +66,7 @@ impl Announcements {
     /// Begins. `None` if the machine has no randomness.
     pub fn start<H>(server: &Arc<McpServer<H>>, current: &Arc<H>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Self>
     where
-        H: Host<Catalog: Listed>,
+        H: Host<Catalog: CatalogLists>,
     {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
@@ -87,7 +87,7 @@ impl Announcements {
     }
 
     /// Notes that this replica has another catalog. Returns true if listeners will be notified.
-    pub fn changed<C: Listed>(&self, old: &C, new: &C) -> bool {
+    pub fn changed<C: CatalogLists>(&self, old: &C, new: &C) -> bool {
         self.changed.notify_one();
         old.lists() != new.lists()
     }
@@ -108,7 +108,7 @@ impl Drop for Announcements {
 impl Voice {
     /// Says this to all. What is lost is asked for once replicas hear each other again.
     async fn send(&self, news: ListNews) {
-        let note = Note { from: self.name.clone(), news };
+        let note = ListsNote { from: self.name.clone(), news };
         if let Ok(message) = serde_json::to_vec(&note)
             && let Err(error) = self.bus.publish(CHANNEL, &message).await
         {
@@ -126,7 +126,7 @@ struct Announcer<H: Host> {
     known: KnownLists<H::Catalog>,
 }
 
-impl<H: Host<Catalog: Listed>> Announcer<H> {
+impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
     async fn run(mut self, mut heard: Subscription) {
         loop {
             let due = self.known.agreement.due;
@@ -189,7 +189,7 @@ impl<H: Host<Catalog: Listed>> Announcer<H> {
 }
 
 /// A catalog, as far as news of its lists go.
-pub trait Listed {
+pub trait CatalogLists {
     /// A digest of its lists, equal across replicas.
     fn lists(&self) -> u64;
 
@@ -204,7 +204,7 @@ struct KnownLists<C> {
     agreement: Agreement,
 }
 
-impl<C: Listed> KnownLists<C> {
+impl<C: CatalogLists> KnownLists<C> {
     /// Takes note of the catalog that this replica serves. Returns true if its lists are others
     /// than before: the other replicas hear of that.
     fn compare(&mut self, new: Arc<C>, now: Instant) -> bool {
@@ -321,8 +321,8 @@ impl Agreement {
     }
 }
 
-fn read(message: &[u8]) -> Option<Note> {
-    let note: Note = serde_json::from_slice(message.get(..MESSAGE_BYTES_MAX.min(message.len()))?).ok()?;
+fn read(message: &[u8]) -> Option<ListsNote> {
+    let note: ListsNote = serde_json::from_slice(message.get(..MESSAGE_BYTES_MAX.min(message.len()))?).ok()?;
     (note.from.len() <= 64).then_some(note)
 }
 
@@ -353,7 +353,7 @@ mod tests {
         narrowed: bool,
     }
 
-    impl Listed for Generation {
+    impl CatalogLists for Generation {
         fn lists(&self) -> u64 {
             self.lists
         }
@@ -464,12 +464,13 @@ mod tests {
             agreement.learn(&number.to_string(), &text(1), now);
         }
         assert_eq!(agreement.others.len(), OTHERS_MAX);
-        let long = serde_json::to_vec(&Note { from: "a".to_owned(), news: ListNews::Is("b".repeat(1_000)) }).unwrap();
+        let long =
+            serde_json::to_vec(&ListsNote { from: "a".to_owned(), news: ListNews::Is("b".repeat(1_000)) }).unwrap();
         assert!(read(&long).is_none());
         for strange in ["", "{}", "null", "[1]", r#"{"f":"a","n":"Unknown"}"#] {
             assert!(read(strange.as_bytes()).is_none(), "{strange}");
         }
-        let note = serde_json::to_vec(&Note { from: "a".repeat(32), news: ListNews::Asks(text(7)) }).unwrap();
-        assert!(matches!(read(&note), Some(Note { news: ListNews::Asks(list), .. }) if list == text(7)));
+        let note = serde_json::to_vec(&ListsNote { from: "a".repeat(32), news: ListNews::Asks(text(7)) }).unwrap();
+        assert!(matches!(read(&note), Some(ListsNote { news: ListNews::Asks(list), .. }) if list == text(7)));
     }
 }

@@ -33,15 +33,15 @@ const ALL: &str = "sessions";
 pub struct SharedReplicas {
     name: String,
     state: Arc<dyn SharedState>,
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<OutgoingMessages>,
     heard: tokio::sync::Mutex<Subscription>,
     sending: JoinHandle<()>,
 }
 
 /// Messages that wait to be sent.
 #[derive(Default)]
-struct Outgoing {
-    waiting: Mutex<Waiting>,
+struct OutgoingMessages {
+    waiting: Mutex<CallerMessages>,
     ready: Notify,
     /// The operator was notified that messages were lost.
     is_told: AtomicBool,
@@ -49,8 +49,8 @@ struct Outgoing {
 
 /// Messages by caller. Callers take turns.
 #[derive(Default)]
-struct Waiting {
-    callers: HashMap<Box<str>, OfCaller>,
+struct CallerMessages {
+    callers: HashMap<Box<str>, MessagesOfCaller>,
     /// Callers with messages, the next one first.
     turns: VecDeque<Box<str>>,
     messages: usize,
@@ -58,12 +58,12 @@ struct Waiting {
 }
 
 #[derive(Default)]
-struct OfCaller {
+struct MessagesOfCaller {
     messages: VecDeque<(String, Vec<u8>)>,
     bytes: usize,
 }
 
-impl Waiting {
+impl CallerMessages {
     /// False if it is full.
     fn push(&mut self, caller: &str, channel: String, message: Vec<u8>) -> bool {
         let (messages, bytes) = self.callers.get(caller).map_or((0, 0), |own| (own.messages.len(), own.bytes));
@@ -108,7 +108,7 @@ impl SharedReplicas {
         let name = format!("{:032x}", u128::from_ne_bytes(random));
         let _inside = runtime.enter();
         let heard = tokio::sync::Mutex::new(bus.subscribe(&[ALL, &of_replica(&name)]));
-        let outgoing = Arc::<Outgoing>::default();
+        let outgoing = Arc::<OutgoingMessages>::default();
         let sending = runtime.spawn(Arc::clone(&outgoing).send_all(bus));
         Some(Self { name, state, outgoing, heard, sending })
     }
@@ -141,7 +141,7 @@ fn ended(session: &str) -> String {
     format!("session has ended: {session}")
 }
 
-impl Outgoing {
+impl OutgoingMessages {
     fn push(&self, caller: &str, channel: String, message: Vec<u8>) {
         let fits = self.waiting().push(caller, channel, message);
         if fits {
@@ -173,7 +173,7 @@ impl Outgoing {
     }
 
     /// A panic elsewhere leaves a whole queue behind.
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, CallerMessages> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_waits_to_be_sent_is_bounded_and_callers_take_turns() {
-        let mut waiting = Waiting::default();
+        let mut waiting = CallerMessages::default();
         let mut push = |caller: &str, count: usize, bytes: usize| {
             (0..count).filter(|_| waiting.push(caller, caller.to_owned(), vec![0; bytes])).count()
         };

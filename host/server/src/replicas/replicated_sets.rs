@@ -73,15 +73,15 @@ impl ReplicatedSetName {
 }
 
 /// Called after each reading of a replicated set.
-type Reader = Box<dyn Fn() + Send + Sync>;
+type BoardReader = Box<dyn Fn() + Send + Sync>;
 
 /// The replicated sets, as this replica knows them.
 pub struct ReplicatedSets {
-    inner: Arc<Inner>,
+    inner: Arc<BoardsInner>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-struct Inner {
+struct BoardsInner {
     key: StateKey,
     state: Arc<dyn SharedState>,
     bus: Arc<dyn Bus>,
@@ -112,7 +112,7 @@ struct ReplicatedSetCopy {
     is_stale: AtomicBool,
     is_read: AtomicBool,
     first_read: Notify,
-    readers: Mutex<Vec<Reader>>,
+    readers: Mutex<Vec<BoardReader>>,
 }
 
 impl ReplicatedSets {
@@ -123,7 +123,7 @@ impl ReplicatedSets {
         key.tag(&[])?;
         let _inside = runtime.enter();
         let heard = bus.subscribe(&[CHANNEL]);
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(BoardsInner {
             key,
             state,
             bus,
@@ -287,7 +287,7 @@ impl Drop for ReplicatedSets {
     }
 }
 
-impl Inner {
+impl BoardsInner {
     fn copy(&self, set: ReplicatedSetName) -> &ReplicatedSetCopy {
         let [revoked, consents, approvals, ends] = &self.copies;
         [revoked, consents, approvals, ends].get(set.place()).copied().unwrap_or(revoked)
@@ -469,7 +469,7 @@ impl ReplicatedSetCopy {
         true
     }
 
-    fn readers(&self) -> MutexGuard<'_, Vec<Reader>> {
+    fn readers(&self) -> MutexGuard<'_, Vec<BoardReader>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,13 +42,13 @@ pub struct Updates {
 
 #[derive(Default)]
 struct Gathered {
-    news: Mutex<Waiting>,
+    news: Mutex<WaitingNews>,
     ready: Notify,
 }
 
 /// News that wait: by the client that they are for, and by the component whose calls tell of them.
 /// No component's addresses count for another.
-type Waiting = BTreeMap<(Option<String>, Option<String>), ResourceNews>;
+type WaitingNews = BTreeMap<(Option<String>, Option<String>), ResourceNews>;
 
 /// Takes news from calls, once the server carries any.
 #[derive(Default)]
@@ -106,13 +106,13 @@ impl Gathered {
     }
 
     /// A panic elsewhere leaves whole news behind.
-    fn news(&self) -> MutexGuard<'_, Waiting> {
+    fn news(&self) -> MutexGuard<'_, WaitingNews> {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Adds news to those that wait, within their bounds.
-fn gather(waiting: &mut Waiting, component: Option<&str>, news: ResourceNews) {
+fn gather(waiting: &mut WaitingNews, component: Option<&str>, news: ResourceNews) {
     let key = (news.to.clone(), component.map(str::to_owned));
     if waiting.len() >= CLIENTS_MAX && !waiting.contains_key(&key) {
         waiting.clear();
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_component_that_tells_of_too_many_is_told_of_as_a_whole_and_nobody_elses_count() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingNews::default();
         gather(&mut waiting, None, news(None, [("a:/".to_owned(), 1)]));
         gather(&mut waiting, Some("quiet"), news(None, [("q:/".to_owned(), 0)]));
         for number in 0..10_000 {

@@ -2,10 +2,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_mcp::{ContentIcon, IconTheme, McpServer, STATE_KEY_BYTES_MIN, ServerInfo, ServerOptions, StateKey};
-use toolcell_policy::{IconRule, Manifest, SecretSource};
+use toolcell_mcp::{McpServer, STATE_KEY_BYTES_MIN, ServerInfo, ServerOptions, StateKey};
+use toolcell_policy::{AdvisedFault, Manifest, SecretSource};
 
 use crate::catalog::folder_of;
+use crate::catalog::texts::icon;
 use crate::error::StartError;
 use crate::identity::secrets;
 use crate::reload::Current;
@@ -26,8 +27,8 @@ pub(super) fn server(
 /// The key that replicas share, where the manifest names one.
 pub(super) fn state_key(path: &Path, manifest: &Manifest) -> Result<Option<StateKey>, StartError> {
     let Some(source) = manifest.server().state_key() else { return Ok(None) };
-    let read = read_key(source, &folder_of(path)).map(Some);
-    read.map_err(|(problem, hint)| StartError::refused(format!("state_key: {problem}")).hint_if(Some(hint)))
+    let key = read_key(source, &folder_of(path)).map_err(|fault| fault.of("state_key"))?;
+    Ok(Some(key))
 }
 
 /// Name and limits of the server from the manifest.
@@ -54,19 +55,10 @@ fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
     (info, options)
 }
 
-fn icon(rule: &IconRule) -> ContentIcon {
-    ContentIcon {
-        src: rule.src().to_owned(),
-        mime_type: rule.mime_type().map(str::to_owned),
-        sizes: rule.sizes().to_vec(),
-        theme: rule.is_for_dark().map(|dark| if dark { IconTheme::Dark } else { IconTheme::Light }),
-    }
-}
-
-fn read_key(source: &SecretSource, folder: &Path) -> Result<StateKey, (String, String)> {
+fn read_key(source: &SecretSource, folder: &Path) -> Result<StateKey, AdvisedFault> {
     let (value, shown) = secrets::text(source, folder)?;
     StateKey::of(value.as_bytes()).map_err(|weak| {
         let hint = format!("make one of at least {STATE_KEY_BYTES_MIN} bytes, such as `openssl rand -hex 32` gives");
-        (format!("{shown}: {weak}"), hint)
+        AdvisedFault::new(format!("{shown}: {weak}"), hint)
     })
 }

@@ -34,7 +34,9 @@ use crate::observing::observation::Observation;
 use crate::observing::refusals::{RefusalRecords, Refusals};
 use crate::observing::traces::Traces;
 use crate::open::{OpenedAs, Ready};
-use crate::operators::console::{BoundConsole, Console, ConsoleAddress, ServedConsole, SessionGate, Sources};
+use crate::operators::console::{
+    BoundConsole, Console, ConsoleAddress, ConsoleParts, ServedConsole, SessionGate, Sources,
+};
 use crate::operators::control::ControlSocket;
 use crate::operators::health::Health;
 use crate::operators::metrics::{BoundPage, MetricSources, NamedTools, Page, ServedPage};
@@ -178,7 +180,7 @@ impl Server {
         services.alerts = alerts.transpose()?;
         services.refusals = Arc::new(Refusals::new(&services.sink, services.alerts.clone()));
         transport.report_refused(&services.refusals);
-        let mut console = BoundConsole::open(options.console.as_ref(), manifest.console(), (&folder, runtime))?;
+        let mut console = BoundConsole::open(options.console.as_ref(), manifest.console(), &folder, runtime)?;
         let activity = activity(&manifest, console.as_ref(), began)?;
         let is_watched = console.is_some() || options.control != ControlSocket::Off;
         services.activity = is_watched.then_some(activity);
@@ -209,7 +211,7 @@ impl Server {
         health.watch(&current);
         services.news.open(&updates);
         server.carry_news_by(updates);
-        let tasks = KeptTasks::start(&server, &manifest, &folder, (heard, runtime))?;
+        let tasks = KeptTasks::start(&server, &manifest, &folder, heard, runtime)?;
         let announcements = bus.and_then(|bus| Announcements::start(&server, &current, bus, runtime)).map(Arc::new);
         let bound = BoundPage::open(options.metrics, manifest.metrics(), options.insecure_public)?;
         let views = services.activity.as_ref().map(|activity| {
@@ -380,9 +382,14 @@ impl Serving {
             return Err(StartError::refused("the console has nothing to show"));
         };
         views.activity.running.recent().open();
-        let entrance = (Arc::clone(session_gate), bound.doors());
-        let means = (orders, self.machine.workers.executor());
-        let console = Arc::new(Console::new(Arc::clone(views), entrance, means, name));
+        let console = Arc::new(Console::new(ConsoleParts {
+            sources: Arc::clone(views),
+            session_gate: Arc::clone(session_gate),
+            doors: bound.doors(),
+            orders,
+            executor: self.machine.workers.executor(),
+            name,
+        }));
         let link = session_gate.link().map_err(StartError::refused)?;
         let served = bound.serve(console, self.machine.runtime.handle()).step("the console cannot be served")?;
         self.services

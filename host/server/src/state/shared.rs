@@ -45,7 +45,8 @@ pub fn open(policy: &StatePolicy, folder: &Path) -> Result<Option<Shared>, Start
 pub fn tasks(
     policy: Option<&StatePolicy>,
     folder: &Path,
-    (bounds, lost): (TaskBounds, LostTask),
+    bounds: TaskBounds,
+    lost: LostTask,
     runtime: &Handle,
 ) -> Result<Option<Arc<dyn Tasks>>, StartError> {
     let Some((policy, server)) = policy.and_then(|policy| Some((policy, policy.shared()?))) else { return Ok(None) };
@@ -117,8 +118,7 @@ fn arrangement(policy: &StatePolicy, others: Vec<(String, u16)>, folder: &Path) 
 /// The password of this key. The client keeps a copy of its own for connecting again.
 fn password(key: &str, source: Option<&SecretSource>, folder: &Path) -> Result<Option<String>, StartError> {
     let found = source.map(|source| secrets::text(source, folder)).transpose();
-    let found = found
-        .map_err(|(problem, hint)| StartError::refused(format!("[state] {key}: {problem}")).hint_if(Some(hint)))?;
+    let found = found.map_err(|fault| fault.of(format_args!("[state] {key}")))?;
     Ok(found.map(|(password, _)| password.as_str().to_owned()))
 }
 

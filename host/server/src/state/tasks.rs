@@ -39,10 +39,11 @@ impl KeptTasks {
         server: &Arc<McpServer<H>>,
         manifest: &Manifest,
         folder: &Path,
-        (bus, runtime): (Arc<dyn Bus>, &Handle),
+        bus: Arc<dyn Bus>,
+        runtime: &Handle,
     ) -> Result<Arc<Self>, StartError> {
         let policy = manifest.tasks();
-        let shared = shared::tasks(manifest.state(), folder, (bounds(policy), LOST_TASK), runtime)?;
+        let shared = shared::tasks(manifest.state(), folder, bounds(policy), LOST_TASK, runtime)?;
         let tasks: Arc<dyn Tasks> = shared.unwrap_or_else(|| {
             let files = folder.join(manifest.server().state()).join(FOLDER);
             let bus = Arc::clone(&bus);

@@ -36,20 +36,20 @@ pub enum News {
 /// One who listens. Ends when dropped.
 #[derive(Debug)]
 pub struct Subscription {
-    queue: Arc<Queue>,
+    queue: Arc<SubscriptionQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct SubscriptionQueue {
     channels: BTreeSet<String>,
     /// The server has confirmed the subscription.
     listens: AtomicBool,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingMessages>,
     ready: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingMessages {
     began: bool,
     messages: VecDeque<Vec<u8>>,
     bytes: usize,
@@ -58,19 +58,19 @@ struct Waiting {
 /// All who listen in this process.
 #[derive(Debug, Default)]
 pub struct Subscribers {
-    queues: Mutex<Vec<Weak<Queue>>>,
-    seen: Mutex<Seen>,
+    queues: Mutex<Vec<Weak<SubscriptionQueue>>>,
+    seen: Mutex<SeenMessage>,
 }
 
 /// The numbers of the last messages.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenMessage {
     numbers: HashSet<u128>,
     order: VecDeque<u128>,
 }
 
 /// A message as it was sent.
-struct Wire<'a> {
+struct WireMessage<'a> {
     number: u128,
     message: &'a [u8],
 }
@@ -88,7 +88,7 @@ impl Subscription {
     }
 }
 
-impl Queue {
+impl SubscriptionQueue {
     fn take(&self) -> Option<News> {
         let mut waiting = self.waiting();
         if std::mem::take(&mut waiting.began) {
@@ -103,7 +103,7 @@ impl Queue {
         let mut waiting = self.waiting();
         if waiting.messages.len() >= QUEUED_MAX || waiting.bytes + message.len() > QUEUED_BYTES_MAX {
             // A subscriber that reads too slowly begins anew.
-            *waiting = Waiting { began: true, ..Waiting::default() };
+            *waiting = WaitingMessages { began: true, ..WaitingMessages::default() };
         }
         waiting.bytes += message.len();
         waiting.messages.push_back(message.to_vec());
@@ -119,7 +119,7 @@ impl Queue {
     }
 
     /// A panic elsewhere leaves a whole queue behind.
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingMessages> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -128,7 +128,7 @@ impl Subscribers {
     /// One more who listens on these channels. It is notified once they are [heard](Self::begin).
     pub fn add(&self, channels: &[&str]) -> Subscription {
         let channels = channels.iter().map(|channel| (*channel).to_owned()).collect();
-        let queue = Arc::new(Queue { channels, ..Queue::default() });
+        let queue = Arc::new(SubscriptionQueue { channels, ..SubscriptionQueue::default() });
         self.queues().push(Arc::downgrade(&queue));
         Subscription { queue }
     }
@@ -161,24 +161,24 @@ impl Subscribers {
     /// Passes on a message that came over a connection. One that came before, is too long, or is
     /// of another version, is dropped.
     pub fn pass_on_wire(&self, channel: &str, bytes: &[u8]) {
-        let Some(Wire { number, message }) = from_wire(bytes) else { return };
+        let Some(WireMessage { number, message }) = from_wire(bytes) else { return };
         if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(number) {
             self.pass_on(channel, message);
         }
     }
 
-    fn held(&self) -> Vec<Arc<Queue>> {
+    fn held(&self) -> Vec<Arc<SubscriptionQueue>> {
         let mut queues = self.queues();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
+    fn queues(&self) -> MutexGuard<'_, Vec<Weak<SubscriptionQueue>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl SeenMessage {
     fn is_new(&mut self, number: u128) -> bool {
         if !self.numbers.insert(number) {
             return false;
@@ -202,11 +202,11 @@ pub fn as_wire(number: u128, message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn from_wire(bytes: &[u8]) -> Option<Wire<'_>> {
+fn from_wire(bytes: &[u8]) -> Option<WireMessage<'_>> {
     let (version, rest) = bytes.split_first()?;
     let (number, message) = rest.split_first_chunk::<NUMBER_BYTES>()?;
     let fits = *version == VERSION && message.len() <= MESSAGE_BYTES_MAX;
-    fits.then(|| Wire { number: u128::from_be_bytes(*number), message })
+    fits.then(|| WireMessage { number: u128::from_be_bytes(*number), message })
 }
 
 #[cfg(test)]
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn numbers_are_remembered_up_to_a_bound() {
-        let mut seen = Seen::default();
+        let mut seen = SeenMessage::default();
         assert!((0..10 * REMEMBERED_MAX as u128).all(|number| seen.is_new(number)));
         assert_eq!((seen.numbers.len(), seen.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
     }

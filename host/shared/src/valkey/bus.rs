@@ -25,12 +25,12 @@ const TRIED_EVERY: Duration = Duration::from_secs(5);
 /// The connection that listens. It begins with the first who listens.
 #[derive(Debug)]
 pub struct Listening {
-    shared: Arc<Shared>,
+    shared: Arc<BusShared>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct BusShared {
     servers: Arc<Servers>,
     subscribers: Subscribers,
     /// Beginning of the channels' names on the server.
@@ -42,7 +42,7 @@ struct Shared {
 impl Listening {
     pub fn new(servers: &Arc<Servers>, prefix: String) -> Self {
         let (subscribers, changed) = Default::default();
-        let shared = Shared { servers: Arc::clone(servers), subscribers, prefix, changed };
+        let shared = BusShared { servers: Arc::clone(servers), subscribers, prefix, changed };
         Self { shared: Arc::new(shared), task: Mutex::default() }
     }
 }
@@ -79,7 +79,7 @@ impl Bus for Valkey {
     }
 }
 
-impl Shared {
+impl BusShared {
     fn name(&self, channel: &str) -> String {
         format!("{}{channel}", self.prefix)
     }

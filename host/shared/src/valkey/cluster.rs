@@ -36,7 +36,7 @@ pub struct Cluster {
     within: Duration,
     /// Nodes that the operator named.
     named: Vec<Arc<Connection>>,
-    table: Mutex<Table>,
+    table: Mutex<SlotTable>,
     /// Held by who looks slots up: others wait for the outcome.
     looking: tokio::sync::Mutex<()>,
     /// Number of look-ups, so that each begins with other nodes.
@@ -44,7 +44,7 @@ pub struct Cluster {
 }
 
 /// The nodes, and who has which slot.
-struct Table {
+struct SlotTable {
     nodes: Vec<Arc<Connection>>,
     /// Of each slot the place of its node in `nodes`, or [`NOBODY`].
     slots: Vec<u16>,
@@ -60,7 +60,7 @@ impl Cluster {
             named: named.collect::<Result<_, _>>()?,
             opener,
             within,
-            table: Mutex::new(Table { nodes: Vec::new(), slots: vec![NOBODY; SLOTS], failed: None }),
+            table: Mutex::new(SlotTable { nodes: Vec::new(), slots: vec![NOBODY; SLOTS], failed: None }),
             looking: tokio::sync::Mutex::default(),
             look_ups: AtomicUsize::new(0),
         })
@@ -143,7 +143,7 @@ impl Cluster {
     }
 
     /// Makes these the slots. Nodes that are still there keep their connections.
-    fn take_over(&self, ranges: &[Range]) -> Result<(), Away> {
+    fn take_over(&self, ranges: &[SlotRange]) -> Result<(), Away> {
         let mut nodes: Vec<Arc<Connection>> = Vec::new();
         let mut slots = vec![NOBODY; SLOTS];
         for range in ranges {
@@ -213,12 +213,12 @@ impl Cluster {
     }
 
     /// A panic elsewhere leaves a whole value behind.
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SlotTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl SlotTable {
     fn node_of(&self, slot: u16) -> Option<Arc<Connection>> {
         let number = self.slots.get(usize::from(slot))?;
         self.nodes.get(usize::from(*number)).map(Arc::clone)
@@ -227,13 +227,13 @@ impl Table {
 
 /// Slots of one node that follow each other.
 #[derive(Debug, PartialEq, Eq)]
-struct Range {
+struct SlotRange {
     first: u16,
     last: u16,
     place: Address,
 }
 
-async fn slots_known_to(node: Arc<Connection>) -> Result<Vec<Range>, Away> {
+async fn slots_known_to(node: Arc<Connection>) -> Result<Vec<SlotRange>, Away> {
     let mut question = redis::cmd("CLUSTER");
     question.arg("SLOTS");
     let answer: Value = node.run(Operation::Command(&question), Duration::ZERO).await?;
@@ -241,7 +241,7 @@ async fn slots_known_to(node: Arc<Connection>) -> Result<Vec<Range>, Away> {
 }
 
 /// Reads the answer to `CLUSTER SLOTS`: of each range its ends, its main node, and copies of that.
-fn ranges(answer: &Value, asked: &Address) -> Option<Vec<Range>> {
+fn ranges(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
     let Value::Array(entries) = answer else { return None };
     if entries.len() > SLOTS {
         return None;
@@ -249,7 +249,7 @@ fn ranges(answer: &Value, asked: &Address) -> Option<Vec<Range>> {
     entries.iter().map(|entry| range(entry, asked)).collect()
 }
 
-fn range(entry: &Value, asked: &Address) -> Option<Range> {
+fn range(entry: &Value, asked: &Address) -> Option<SlotRange> {
     let Value::Array(parts) = entry else { return None };
     let [Value::Int(first), Value::Int(last), Value::Array(node), ..] = parts.as_slice() else { return None };
     let [host, Value::Int(port), ..] = node.as_slice() else { return None };
@@ -260,7 +260,7 @@ fn range(entry: &Value, asked: &Address) -> Option<Range> {
     };
     let host = host.unwrap_or(&asked.host).to_owned();
     let place = Address { host, port: u16::try_from(*port).ok()? };
-    Some(Range { first: u16::try_from(*first).ok()?, last: u16::try_from(*last).ok()?, place })
+    Some(SlotRange { first: u16::try_from(*first).ok()?, last: u16::try_from(*last).ok()?, place })
 }
 
 #[cfg(test)]
@@ -286,7 +286,7 @@ mod tests {
             entry(101, 16_383, Value::Nil, 7_001),
             entry(5, 5, text(""), 7_002),
         ]);
-        let range = |first, last, place| Range { first, last, place };
+        let range = |first, last, place| SlotRange { first, last, place };
         let expected = vec![
             range(0, 100, place("10.0.0.1", 7_000)),
             range(101, 16_383, place("a.example.com", 7_001)),
@@ -310,11 +310,11 @@ mod tests {
         let opener =
             Opener { tls: false, authorities_pem: None, user: None, password: None, database: 0, copies: None };
         let cluster = Cluster::new(&[place("127.0.0.1", 1)], opener, Duration::from_secs(1)).unwrap();
-        let beyond = Range { first: 16_000, last: 60_000, place: place("127.0.0.1", 2) };
-        let backwards = Range { first: 9, last: 3, place: place("127.0.0.1", 2) };
+        let beyond = SlotRange { first: 16_000, last: 60_000, place: place("127.0.0.1", 2) };
+        let backwards = SlotRange { first: 9, last: 3, place: place("127.0.0.1", 2) };
         cluster.take_over(&[beyond, backwards]).unwrap();
         assert!(cluster.table().slots.iter().all(|owner| *owner == NOBODY));
-        let many = (0..1_001).map(|port| Range { first: port, last: port, place: place("127.0.0.1", port) });
+        let many = (0..1_001).map(|port| SlotRange { first: port, last: port, place: place("127.0.0.1", port) });
         assert!(cluster.take_over(&many.collect::<Vec<_>>()).unwrap_err().internal().contains("1000"));
     }
 }

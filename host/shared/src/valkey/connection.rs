@@ -31,12 +31,12 @@ const SILENT_FOR: Duration = Duration::from_secs(10);
 
 /// The connection to a server.
 pub struct Connection {
-    way: Way,
+    way: ConnectionWay,
     /// The server, or the first of its sentinels.
     place: Address,
     within: Duration,
     copies: Option<Copies>,
-    current: Mutex<Current>,
+    current: Mutex<CurrentConnection>,
     /// Held by who connects: others wait for the outcome.
     connecting: tokio::sync::Mutex<()>,
     started: Instant,
@@ -49,7 +49,7 @@ pub struct Connection {
 }
 
 /// The way to the server.
-enum Way {
+enum ConnectionWay {
     /// It is at one address.
     Direct(Client),
     /// They know where it is.
@@ -69,7 +69,7 @@ pub enum Failed {
 }
 
 #[derive(Default)]
-struct Current {
+struct CurrentConnection {
     connection: Option<MultiplexedConnection>,
     /// Number of the connection: one that is lost ends no later one.
     number: u64,
@@ -79,15 +79,15 @@ impl Connection {
     /// A connection to the server at this address.
     pub fn to(place: &Address, opener: &Opener, within: Duration) -> Result<Self, BadAddress> {
         let client = opener.client(place).map_err(BadAddress::new)?;
-        Ok(Self::by(Way::Direct(client), place.clone(), within, opener.copies))
+        Ok(Self::by(ConnectionWay::Direct(client), place.clone(), within, opener.copies))
     }
 
     /// A connection to the server that these name. The first of them is at this address.
     pub fn to_main_of(place: Address, sentinels: Sentinels, within: Duration, copies: Option<Copies>) -> Self {
-        Self::by(Way::By(sentinels), place, within, copies)
+        Self::by(ConnectionWay::By(sentinels), place, within, copies)
     }
 
-    fn by(way: Way, place: Address, within: Duration, copies: Option<Copies>) -> Self {
+    fn by(way: ConnectionWay, place: Address, within: Duration, copies: Option<Copies>) -> Self {
         Self {
             way,
             place,
@@ -195,8 +195,8 @@ impl Connection {
 
     async fn connect(&self, config: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
         match &self.way {
-            Way::Direct(client) => connect(client, config).await,
-            Way::By(sentinels) => sentinels.connect(config).await,
+            ConnectionWay::Direct(client) => connect(client, config).await,
+            ConnectionWay::By(sentinels) => sentinels.connect(config).await,
         }
     }
 
@@ -259,7 +259,7 @@ impl Connection {
     }
 
     /// A panic elsewhere leaves a whole value behind.
-    fn current(&self) -> MutexGuard<'_, Current> {
+    fn current(&self) -> MutexGuard<'_, CurrentConnection> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

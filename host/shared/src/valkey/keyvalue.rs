@@ -116,13 +116,13 @@ pub enum NotKept {
 
 /// The load of an operation.
 #[derive(Clone, Copy)]
-struct Size {
+struct ValueSize {
     keys: usize,
     bytes: u64,
 }
 
 /// An operation that can go to a task of its own.
-enum Owned {
+enum OwnedValue {
     Command(Cmd),
     Script(Arc<Script>, Vec<String>, Vec<Vec<u8>>),
 }
@@ -160,7 +160,7 @@ impl Kept {
         let [entries, ..] = self.keys_of(bucket);
         let mut command = redis::cmd("HGET");
         command.arg(entries).arg(key);
-        self.run(Owned::Command(command), Size { keys: 1, bytes: bytes_max }).await
+        self.run(OwnedValue::Command(command), ValueSize { keys: 1, bytes: bytes_max }).await
     }
 
     /// True if there is an entry of this key.
@@ -171,7 +171,7 @@ impl Kept {
         let [entries, ..] = self.keys_of(bucket);
         let mut command = redis::cmd("HEXISTS");
         command.arg(entries).arg(key);
-        self.run(Owned::Command(command), Size { keys: 1, bytes: 0 }).await
+        self.run(OwnedValue::Command(command), ValueSize { keys: 1, bytes: 0 }).await
     }
 
     /// The values of keys, in their order, as they all were at one time. Keys and values that are
@@ -188,8 +188,8 @@ impl Kept {
         let [entries, ..] = self.keys_of(bucket);
         let mut arguments = vec![bytes_max.to_string().into_bytes()];
         arguments.extend(keys.iter().map(|key| key.clone().into_bytes()));
-        let script = Owned::Script(Arc::clone(&self.read), vec![entries], arguments);
-        let found: Option<_> = self.run(script, Size { keys: keys.len(), bytes: bytes_max }).await?;
+        let script = OwnedValue::Script(Arc::clone(&self.read), vec![entries], arguments);
+        let found: Option<_> = self.run(script, ValueSize { keys: keys.len(), bytes: bytes_max }).await?;
         found.ok_or(NotKept::Answer)
     }
 
@@ -208,7 +208,7 @@ impl Kept {
         let mut command = redis::cmd("ZRANGE");
         command.arg(order).arg(format!("({after}")).arg("+inf").arg("BYSCORE");
         command.arg("LIMIT").arg(0).arg(count).arg("WITHSCORES");
-        self.run(Owned::Command(command), Size { keys: 1, bytes: 0 }).await
+        self.run(OwnedValue::Command(command), ValueSize { keys: 1, bytes: 0 }).await
     }
 
     /// Sets every key, or none.
@@ -221,7 +221,8 @@ impl Kept {
         quota: Quota,
         pairs: Vec<(String, Vec<u8>)>,
     ) -> Result<(), NotKept> {
-        let size = Size { keys: pairs.len(), bytes: pairs.iter().map(|(key, value)| bytes(key) + bytes(value)).sum() };
+        let size =
+            ValueSize { keys: pairs.len(), bytes: pairs.iter().map(|(key, value)| bytes(key) + bytes(value)).sum() };
         let parts = pairs.into_iter().flat_map(|(key, value)| [key.into_bytes(), value]);
         self.change(bucket, quota, "set", size, parts).await.map(drop)
     }
@@ -236,7 +237,7 @@ impl Kept {
         quota: Quota,
         keys: Vec<String>,
     ) -> Result<(), NotKept> {
-        let size = Size { keys: keys.len(), bytes: keys.iter().map(bytes).sum() };
+        let size = ValueSize { keys: keys.len(), bytes: keys.iter().map(bytes).sum() };
         self.change(bucket, quota, "delete", size, keys.into_iter().map(String::into_bytes)).await.map(drop)
     }
 
@@ -251,7 +252,7 @@ impl Kept {
         key: String,
         delta: u64,
     ) -> Result<u64, NotKept> {
-        let size = Size { keys: 1, bytes: bytes(&key) };
+        let size = ValueSize { keys: 1, bytes: bytes(&key) };
         let parts = [key.into_bytes(), delta.to_string().into_bytes()];
         let number = self.change(bucket, quota, "add", size, parts).await?;
         number.parse().map_err(|_| Away::new(format!("the server counted up to {number:?}")).into())
@@ -263,7 +264,7 @@ impl Kept {
         bucket: Bucket<'_>,
         quota: Quota,
         operation: &str,
-        size: Size,
+        size: ValueSize,
         parts: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<String, NotKept> {
         let request = format!("{}-{:x}", self.process, self.changes.fetch_add(1, Ordering::Relaxed));
@@ -275,7 +276,7 @@ impl Kept {
         let numbers = [bytes, entries, namespaces, value_bytes, millis(known)];
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
         arguments.extend(parts);
-        let script = Owned::Script(Arc::clone(&self.write), keys, arguments);
+        let script = OwnedValue::Script(Arc::clone(&self.write), keys, arguments);
         let said: Vec<String> = self.run(script, size).await?;
         let mut said = said.into_iter();
         let word = said.next().unwrap_or_default();
@@ -294,8 +295,8 @@ impl Kept {
     }
 
     /// The connection for an operation.
-    fn servers(&self, operation: &Owned, is_large: bool) -> &Servers {
-        let is_write = matches!(operation, Owned::Script(script, ..) if Arc::ptr_eq(script, &self.write));
+    fn servers(&self, operation: &OwnedValue, is_large: bool) -> &Servers {
+        let is_write = matches!(operation, OwnedValue::Script(script, ..) if Arc::ptr_eq(script, &self.write));
         match (&self.copied, is_large) {
             (Some([short, _]), false) if is_write => short,
             (Some([_, large]), true) if is_write => large,
@@ -312,8 +313,8 @@ impl Kept {
     /// caller stops waiting: otherwise the next one would pile up behind it.
     async fn run<T: FromRedisValue + Send + 'static>(
         self: &Arc<Self>,
-        operation: Owned,
-        size: Size,
+        operation: OwnedValue,
+        size: ValueSize,
     ) -> Result<T, Away> {
         if !size.is_large() {
             let servers = self.servers(&operation, false);
@@ -332,7 +333,7 @@ impl Kept {
     }
 }
 
-impl Size {
+impl ValueSize {
     fn is_large(self) -> bool {
         self.keys > LARGE_KEYS || self.bytes > LARGE_BYTES
     }
@@ -348,7 +349,7 @@ impl Size {
     }
 }
 
-impl Owned {
+impl OwnedValue {
     async fn run<T: FromRedisValue>(self, connection: &Servers, longer: Duration) -> Result<T, Away> {
         match self {
             Self::Command(command) => connection.run_longer(Operation::Command(&command), longer).await,

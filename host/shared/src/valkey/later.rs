@@ -92,7 +92,7 @@ impl Later {
 }
 
 /// Something that may have to be tried again.
-trait Attempt {
+trait TriedAgain {
     /// Tries it once. True if it is done.
     fn attempt(&self) -> impl Future<Output = bool> + Send;
 }
@@ -102,7 +102,7 @@ struct ServerOperation {
     operation: Owned,
 }
 
-impl Attempt for ServerOperation {
+impl TriedAgain for ServerOperation {
     async fn attempt(&self) -> bool {
         let invocation = self.operation.invocation();
         let done: Result<i64, Away> = self.servers.run(Operation::Script(&invocation)).await;
@@ -111,7 +111,7 @@ impl Attempt for ServerOperation {
 }
 
 /// Does something in a turn, and keeps the turn until it is done. False if its time is over before.
-async fn done_in_a_turn(turns: &Semaphore, operation: &impl Attempt, until: Instant) -> bool {
+async fn done_in_a_turn(turns: &Semaphore, operation: &impl TriedAgain, until: Instant) -> bool {
     let Ok(Ok(_turn)) = timeout_at(until, turns.acquire()).await else { return false };
     while Instant::now() < until {
         if operation.attempt().await {
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    impl Attempt for Closed {
+    impl TriedAgain for Closed {
         async fn attempt(&self) -> bool {
             self.trying.fetch_add(1, Ordering::SeqCst);
             self.answers.acquire().await.unwrap().forget();
@@ -159,10 +159,10 @@ mod tests {
         }
     }
 
-    type Waiting<'w> = Pin<Box<dyn Future<Output = bool> + 'w>>;
+    type WaitingFuture<'w> = Pin<Box<dyn Future<Output = bool> + 'w>>;
 
     /// Polls each once. Returns how many are done; they are waited for no more.
-    fn done_of(waiting: &mut Vec<Waiting<'_>>) -> usize {
+    fn done_of(waiting: &mut Vec<WaitingFuture<'_>>) -> usize {
         let before = waiting.len();
         waiting.retain_mut(|operation| {
             let polled = operation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -178,8 +178,8 @@ mod tests {
         let closed = Closed::new();
         let until = Instant::now() + Duration::from_secs(3_600);
         // The runtime would have a task that asks for this many turns go on later.
-        let operation = || -> Waiting<'_> { Box::pin(unconstrained(done_in_a_turn(&turns, &closed, until))) };
-        let mut waiting: Vec<Waiting<'_>> = (0..100).map(|_| operation()).collect();
+        let operation = || -> WaitingFuture<'_> { Box::pin(unconstrained(done_in_a_turn(&turns, &closed, until))) };
+        let mut waiting: Vec<WaitingFuture<'_>> = (0..100).map(|_| operation()).collect();
         assert_eq!(done_of(&mut waiting), 0);
         assert_eq!(closed.trying(), 16);
         closed.answers.add_permits(10);

@@ -12,7 +12,7 @@ pub(super) type Sender = oneshot::Sender<Result<Place, Away>>;
 /// The lines for the places of each key. A line that was left by all is there until the task ends
 /// that asks for it.
 #[derive(Debug, Default)]
-pub(super) struct Lines(HashMap<String, Line>);
+pub(super) struct PlaceLines(HashMap<String, Line>);
 
 #[derive(Debug, Default)]
 struct Line {
@@ -23,14 +23,14 @@ struct Line {
 
 /// The question of the first in a line.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct LineQuestion {
     /// Number of places that there are.
     pub most: usize,
     /// Told when one of them is left.
     pub left: Arc<Notify>,
 }
 
-impl Lines {
+impl PlaceLines {
     /// True if a call waits for the places of this key.
     pub fn is_waited_for(&self, key: &str) -> bool {
         self.0.get(key).is_some_and(|line| line.waiting.iter().any(|(sender, _)| !sender.is_closed()))
@@ -45,12 +45,12 @@ impl Lines {
     }
 
     /// The question of the first who still waits. Without one the line ends.
-    pub fn next(&mut self, key: &str) -> Option<Waiting> {
+    pub fn next(&mut self, key: &str) -> Option<LineQuestion> {
         let line = self.0.get_mut(key)?;
         while line.waiting.front().is_some_and(|(sender, _)| sender.is_closed()) {
             line.waiting.pop_front();
         }
-        let next = line.waiting.front().map(|(_, most)| Waiting { most: *most, left: Arc::clone(&line.left) });
+        let next = line.waiting.front().map(|(_, most)| LineQuestion { most: *most, left: Arc::clone(&line.left) });
         if next.is_none() {
             self.0.remove(key);
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redis::Script;
 
 use super::keys::RunKeys;
-use super::line::{Lines, Waiting};
+use super::line::{LineQuestion, PlaceLines};
 use super::operation::Operation;
 use super::servers::Servers;
 use crate::{Away, Place};
@@ -41,17 +41,17 @@ const ANY: u64 = 1 << 50;
 pub(super) struct Places {
     servers: Arc<Servers>,
     enter: Script,
-    state: Mutex<State>,
+    state: Mutex<PlacesState>,
     /// Random name of this replica.
     process: String,
     holders: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PlacesState {
     /// By the names of the holders.
-    held: HashMap<String, Held>,
-    lines: Lines,
+    held: HashMap<String, HeldPlace>,
+    lines: PlaceLines,
     /// Holders of places for the next calls, by key.
     idle: HashMap<String, Vec<String>>,
     /// True while a task takes places again.
@@ -62,7 +62,7 @@ struct State {
 
 /// A place that is held or asked for.
 #[derive(Debug)]
-struct Held {
+struct HeldPlace {
     keys: RunKeys,
     /// The time at which the server gave it. `None` while it is asked for.
     since: Option<Instant>,
@@ -70,7 +70,7 @@ struct Held {
     is_spare: bool,
 }
 
-impl Held {
+impl HeldPlace {
     fn may_be_passed_on(&self) -> bool {
         self.since.is_some_and(|since| since.elapsed() < PASSED_ON_FOR)
     }
@@ -114,7 +114,7 @@ impl Places {
         let mut state = self.state();
         let holder = loop {
             let holder = state.idle.get_mut(key)?.pop()?;
-            if state.held.get(&holder).is_some_and(Held::may_be_passed_on) {
+            if state.held.get(&holder).is_some_and(HeldPlace::may_be_passed_on) {
                 break holder;
             }
             // It is on its way back.
@@ -132,7 +132,7 @@ impl Places {
         let mut waits_there = false;
         loop {
             let next = self.state().lines.next(&keys.places);
-            let Some(Waiting { most, left }) = next else { break };
+            let Some(LineQuestion { most, left }) = next else { break };
             match self.ask(&keys, most, true).await {
                 Ok(Some(place)) => {
                     (pause, waits_there) = (ASKS_AGAIN_AFTER, false);
@@ -177,7 +177,7 @@ impl Places {
 
     async fn ask(self: &Arc<Self>, keys: &RunKeys, most: usize, waits: bool) -> Result<Option<Place>, Away> {
         let holder = format!("{}-{:x}", self.process, self.holders.fetch_add(1, Ordering::Relaxed));
-        self.state().held.insert(holder.clone(), Held { keys: keys.clone(), since: None, is_spare: false });
+        self.state().held.insert(holder.clone(), HeldPlace { keys: keys.clone(), since: None, is_spare: false });
         // A place that was taken without an answer is left as well, since the waiter may give up.
         let place = self.place(holder.clone());
         let most = u64::try_from(most).unwrap_or(ANY);
@@ -262,10 +262,10 @@ impl Places {
     /// The holders of places that are idle for long, and true if no place is idle any more.
     fn idle_for_long(&self) -> (Vec<String>, bool) {
         let mut state = self.state();
-        let State { held, idle, is_cleared, .. } = &mut *state;
+        let PlacesState { held, idle, is_cleared, .. } = &mut *state;
         let mut over = Vec::new();
         idle.retain(|_, holders| {
-            let is_long = |holder: &mut String| !held.get(holder).is_some_and(Held::may_be_passed_on);
+            let is_long = |holder: &mut String| !held.get(holder).is_some_and(HeldPlace::may_be_passed_on);
             over.extend(holders.extract_if(.., is_long));
             !holders.is_empty()
         });
@@ -275,7 +275,7 @@ impl Places {
 
     /// Gives a place back to all.
     fn give_back(self: Arc<Self>, holder: &str) {
-        let Some(Held { keys, .. }) = self.state().held.remove(holder) else { return };
+        let Some(HeldPlace { keys, .. }) = self.state().held.remove(holder) else { return };
         let holder = holder.to_owned();
         // Without a runtime the process ends, and its places with their time.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -322,14 +322,14 @@ impl Places {
     fn held_for_long(&self) -> Option<Vec<(String, RunKeys)>> {
         let mut state = self.state();
         state.is_kept = !state.held.is_empty();
-        let is_long = |held: &Held| held.since.is_some_and(|since| since.elapsed() >= AGAIN_EVERY);
+        let is_long = |held: &HeldPlace| held.since.is_some_and(|since| since.elapsed() >= AGAIN_EVERY);
         let long = state.held.iter().filter(|(_, held)| is_long(held));
         let long = long.map(|(holder, held)| (holder.clone(), held.keys.clone())).collect();
         state.is_kept.then_some(long)
     }
 
     /// A panic elsewhere leaves whole entries behind.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PlacesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

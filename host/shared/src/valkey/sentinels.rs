@@ -20,7 +20,7 @@ pub struct Sentinels {
 }
 
 /// One answer on the way to the main server.
-enum Step {
+enum SentinelAnswer {
     Named(Address),
     Connected(MultiplexedConnection),
 }
@@ -43,13 +43,13 @@ impl Sentinels {
         let mut tried: Vec<Address> = Vec::new();
         while let Some(step) = steps.join_next().await {
             match step {
-                Ok(Ok(Step::Named(place))) if !tried.contains(&place) => {
+                Ok(Ok(SentinelAnswer::Named(place))) if !tried.contains(&place) => {
                     steps.spawn(main_at(self.servers.client(&place)?, config.clone()));
                     tried.push(place);
                 }
-                Ok(Ok(Step::Connected(connection))) => return Ok(connection),
+                Ok(Ok(SentinelAnswer::Connected(connection))) => return Ok(connection),
                 Ok(Err(error)) => problem = error,
-                Ok(Ok(Step::Named(_))) | Err(_) => (),
+                Ok(Ok(SentinelAnswer::Named(_))) | Err(_) => (),
             }
         }
         Err(problem)
@@ -57,13 +57,13 @@ impl Sentinels {
 }
 
 /// The main server that a sentinel names.
-async fn main_named_by(sentinel: Client, main: Arc<str>) -> RedisResult<Step> {
+async fn main_named_by(sentinel: Client, main: Arc<str>) -> RedisResult<SentinelAnswer> {
     let mut sentinel = connect(&sentinel, &config()).await?;
     let mut question = redis::cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(&*main);
     let named: Option<(String, u16)> = question.query_async(&mut sentinel).await?;
     match named {
-        Some((host, port)) => Ok(Step::Named(Address { host, port })),
+        Some((host, port)) => Ok(SentinelAnswer::Named(Address { host, port })),
         None => {
             let problem = "the sentinels know no main server of this name";
             Err(RedisError::from((ErrorKind::Io, problem, main.as_ref().to_owned())))
@@ -73,10 +73,10 @@ async fn main_named_by(sentinel: Client, main: Arc<str>) -> RedisResult<Step> {
 
 /// A connection to a server that says that it is a main one. One that has become a copy says so
 /// before its sentinels do.
-async fn main_at(server: Client, config: AsyncConnectionConfig) -> RedisResult<Step> {
+async fn main_at(server: Client, config: AsyncConnectionConfig) -> RedisResult<SentinelAnswer> {
     let mut connection = connect(&server, &config).await?;
     match redis::cmd("ROLE").query_async(&mut connection).await? {
-        Role::Primary { .. } => Ok(Step::Connected(connection)),
+        Role::Primary { .. } => Ok(SentinelAnswer::Connected(connection)),
         _ => Err(RedisError::from((ErrorKind::Io, "the server that the sentinels name is a copy by now"))),
     }
 }

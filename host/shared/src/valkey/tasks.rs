@@ -38,14 +38,14 @@ const RESULT_BYTES_MAX: usize = 64 << 20;
 /// Tasks on a Valkey server. Connects with the first operation, and again after a loss.
 #[derive(Debug)]
 pub struct SharedTasks {
-    inner: Arc<Inner>,
+    inner: Arc<SharedTasksInner>,
     runtime: Handle,
     /// Says that this process runs, from its first task on.
     said: OnceLock<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SharedTasksInner {
     servers: Servers,
     keys: Keys,
     script: Script,
@@ -68,7 +68,7 @@ impl SharedTasks {
     ) -> Result<Self, BadAddress> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| BadAddress::new(format_args!("no random numbers: {error}")))?;
-        let inner = Inner {
+        let inner = SharedTasksInner {
             keys: Keys::new(&options.prefix),
             servers: Servers::new(options)?,
             script: Script::new(include_str!("tasks.lua")),
@@ -80,7 +80,7 @@ impl SharedTasks {
     }
 }
 
-impl Inner {
+impl SharedTasksInner {
     fn script(&self, operation: &str) -> ScriptInvocation<'_> {
         let mut script = self.script.prepare_invoke();
         script.key(self.keys.task("number")).arg(self.keys.task("")).arg(operation);

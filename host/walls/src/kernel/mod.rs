@@ -32,7 +32,7 @@ pub use linux::{
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{FirstProcess, start_first};
 pub use probe::{PROBE_TIME_MAX, ProbeError, answer_probe, probe};
-pub use report::{Report, ReportError, State};
+pub use report::{Report, ReportError, WallState};
 pub use rights::{Access, Folder, Rights};
 pub use wall::Wall;
 

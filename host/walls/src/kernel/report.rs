@@ -10,7 +10,7 @@ const DETAIL_BYTES_MAX: usize = 400;
 
 /// A wall's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum WallState {
     /// It stands. The text explains how, or is empty.
     Stands(String),
     /// It is missing, for this reason.
@@ -20,7 +20,7 @@ pub enum State {
 /// Each wall and whether it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    walls: Vec<(Wall, State)>,
+    walls: Vec<(Wall, WallState)>,
 }
 
 /// Why a text is not a report.
@@ -40,7 +40,7 @@ pub enum ReportError {
     },
 }
 
-impl State {
+impl WallState {
     fn new(word: &str, detail: &str) -> Option<Self> {
         let detail = detail.to_owned();
         match word {
@@ -74,25 +74,27 @@ impl State {
 impl Report {
     /// A report in which every wall is missing for one reason.
     pub fn of_none(reason: &str) -> Self {
-        let missing = State::Missing(clean(reason));
+        let missing = WallState::Missing(clean(reason));
         Self { walls: Wall::ALL.map(|wall| (wall, missing.clone())).to_vec() }
     }
 
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no wall is built there"))]
-    pub(super) fn put(&mut self, wall: Wall, state: State) {
+    pub(super) fn put(&mut self, wall: Wall, state: WallState) {
         if let Some((_, old)) = self.walls.iter_mut().find(|(known, _)| *known == wall) {
             *old = state;
         }
     }
 
     /// Each wall with its state, in the order of [`Wall::ALL`].
-    pub fn iter(&self) -> impl Iterator<Item = (Wall, &State)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Wall, &WallState)> {
         self.walls.iter().map(|(wall, state)| (*wall, state))
     }
 
     /// Walls that do not stand and should, each with the kernel's answer.
     pub fn missing(&self) -> impl Iterator<Item = (Wall, &str)> {
-        self.iter().filter(|(_, state)| matches!(state, State::Missing(_))).map(|(wall, state)| (wall, state.detail()))
+        self.iter()
+            .filter(|(_, state)| matches!(state, WallState::Missing(_)))
+            .map(|(wall, state)| (wall, state.detail()))
     }
 
     /// The wall stands.
@@ -141,10 +143,10 @@ impl fmt::Display for Report {
     }
 }
 
-fn from_line(line: &str) -> Option<(Wall, State)> {
+fn from_line(line: &str) -> Option<(Wall, WallState)> {
     let (name, rest) = line.split_once('\t')?;
     let (word, detail) = rest.split_once('\t')?;
-    Some((Wall::from_name(name)?, State::new(word, &clean(detail))?))
+    Some((Wall::from_name(name)?, WallState::new(word, &clean(detail))?))
 }
 
 /// A text on one line, with a bound.
@@ -160,7 +162,7 @@ mod tests {
 
     fn some() -> Report {
         let mut report = Report::of_none("not sealed");
-        report.put(Wall::Landlock, State::Stands("ABI 7".to_owned()));
+        report.put(Wall::Landlock, WallState::Stands("ABI 7".to_owned()));
         report
     }
 

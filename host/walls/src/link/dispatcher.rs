@@ -13,7 +13,7 @@ use super::{
     Frame, LinkError, Receiver, Sender,
     sender::errno,
     socket,
-    turn::{Taken, Turn},
+    turn::{TakenTurn, Turn},
 };
 
 /// Frames dispatched before others get a turn: a flood on one link must not hold up the tasks of
@@ -157,7 +157,7 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
 /// on the socket wake the background task until the watch is switched off.
 struct Driving<'a, F: Fn(Frame) + Send + Sync> {
     dispatcher: &'a Dispatcher<F>,
-    turn: Option<Taken<'a>>,
+    turn: Option<TakenTurn<'a>>,
     unwatched: bool,
 }
 
@@ -210,7 +210,7 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
             dispatcher.watch(true);
         }
         let all = matches!(dispatcher.last_looks(self.unwatched), Ok(Read::All));
-        let asked = self.turn.take().is_some_and(Taken::leave_anyway);
+        let asked = self.turn.take().is_some_and(TakenTurn::leave_anyway);
         if asked || !all {
             dispatcher.handed_over.notify_one();
         }

@@ -34,7 +34,7 @@ pub struct Frame {
 
 /// Something that came over the socket.
 #[derive(Debug)]
-pub(super) enum Came {
+pub(super) enum FrameCame {
     /// A frame, to be received after everything in the shared memory up to `place`.
     Frame { frame: Frame, place: u64 },
     /// Something was put into the shared memory while this side slept.
@@ -129,7 +129,11 @@ impl Header {
 impl Assembler {
     /// Takes bytes from `input` up to the end of one frame. The descriptors of a frame are the
     /// oldest of `fds`.
-    pub(super) fn feed(&mut self, input: &mut &[u8], fds: &mut VecDeque<OwnedFd>) -> Result<Option<Came>, LinkError> {
+    pub(super) fn feed(
+        &mut self,
+        input: &mut &[u8],
+        fds: &mut VecDeque<OwnedFd>,
+    ) -> Result<Option<FrameCame>, LinkError> {
         let Some(header) = self.feed_header(input, fds.len())? else {
             return Ok(None);
         };
@@ -141,11 +145,11 @@ impl Assembler {
         }
         self.header = None;
         if header.wakes {
-            return Ok(Some(Came::Wake));
+            return Ok(Some(FrameCame::Wake));
         }
         let bytes = std::mem::take(&mut self.body);
         let frame = Frame { bytes, fds: fds.drain(..header.fds.min(fds.len())).collect() };
-        Ok(Some(Came::Frame { frame, place: header.place }))
+        Ok(Some(FrameCame::Frame { frame, place: header.place }))
     }
 
     /// The header of the unfinished frame, once its bytes are there.
@@ -221,7 +225,7 @@ mod tests {
         let mut bodies = Vec::new();
         for mut piece in pieces {
             while let Some(came) = assembler.feed(&mut piece, &mut fds)? {
-                let Came::Frame { frame, place: 9 } = came else { panic!("{came:?}") };
+                let FrameCame::Frame { frame, place: 9 } = came else { panic!("{came:?}") };
                 bodies.push(frame.bytes);
             }
             assembler.check_fds(fds.len())?;
@@ -268,7 +272,7 @@ mod tests {
         let mut assembler = Assembler::default();
         let mut fds = VecDeque::new();
         let came = assembler.feed(&mut wake().as_slice(), &mut fds);
-        assert!(matches!(came, Ok(Some(Came::Wake))), "{came:?}");
+        assert!(matches!(came, Ok(Some(FrameCame::Wake))), "{came:?}");
         for at in [3, 4] {
             let mut head = wake();
             head[at] = 1;

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Frame, LinkError, READ_BYTES, Sender,
-    frame::{Assembler, Came},
+    frame::{Assembler, FrameCame},
     pace::{Pace, Wait},
     ring::Inlet,
     sender::errno,
@@ -227,8 +227,8 @@ impl Receiver {
             }
             match self.assemble()? {
                 None => return Ok(None),
-                Some(Came::Frame { frame, place }) => self.held = Some((frame, place)),
-                Some(Came::Wake) => {
+                Some(FrameCame::Frame { frame, place }) => self.held = Some((frame, place)),
+                Some(FrameCame::Wake) => {
                     self.inlet.as_mut().ok_or(LinkError::NotAFrame)?.was_woken()?;
                 }
             }
@@ -249,7 +249,7 @@ impl Receiver {
         Ok(frame)
     }
 
-    fn assemble(&mut self) -> Result<Option<Came>, LinkError> {
+    fn assemble(&mut self) -> Result<Option<FrameCame>, LinkError> {
         let mut input = self.read.get(self.begin..self.end).unwrap_or_default();
         let before = input.len();
         let came = self.assembler.feed(&mut input, &mut self.fds)?;

@@ -219,16 +219,16 @@ fn word(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    struct Pair {
+    struct RingPair {
         out: Outlet,
         into: Inlet,
     }
 
-    fn pair() -> Pair {
+    fn pair() -> RingPair {
         let (memory, file) = Memory::new(MEMORY_WORDS).unwrap();
         let (out, _) = ends(memory, true);
         let (_, into) = ends(Memory::of(&file, MEMORY_WORDS).unwrap(), false);
-        Pair { out, into }
+        RingPair { out, into }
     }
 
     fn frame(number: usize) -> Vec<u8> {
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn frames_come_out_as_they_went_in_many_times_around() {
-        let Pair { mut out, mut into } = pair();
+        let RingPair { mut out, mut into } = pair();
         let mut sent = 0;
         let mut came = 0;
         while came < 20_000 {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_largest_frame_fits_and_one_byte_more_does_not() {
-        let Pair { mut out, mut into } = pair();
+        let RingPair { mut out, mut into } = pair();
         assert!(!out.push(&[1; RING_FRAME_BYTES_MAX + 1]).unwrap());
         assert!(out.push(&[1; RING_FRAME_BYTES_MAX]).unwrap());
         assert_eq!(into.pop().unwrap().unwrap(), [1; RING_FRAME_BYTES_MAX]);
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn two_threads_lose_nothing() {
         const FRAMES: usize = 50_000;
-        let Pair { mut out, mut into } = pair();
+        let RingPair { mut out, mut into } = pair();
         let sender = std::thread::spawn(move || {
             for number in 0..FRAMES {
                 while !out.push(&frame(number)).unwrap() {
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_receiver_that_sleeps_is_woken_once() {
-        let Pair { mut out, mut into } = pair();
+        let RingPair { mut out, mut into } = pair();
         out.push(b"a").unwrap();
         assert!(!out.must_wake().unwrap());
         into.arm().unwrap();
@@ -319,7 +319,7 @@ mod tests {
             (far - 1, RING_FRAME_BYTES_MAX as u64 + 1),
             (far - 1, u64::MAX),
         ] {
-            let Pair { out, mut into } = pair();
+            let RingPair { out, mut into } = pair();
             out.direction.number(BEGIN).unwrap().store(length, Ordering::Relaxed);
             out.direction.number(TAIL).unwrap().store(tail, Ordering::Relaxed);
             assert_eq!(into.pop(), Err(LinkError::Memory), "tail {tail}, length {length}");
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_goes_back_is_found_out() {
-        let Pair { mut out, mut into } = pair();
+        let RingPair { mut out, mut into } = pair();
         out.push(b"a frame of some words").unwrap();
         into.pop().unwrap().unwrap();
         out.direction.number(TAIL).unwrap().store(1, Ordering::Relaxed);
@@ -338,11 +338,11 @@ mod tests {
     #[test]
     fn a_lying_receiver_is_found_out() {
         for head in [2, u64::MAX, 1 << 63] {
-            let Pair { mut out, into } = pair();
+            let RingPair { mut out, into } = pair();
             into.direction.number(HEAD).unwrap().store(head, Ordering::Relaxed);
             assert_eq!(out.push(b"a"), Err(LinkError::Memory), "head {head}");
         }
-        let Pair { mut out, into } = pair();
+        let RingPair { mut out, into } = pair();
         while out.push(&[0; 1000]).unwrap() {}
         into.direction.number(HEAD).unwrap().store(0, Ordering::Relaxed);
         assert_eq!(out.push(&[0; 1000]), Ok(false), "what nobody took stays");
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn bytes_that_change_meanwhile_are_copied_once() {
-        let Pair { mut out, mut into } = pair();
+        let RingPair { mut out, mut into } = pair();
         out.push(&[1; 64]).unwrap();
         let bytes = into.pop().unwrap().unwrap();
         for word in out.direction.words(0).unwrap() {

@@ -17,7 +17,7 @@ use super::{
     FRAME_BYTES_MAX, FRAME_FDS_MAX, LinkError, QUEUE_BYTES_MAX, QUEUE_FDS_MAX, SendError, frame,
     ring::{Outlet, RING_FRAME_BYTES_MAX},
     socket,
-    turn::{Taken, Turn},
+    turn::{TakenTurn, Turn},
     watch::Watch,
 };
 
@@ -36,7 +36,7 @@ pub struct Sender(pub(super) Arc<End>);
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) watch: Watch,
-    queue: Mutex<Queue>,
+    queue: Mutex<SenderQueue>,
     writing: Turn,
     /// Small frames go this way while the queue is empty. Only the holder of the writing turn uses
     /// it.
@@ -50,8 +50,8 @@ pub(super) struct End {
 
 /// Frames that wait until the socket accepts them.
 #[derive(Debug, Default)]
-struct Queue {
-    frames: VecDeque<Waiting>,
+struct SenderQueue {
+    frames: VecDeque<WaitingFrame>,
     bytes: usize,
     fds: usize,
     /// Frames that went over the socket, or wait for it.
@@ -62,7 +62,7 @@ struct Queue {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingFrame {
     /// Header and body, without what was already sent.
     bytes: Vec<u8>,
     sent: usize,
@@ -242,7 +242,7 @@ impl End {
         match socket::write(self.watch.socket().as_fd(), &[IoSlice::new(&head)], &[]) {
             Ok(Some(sent)) if sent < head.len() => {
                 // The rest is written before any frame.
-                let _ = self.queue().push_rest(Waiting::new([&head, &[]], sent, Vec::new()));
+                let _ = self.queue().push_rest(WaitingFrame::new([&head, &[]], sent, Vec::new()));
             }
             Ok(_) => {}
             Err(reason) => return Err(self.fail(reason)),
@@ -255,9 +255,9 @@ impl End {
         let pieces = [IoSlice::new(head), IoSlice::new(body)];
         match socket::write(self.watch.socket().as_fd(), &pieces, fds) {
             Ok(Some(sent)) if sent == head.len() + body.len() => Ok(()),
-            Ok(Some(sent)) => self.queue().push_rest(Waiting::new(parts, sent, Vec::new())),
+            Ok(Some(sent)) => self.queue().push_rest(WaitingFrame::new(parts, sent, Vec::new())),
             Ok(None) => {
-                let waiting = Waiting::new(parts, 0, owned(fds)?);
+                let waiting = WaitingFrame::new(parts, 0, owned(fds)?);
                 self.queue().push_rest(waiting)
             }
             Err(reason) => Err(self.fail(reason).into()),
@@ -273,7 +273,7 @@ impl End {
         Some(self.outlet.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn flush_within(&self, turn: Taken<'_>) {
+    fn flush_within(&self, turn: TakenTurn<'_>) {
         let mut turn = Some(turn);
         while let Some(taken) = turn {
             self.write_queue();
@@ -341,7 +341,7 @@ impl End {
     }
 
     /// Removes `count` bytes from a batch, and puts back the rest.
-    fn written(&self, batch: Vec<Waiting>, mut count: usize) {
+    fn written(&self, batch: Vec<WaitingFrame>, mut count: usize) {
         let mut left = Vec::with_capacity(batch.len());
         let mut queue = self.queue();
         for mut frame in batch {
@@ -383,12 +383,12 @@ impl End {
         self.room.notify_waiters();
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, SenderQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
+impl SenderQueue {
     /// Queues a frame, if there is room.
     fn push(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         if let Some(reason) = self.closed {
@@ -400,7 +400,7 @@ impl Queue {
         if self.bytes + cost > QUEUE_BYTES_MAX || self.fds + fds.len() > QUEUE_FDS_MAX {
             return Err(SendError::Full);
         }
-        let waiting = Waiting::new([&head, bytes], 0, owned(fds)?);
+        let waiting = WaitingFrame::new([&head, bytes], 0, owned(fds)?);
         self.by_socket += 1;
         self.count(&waiting);
         self.frames.push_back(waiting);
@@ -409,7 +409,7 @@ impl Queue {
 
     /// Puts the unsent rest of a frame first, in any case: only this one may exceed the bound, and
     /// only one is sent at a time.
-    fn push_rest(&mut self, waiting: Waiting) -> Result<(), SendError> {
+    fn push_rest(&mut self, waiting: WaitingFrame) -> Result<(), SendError> {
         if let Some(reason) = self.closed {
             return Err(reason.into());
         }
@@ -418,27 +418,27 @@ impl Queue {
         Ok(())
     }
 
-    fn count(&mut self, waiting: &Waiting) {
+    fn count(&mut self, waiting: &WaitingFrame) {
         self.bytes += waiting.cost();
         self.fds += waiting.fds.len();
     }
 
     /// Takes the frames of one write. Descriptors can only go with the first byte of a write.
-    fn batch(&mut self) -> Vec<Waiting> {
+    fn batch(&mut self) -> Vec<WaitingFrame> {
         let later = self.frames.iter().skip(1).take(BATCH_FRAMES - 1);
         let plain = later.take_while(|frame| frame.fds.is_empty()).count();
         let count = (plain + 1).min(self.frames.len());
         self.frames.drain(..count).collect()
     }
 
-    fn put_back(&mut self, batch: Vec<Waiting>) {
+    fn put_back(&mut self, batch: Vec<WaitingFrame>) {
         if self.closed.is_none() {
             batch.into_iter().rev().for_each(|frame| self.frames.push_front(frame));
         }
     }
 }
 
-impl Waiting {
+impl WaitingFrame {
     fn new(parts: [&[u8]; 2], sent: usize, fds: Vec<OwnedFd>) -> Self {
         Self { bytes: parts.concat(), sent, fds }
     }

@@ -13,20 +13,20 @@ const ASKED: u8 = 2;
 pub(super) struct Turn(AtomicU8);
 
 /// The turn, while it is held. Dropping it releases it, and ignores notes.
-pub(super) struct Taken<'a>(&'a Turn);
+pub(super) struct TakenTurn<'a>(&'a Turn);
 
 impl Turn {
     /// Takes the turn, or leaves a note for its holder.
-    pub(super) fn enter(&self) -> Option<Taken<'_>> {
+    pub(super) fn enter(&self) -> Option<TakenTurn<'_>> {
         let before = self
             .0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| Some(if now == FREE { TAKEN } else { ASKED }));
-        (before == Ok(FREE)).then(|| Taken(self))
+        (before == Ok(FREE)).then(|| TakenTurn(self))
     }
 
     /// Takes the turn if it is free.
-    pub(super) fn try_enter(&self) -> Option<Taken<'_>> {
-        self.try_take().then(|| Taken(self))
+    pub(super) fn try_enter(&self) -> Option<TakenTurn<'_>> {
+        self.try_take().then(|| TakenTurn(self))
     }
 
     /// Takes the turn if it is free, for a caller that releases it explicitly.
@@ -41,10 +41,10 @@ impl Turn {
     }
 }
 
-impl<'a> Taken<'a> {
+impl<'a> TakenTurn<'a> {
     /// Releases the turn, unless another thread came meanwhile: then the turn continues, and the
     /// note is cleared.
-    pub(super) fn leave(self) -> Option<Taken<'a>> {
+    pub(super) fn leave(self) -> Option<TakenTurn<'a>> {
         let turn = self.0;
         let left = turn.0.compare_exchange(TAKEN, FREE, Ordering::AcqRel, Ordering::Acquire);
         if left.is_err() {
@@ -64,7 +64,7 @@ impl<'a> Taken<'a> {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for TakenTurn<'_> {
     fn drop(&mut self) {
         self.0.0.store(FREE, Ordering::Release);
     }

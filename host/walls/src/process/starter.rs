@@ -39,13 +39,13 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 /// Dropping it kills and reaps every process that it started.
 #[derive(Debug)]
 pub struct Starter {
-    requests: Option<mpsc::Sender<Request>>,
+    requests: Option<mpsc::Sender<StartRequest>>,
     wake: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Request {
+struct StartRequest {
     command: Command,
     reply: oneshot::Sender<io::Result<(Process, OwnedFd)>>,
 }
@@ -66,7 +66,7 @@ impl Starter {
         let (wake, woken) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
-        let room = Room { asked, woken, children: Vec::new(), together };
+        let room = StarterState { asked, woken, children: Vec::new(), together };
         let thread = thread::Builder::new().name("toolcell-walls".into()).spawn(|| room.run())?;
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
     }
@@ -84,7 +84,7 @@ impl Starter {
         let (reply, answer) = oneshot::channel();
         let gone = || io::Error::other("the thread that starts processes has ended");
         let requests = self.requests.as_ref().ok_or_else(gone)?;
-        requests.send(Request { command, reply }).map_err(|_| gone())?;
+        requests.send(StartRequest { command, reply }).map_err(|_| gone())?;
         self.wake();
         answer.await.map_err(|_| gone())?
     }
@@ -107,25 +107,25 @@ impl Drop for Starter {
 }
 
 /// State of the thread.
-struct Room {
-    asked: mpsc::Receiver<Request>,
+struct StarterState {
+    asked: mpsc::Receiver<StartRequest>,
     woken: UnixStream,
-    children: Vec<Watched>,
+    children: Vec<WatchedChild>,
     together: Option<Together>,
 }
 
 /// A child that was not reaped yet.
-struct Watched {
+struct WatchedChild {
     child: Arc<Running>,
     words: Words,
 }
 
 /// Descriptors with events, in the order of the children.
-struct News {
+struct ReadyChildren {
     words: Vec<bool>,
 }
 
-impl Room {
+impl StarterState {
     fn run(mut self) {
         while self.start_asked() {
             self.wait(None);
@@ -160,7 +160,7 @@ impl Room {
         let stderr = child.take_stderr().filter(|pipe| ioctl_fionbio(pipe, true).is_ok());
         let child = Arc::new(Running::new(child));
         let words = Words::new(stderr);
-        self.children.push(Watched { child: child.clone(), words });
+        self.children.push(WatchedChild { child: child.clone(), words });
         Ok((Process(Runs::Process(child)), ours))
     }
 
@@ -176,7 +176,7 @@ impl Room {
         }
     }
 
-    fn poll(&self, now: Instant, until: Option<Instant>) -> News {
+    fn poll(&self, now: Instant, until: Option<Instant>) -> ReadyChildren {
         let mut polled = vec![PollFd::new(&self.woken, PollFlags::IN)];
         let pidfds = self.children.iter().filter_map(|child| child.child.pidfd());
         polled.extend(pidfds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
@@ -191,7 +191,7 @@ impl Room {
         // A failure is like a wake-up: the loop polls, and waits again.
         let _ = poll(&mut polled, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         let mut told = polled.iter().skip(first).map(|polled| !polled.revents().is_empty());
-        News { words: pipes().map(|pipe| pipe.is_some() && told.next() == Some(true)).collect() }
+        ReadyChildren { words: pipes().map(|pipe| pipe.is_some() && told.next() == Some(true)).collect() }
     }
 
     /// Reaps the children that have ended.

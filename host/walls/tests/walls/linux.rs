@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Resource, Rlimit};
 use tokio::runtime::Runtime;
-use toolcell_walls::kernel::{Report, State, Wall, end_on_abort};
+use toolcell_walls::kernel::{Report, Wall, WallState, end_on_abort};
 use toolcell_walls::process::{Command, Process, Starter};
 
 use crate::rows::{End, Row, all};
@@ -259,6 +259,6 @@ pub(crate) fn told(error: impl std::fmt::Display) -> String {
 }
 
 /// A wall's state in a report.
-pub(crate) fn state(report: &Report, wall: Wall) -> Option<&State> {
+pub(crate) fn state(report: &Report, wall: Wall) -> Option<&WallState> {
     report.iter().find(|(known, _)| *known == wall).map(|(_, state)| state)
 }

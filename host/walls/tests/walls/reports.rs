@@ -10,7 +10,7 @@ use std::time::Instant;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
-use toolcell_walls::kernel::{ProbeError, Report, State, Wall, answer_probe, probe};
+use toolcell_walls::kernel::{ProbeError, Report, Wall, WallState, answer_probe, probe};
 use toolcell_walls::process::Command;
 
 use crate::linux::{end, print, read, run, say, start, state, told};
@@ -166,8 +166,8 @@ fn check(name: &str, report: &Report, says: &[(Wall, &str)]) -> Result<(), Strin
     for (wall, state) in report.iter() {
         let said = says.iter().find(|(named, _)| *named == wall);
         let is_right = match (said, state) {
-            (Some((_, text)), State::Missing(reason)) => reason.contains(text),
-            (None, State::Stands(_)) => true,
+            (Some((_, text)), WallState::Missing(reason)) => reason.contains(text),
+            (None, WallState::Stands(_)) => true,
             _ => false,
         };
         if !is_right {
@@ -359,7 +359,7 @@ pub(crate) fn of_machine() -> Result<Report, String> {
 fn probes(_: &Stage) -> Result<(), String> {
     let report = of_machine()?;
     check("probe", &report, &[])?;
-    let landlock = state(&report, Wall::Landlock).map(State::detail).unwrap_or_default();
+    let landlock = state(&report, Wall::Landlock).map(WallState::detail).unwrap_or_default();
     if landlock.contains("files") { Ok(()) } else { Err(landlock.to_owned()) }
 }
 

@@ -19,19 +19,18 @@ use toolcell_server::lock::{self, Lock, LockPath};
 use toolcell_server::machine::Machine;
 use toolcell_server::{ManifestFile, OpenOptions};
 
-use crate::args::AddArgs;
+use crate::args::{AddArgs, Consent};
 use crate::commands::inspect::{self, Inspected};
 use crate::commands::metadata::{self, Offer};
 use crate::commands::registries::{left_out_json, left_out_lines};
 use crate::commands::{grant, requested_permissions};
-use crate::edit::{self, Consent, Screen, agree};
-use crate::exit::{Exit, Failure};
+use crate::edit::{self, Screen, agree};
+use crate::exit::{Exit, Failure, reported};
 use crate::manifest::{open_file_or_report, report_note};
 use crate::sandbox_process;
 use crate::terminal;
 use placing::PlacedFile;
-pub use source::relative;
-use source::{Found, Place};
+use source::{FoundComponent, ServedFrom};
 
 /// Text of a manifest without components.
 const EMPTY: &str = "version = 1\n";
@@ -39,7 +38,7 @@ const EMPTY: &str = "version = 1\n";
 /// Component that is being added.
 struct Addition {
     name: String,
-    found: Found,
+    found: FoundComponent,
     inspected: Inspected,
     entry: ComponentEntry,
     /// Its author's suggestions, sorted; empty where nothing of it is wanted.
@@ -48,24 +47,16 @@ struct Addition {
 
 /// Adds the component and prints what it is.
 pub fn run(args: &AddArgs) -> anyhow::Result<Exit> {
-    match add(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(args.json),
-    }
+    reported(add(args), args.json)
 }
 
-fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
+fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     let manifest = args.manifest.manifest.as_path();
-    let (file, mut edit) = match opened(manifest).and_then(|opened| check_names(args, &opened.1).map(|()| opened)) {
-        Ok(opened) => opened,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (file, mut edit) = opened(manifest)?;
+    check_names(args, &edit)?;
     let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
     machine.notes.iter().for_each(report_note);
-    let mut addition = match Addition::of(args, &edit, &machine) {
-        Ok(addition) => addition,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let mut addition = Addition::of(args, &edit, &machine)?;
     drop(machine);
     if !args.json {
         terminal::print(&addition.text())?;
@@ -76,15 +67,13 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
     }
     if let Err(problem) = edit.insert_component(&addition.name, &addition.entry) {
         let problem = format!("{} cannot have it: {problem}", file.name());
-        return Ok(Err(Failure::at_fault(problem, "give it another name with --name")));
+        return Err(Failure::at_fault(problem, "give it another name with --name").into());
     }
     if asks {
         addition.ask_for_permissions(&mut edit)?;
     }
     let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
-    if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), screen)? {
-        return Ok(Err(failure));
-    }
+    agree(&file, &edit.text(), args.consent.consent(), screen)?;
     addition.write(args, &file, &edit)
 }
 
@@ -129,15 +118,14 @@ impl Addition {
         let name = args.name.clone().unwrap_or_else(|| found.name.clone());
         check_name(&name, edit)?;
         let shown = Path::new(&found.shown);
-        let inspected = inspect::inspect(machine, shown, &found.bytes)
-            .map_err(|(problem, hint)| Failure::at_fault(format!("{}: {problem}", found.shown), hint))?;
+        let inspected = inspect::inspect(machine, shown, &found.bytes).map_err(|fault| fault.of(&found.shown))?;
         if let Err(problem) = &inspected.found.tools {
             let hint = format!("`toolcell inspect` shows what {} is", found.shown);
             return Err(Failure::at_fault(format!("{} cannot be served: {problem}", found.shown), hint));
         }
         let written = match &found.place {
-            Place::Copy => format!("{}/{name}.wasm", placing::FOLDER),
-            Place::Link(written) | Place::Store(written) => written.clone(),
+            ServedFrom::Copy => format!("{}/{name}.wasm", placing::FOLDER),
+            ServedFrom::Link(written) | ServedFrom::Store(written) => written.clone(),
         };
         let is_of_project = found.entry.is_some();
         let mut entry = found.entry.take().unwrap_or_else(|| ComponentEntry::new(&written));
@@ -238,15 +226,11 @@ impl Addition {
     }
 
     /// Places the file, checks the whole manifest, writes the lock and at last the manifest.
-    fn write(&self, args: &AddArgs, file: &ManifestFile, edit: &ManifestEdit) -> anyhow::Result<Result<Exit, Failure>> {
+    fn write(&self, args: &AddArgs, file: &ManifestFile, edit: &ManifestEdit) -> anyhow::Result<Exit> {
         let manifest = file.path();
         let placed = match &self.found.place {
-            Place::Link(_) | Place::Store(_) => Ok(None),
-            Place::Copy => PlacedFile::write(&folder_of(manifest), &self.name, &self.found.bytes).map(Some),
-        };
-        let placed = match placed {
-            Ok(placed) => placed,
-            Err(failure) => return Ok(Err(failure)),
+            ServedFrom::Link(_) | ServedFrom::Store(_) => None,
+            ServedFrom::Copy => Some(PlacedFile::write(&folder_of(manifest), &self.name, &self.found.bytes)?),
         };
         let opened = ManifestFile::unwritten(manifest, edit.text());
         let options = OpenOptions { code: args.code.options(), ..OpenOptions::default() };
@@ -254,16 +238,13 @@ impl Addition {
             let problem = format!("{} would have these problems, and stays as it is", file.name());
             let hint = "`--no-metadata` takes nothing of what its author suggests";
             let hint = if self.offer.taken.is_empty() { "" } else { hint };
-            return Ok(Err(Failure::at_fault(problem, hint)));
+            return Err(Failure::at_fault(problem, hint).into());
         };
-        let is_linked = matches!(self.found.place, Place::Link(_));
-        let locked = match pin(manifest, &self.name, &ready.catalog, is_linked) {
-            Ok(locked) => locked,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let is_linked = matches!(self.found.place, ServedFrom::Link(_));
+        let locked = pin(manifest, &self.name, &ready.catalog, is_linked)?;
         if let Err(failure) = edit::write(file, opened.text()) {
             locked.take_back();
-            return Ok(Err(failure));
+            return Err(failure.into());
         }
         placed.into_iter().for_each(PlacedFile::keep);
         if args.json {
@@ -271,7 +252,7 @@ impl Addition {
         } else {
             self.print_next(args, &locked);
         }
-        Ok(Ok(Exit::Done))
+        Ok(Exit::Done)
     }
 
     fn print_next(&self, args: &AddArgs, locked: &WrittenLock) {

@@ -1,5 +1,5 @@
 //! Bytes of a component that is added: of a file, of a project's folder, or from a URL.
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
 use toolcell_policy::{PackageName, Reference};
@@ -11,9 +11,10 @@ use toolcell_server::machine::Machine;
 use toolcell_server::registries::{LeftOut, Registries};
 
 use crate::args::{AddArgs, MANIFEST};
-use crate::commands::inspect::{REGISTRY, entry};
-use crate::commands::registries::{failed, manifest_of, pull, signers};
+use crate::commands::inspect::REGISTRY;
+use crate::commands::registries::{manifest_of, pull, signers};
 use crate::exit::Failure;
+use crate::naming::{component_name, relative};
 use crate::terminal::Progress;
 
 /// Mark between an address and its digest.
@@ -26,7 +27,7 @@ const DIGITS: usize = 64;
 const ENTRIES_MAX: usize = 1_000;
 
 /// A component that was found.
-pub struct Found {
+pub struct FoundComponent {
     /// Its place, for people.
     pub shown: String,
     /// Its bytes. Nothing has parsed them.
@@ -34,7 +35,7 @@ pub struct Found {
     /// Its name, unless the command line gives one.
     pub name: String,
     /// Where it is served from.
-    pub place: Place,
+    pub place: ServedFrom,
     /// The entry of its project's manifest, without grants.
     pub entry: Option<ComponentEntry>,
     /// Sections of that manifest that grant something, and are left out.
@@ -45,9 +46,9 @@ pub struct Found {
     pub not_attached: LeftOut,
 }
 
-impl Found {
+impl FoundComponent {
     /// One that no registry has, without an entry of its own.
-    fn of_file(shown: String, bytes: Vec<u8>, name: String, place: Place) -> Self {
+    fn of_file(shown: String, bytes: Vec<u8>, name: String, place: ServedFrom) -> Self {
         let entry = None;
         let left_out = Vec::new();
         let signers = Vec::new();
@@ -57,7 +58,7 @@ impl Found {
 }
 
 /// Where a component is served from.
-pub enum Place {
+pub enum ServedFrom {
     /// The store, with this source in the manifest.
     Store(String),
     /// A copy among the manifest's components.
@@ -67,7 +68,7 @@ pub enum Place {
 }
 
 /// Finds the component. `folder` is the manifest's, and `text` what it says now.
-pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Result<Found, Failure> {
+pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Result<FoundComponent, Failure> {
     let source = args.source.as_str();
     if source.starts_with(REGISTRY) {
         return of_registry(args, text, folder);
@@ -87,9 +88,9 @@ pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Res
         return project(path, folder);
     }
     let bytes = read(path)?;
-    let place = if args.link { Place::Link(relative(folder, path)?) } else { Place::Copy };
-    let name = entry::name(path);
-    Ok(Found::of_file(source.to_owned(), bytes, name, place))
+    let place = if args.link { ServedFrom::Link(relative(folder, path)?) } else { ServedFrom::Copy };
+    let name = component_name(path);
+    Ok(FoundComponent::of_file(source.to_owned(), bytes, name, place))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -107,41 +108,41 @@ fn check_no_link(args: &AddArgs) -> Result<(), Failure> {
 }
 
 /// Brings a component from its registry into the store. The tag is looked up this once.
-fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failure> {
+fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundComponent, Failure> {
     check_no_link(args)?;
     let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST after it";
     let reference = Reference::parse(&args.source).map_err(|error| Failure::usage(error.to_string(), hint))?;
     let manifest = manifest_of(&ManifestFile::unwritten(&args.manifest.manifest, text.to_owned()))?;
-    let registries = Registries::open(&manifest, folder).map_err(failed)?;
+    let registries = Registries::open(&manifest, folder)?;
     pulled(&registries, reference)
 }
 
 /// Looks up where a package is, and brings it into the store. Only that place is kept.
-fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<Found, Failure> {
+fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundComponent, Failure> {
     check_no_link(args)?;
     let hint = "write NAMESPACE:NAME@VERSION, as in acme:weather@1.2.0, or an existing file";
     let package = PackageName::parse(&args.source).map_err(|error| Failure::usage(error.to_string(), hint))?;
     let manifest = manifest_of(&ManifestFile::unwritten(&args.manifest.manifest, text.to_owned()))?;
-    let registries = Registries::open(&manifest, folder).map_err(failed)?;
-    let reference = registries.package(&package).map_err(failed)?;
+    let registries = Registries::open(&manifest, folder)?;
+    let reference = registries.package(&package)?;
     pulled(&registries, reference)
 }
 
 /// A component that is in the store now.
-fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<Found, Failure> {
+fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComponent, Failure> {
     let reference = match reference.digest() {
         Some(_) => reference,
         None => {
-            let digest = registries.resolve(&reference).map_err(failed)?;
+            let digest = registries.resolve(&reference)?;
             reference.with_digest(digest)
         }
     };
-    let pulled = pull(registries, &reference).map_err(failed)?;
+    let pulled = pull(registries, &reference)?;
     let name = reference.repository().rsplit('/').next().unwrap_or_default();
-    Ok(Found {
+    Ok(FoundComponent {
         shown: reference.to_string(),
-        name: entry::name(Path::new(name)),
-        place: Place::Store(reference.to_string()),
+        name: component_name(Path::new(name)),
+        place: ServedFrom::Store(reference.to_string()),
         entry: None,
         left_out: Vec::new(),
         signers: signers(&pulled),
@@ -151,7 +152,7 @@ fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<Found, Fa
 }
 
 /// Downloads a component, and compares its digest before anything looks at it.
-fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
+fn fetch(source: &str, machine: &Machine) -> Result<FoundComponent, Failure> {
     let hint = "write URL@sha256:DIGEST, with the digest that its publisher names, or that `sha256sum` gives of a file you trust";
     let Some((address, digits)) = source.rsplit_once(DIGEST) else {
         return Err(Failure::usage(format!("{source} has no digest"), hint));
@@ -167,7 +168,7 @@ fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
     let progress = Progress::new("downloading", 1);
     let bytes = machine.runtime.block_on(download(address, bytes_max));
     drop(progress);
-    let bytes = bytes.map_err(|(problem, hint)| Failure::at_fault(problem, hint))?;
+    let bytes = bytes?;
     let wanted = format!("sha256:{digits}");
     let came = ComponentDigest::of(&bytes).to_string();
     if came != wanted {
@@ -175,19 +176,19 @@ fn fetch(source: &str, machine: &Machine) -> Result<Found, Failure> {
         return Err(Failure::at_fault(problem, "ask its publisher which of the two is right; nothing was kept"));
     }
     let path = address.split(['?', '#']).next().unwrap_or(address);
-    let name = entry::name(Path::new(path));
-    Ok(Found::of_file(address.to_owned(), bytes, name, Place::Copy))
+    let name = component_name(Path::new(path));
+    Ok(FoundComponent::of_file(address.to_owned(), bytes, name, ServedFrom::Copy))
 }
 
 /// Finds what a project builds: as its own manifest says, or the only component in its folder.
-fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
+fn project(project: &Path, folder: &Path) -> Result<FoundComponent, Failure> {
     let manifest = project.join(MANIFEST);
     if !manifest.exists() {
         let path = only_component(project)?;
         let bytes = read(&path)?;
-        let name = entry::name(&path);
-        let place = Place::Link(relative(folder, &path)?);
-        return Ok(Found::of_file(path.display().to_string(), bytes, name, place));
+        let name = component_name(&path);
+        let place = ServedFrom::Link(relative(folder, &path)?);
+        return Ok(FoundComponent::of_file(path.display().to_string(), bytes, name, place));
     }
     let file = ManifestFile::read(&manifest).map_err(|problem| Failure::at_fault(problem, "name the built file"))?;
     let hint = "name the built file of one of them";
@@ -207,10 +208,10 @@ fn project(project: &Path, folder: &Path) -> Result<Found, Failure> {
     if let Some(wit) = entry.text("wit").map(|wit| project.join(wit)) {
         entry.set("wit", relative(folder, &wit)?.into());
     }
-    let place = Place::Link(relative(folder, &built)?);
+    let place = ServedFrom::Link(relative(folder, &built)?);
     let shown = built.display().to_string();
     let bytes = read(&built)?;
-    Ok(Found { entry: Some(entry), left_out, ..Found::of_file(shown, bytes, name.clone(), place) })
+    Ok(FoundComponent { entry: Some(entry), left_out, ..FoundComponent::of_file(shown, bytes, name.clone(), place) })
 }
 
 fn only_component(project: &Path) -> Result<PathBuf, Failure> {
@@ -227,41 +228,5 @@ fn only_component(project: &Path) -> Result<PathBuf, Failure> {
             "build the project first, or name the built file",
         )),
         _ => Err(Failure::at_fault(format!("{shown} has {} components", built.len()), "name the file of one of them")),
-    }
-}
-
-/// Path of a file from a folder, without links on the way.
-pub fn relative(folder: &Path, file: &Path) -> Result<String, Failure> {
-    let wrong = |path: &Path, error: std::io::Error| {
-        Failure::at_fault(format!("{} cannot be found: {error}", path.display()), "make the folder first")
-    };
-    let from = folder.canonicalize().map_err(|error| wrong(folder, error))?;
-    // The file itself may be a link, which builds replace.
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let parent = parent.canonicalize().map_err(|error| wrong(parent, error))?;
-    let to = file.file_name().map_or_else(|| parent.clone(), |name| parent.join(name));
-    let common = from.components().zip(to.components()).take_while(|(from, to)| from == to).count();
-    let up = from.components().skip(common).map(|_| Component::ParentDir);
-    let path: PathBuf = up.chain(to.components().skip(common)).collect();
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::at_fault(format!("{} is not UTF-8 text", path.display()), "a manifest can name no such path")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_leads_from_the_manifest_to_the_file() {
-        let root = tempfile::tempdir().unwrap();
-        for folder in ["a/b", "c/d"] {
-            std::fs::create_dir_all(root.path().join(folder)).unwrap();
-        }
-        let relative = |from: &str, to: &str| relative(&root.path().join(from), &root.path().join(to)).unwrap();
-        assert_eq!(relative("a", "a/x.wasm"), "x.wasm");
-        assert_eq!(relative("a", "a/b/x.wasm"), "b/x.wasm");
-        assert_eq!(relative("a/b", "c/d/x.wasm"), "../../c/d/x.wasm");
-        assert_eq!(relative("a/b", "a/b/../b/wit"), "wit");
     }
 }

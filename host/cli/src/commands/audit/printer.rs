@@ -20,14 +20,14 @@ pub struct Printer {
     filter: Filter,
     is_json: bool,
     style: Style,
-    chains: BTreeMap<u32, ChainState>,
+    chains: BTreeMap<u32, PrintedChain>,
     headed: bool,
     out: BufWriter<StdoutLock<'static>>,
 }
 
 /// Facts about one chain.
 #[derive(Default)]
-struct ChainState {
+struct PrintedChain {
     started: BTreeMap<u64, StartedRow>,
     loads: Loads,
     /// Lines that are not records.
@@ -69,7 +69,7 @@ impl Printer {
         Ok(())
     }
 
-    fn of(&mut self, chain: u32) -> &mut ChainState {
+    fn of(&mut self, chain: u32) -> &mut PrintedChain {
         self.chains.entry(chain).or_default()
     }
 
@@ -159,7 +159,7 @@ impl Printer {
     }
 }
 
-impl ChainState {
+impl PrintedChain {
     fn start(&mut self, id: u64, record: &Value, takes: bool) {
         let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
         let [time, tool, caller] = ["time", "tool", "caller"].map(|key| row::text(record, key));

@@ -26,10 +26,36 @@ pub struct StartedRow {
     pub is_asked_for: bool,
 }
 
+/// The texts of a line, each in its column.
+#[derive(Default)]
+struct RowColumns<'a> {
+    time: &'a str,
+    call: &'a str,
+    outcome: &'a str,
+    caller: &'a str,
+    tool: &'a str,
+    took: &'a str,
+    fuel: &'a str,
+    memory: &'a str,
+    input: &'a str,
+    output: &'a str,
+}
+
 /// The head of the table.
 pub fn heading(style: Style) -> String {
-    let line = columns(["TIME (UTC)", "CALL", "OUTCOME", "CALLER", "TOOL"], ["TOOK", "FUEL", "MEMORY", "IN", "OUT"]);
-    format!("{}\n", bold(line.trim_end(), style))
+    let columns = RowColumns {
+        time: "TIME (UTC)",
+        call: "CALL",
+        outcome: "OUTCOME",
+        caller: "CALLER",
+        tool: "TOOL",
+        took: "TOOK",
+        fuel: "FUEL",
+        memory: "MEMORY",
+        input: "IN",
+        output: "OUT",
+    };
+    format!("{}\n", bold(&columns.line(), style))
 }
 
 /// A finished call, with the state at its start.
@@ -38,14 +64,18 @@ pub fn finished(record: &Value, started: Option<&StartedRow>, style: Style) -> S
     let time = started.map_or_else(|| text(record, "time"), |started| started.time.clone());
     let tool = text(record, "tool");
     let caller = started.map_or("", |started| &started.caller);
-    let amounts = [
-        duration(usage("duration_us")),
-        count(usage("fuel")),
-        bytes(usage("memory_peak_bytes")),
-        started.map_or_else(String::new, |started| bytes(started.arguments_bytes)),
-        bytes(usage("output_bytes")),
-    ];
-    let mut line = call_line(&time, record, [caller, &tool], amounts.each_ref().map(String::as_str), style);
+    let columns = RowColumns {
+        time: &time,
+        caller,
+        tool: &tool,
+        took: &duration(usage("duration_us")),
+        fuel: &count(usage("fuel")),
+        memory: &bytes(usage("memory_peak_bytes")),
+        input: &started.map_or_else(String::new, |started| bytes(started.arguments_bytes)),
+        output: &bytes(usage("output_bytes")),
+        ..RowColumns::default()
+    };
+    let mut line = call_line(record, &columns, style);
     let network = (usage("egress_bytes"), usage("ingress_bytes"));
     if network != (0, 0) {
         let _ = write!(line, "  net {} out, {} in", bytes(network.0), bytes(network.1));
@@ -61,9 +91,14 @@ pub fn finished(record: &Value, started: Option<&StartedRow>, style: Style) -> S
 /// A call that was refused before it ran.
 pub fn refused(record: &Value, style: Style) -> String {
     let arguments = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
-    let amounts = ["", "", "", &bytes(arguments), ""];
-    let names = [&*text(record, "caller"), &text(record, "tool")];
-    let mut line = call_line(&text(record, "time"), record, names, amounts, style);
+    let columns = RowColumns {
+        time: &text(record, "time"),
+        caller: &text(record, "caller"),
+        tool: &text(record, "tool"),
+        input: &bytes(arguments),
+        ..RowColumns::default()
+    };
+    let mut line = call_line(record, &columns, style);
     push_detail(&mut line, &text(record, "detail"), style);
     line.push('\n');
     line
@@ -71,22 +106,33 @@ pub fn refused(record: &Value, style: Style) -> String {
 
 /// A call that has no end: it still runs, or the process ended without one.
 pub fn unfinished(id: u64, started: &StartedRow, style: Style) -> String {
-    let id = id.to_string();
-    let arguments = bytes(started.arguments_bytes);
-    let left = [&*shown_time(&started.time), &id, "(no end)", &shown_caller(&started.caller), &started.tool];
-    let right = ["", "", "", &arguments, ""];
-    format!("{}\n", faint(columns(left, right).trim_end(), style))
+    let columns = RowColumns {
+        time: &shown_time(&started.time),
+        call: &id.to_string(),
+        outcome: "(no end)",
+        caller: &shown_caller(&started.caller),
+        tool: &started.tool,
+        input: &bytes(started.arguments_bytes),
+        ..RowColumns::default()
+    };
+    format!("{}\n", faint(&columns.line(), style))
 }
 
 /// A denied attempt of a guest.
 pub fn denied(record: &Value, caller: &str, style: Style) -> String {
-    let time = shown_time(&text(record, "time"));
-    let tool = text(record, "tool");
-    let line = columns([&time, &id(record), "denied", &shown_caller(caller), &tool], [""; 5]);
+    let columns = RowColumns {
+        time: &shown_time(&text(record, "time")),
+        call: &id(record),
+        outcome: "denied",
+        caller: &shown_caller(caller),
+        tool: &text(record, "tool"),
+        ..RowColumns::default()
+    };
+    let line = columns.line();
     let asked = text(record, "asked");
     let reason = text(record, "reason");
     let said = if reason.contains(&asked) { reason } else { format!("{asked}: {reason}") };
-    let mut line = format!("{}  {}: {said}", yellow(line.trim_end(), style), text(record, "capability"));
+    let mut line = format!("{}  {}: {said}", yellow(&line, style), text(record, "capability"));
     if record.get("allow").is_some() {
         let allow = format!("allow it in [{}]: {}", text(record, "section"), text(record, "allow"));
         let _ = write!(line, "\n{:TIME_CHARS$}  {}", "", faint(&allow, style));
@@ -97,17 +143,23 @@ pub fn denied(record: &Value, caller: &str, style: Style) -> String {
 
 /// Requests that were refused before they were calls: their callers or addresses, and their number.
 pub fn refused_requests(record: &Value, style: Style) -> String {
-    let time = shown_time(&text(record, "time"));
-    let tool = text(record, "tool");
     let is_others = record.get("others").and_then(Value::as_bool).unwrap_or_default();
     let who = [text(record, "caller"), text(record, "address")].into_iter().find(|who| !who.is_empty());
     let who = who.unwrap_or_else(|| if is_others { "(others)".to_owned() } else { String::new() });
-    let line = columns([&time, "-", "refused", &shown_caller(&who), &tool], [""; 5]);
+    let columns = RowColumns {
+        time: &shown_time(&text(record, "time")),
+        call: "-",
+        outcome: "refused",
+        caller: &shown_caller(&who),
+        tool: &text(record, "tool"),
+        ..RowColumns::default()
+    };
+    let line = columns.line();
     let count = record.get("count").and_then(Value::as_u64).unwrap_or_default();
     let reason = text(record, "reason");
     let first = text(record, "first");
     let first = shown_time(&first);
-    format!("{}  {reason}, {count} since {first}\n", yellow(line.trim_end(), style))
+    format!("{}  {reason}, {count} since {first}\n", yellow(&line, style))
 }
 
 /// Any other record: its name, and its fields as `key=value`.
@@ -125,21 +177,32 @@ pub fn other(record: &Value, style: Style) -> String {
     format!("{}\n", faint(&sanitize::line(&line), style))
 }
 
-fn call_line(time: &str, record: &Value, [caller, tool]: [&str; 2], amounts: [&str; 5], style: Style) -> String {
+/// The line of a call that has an outcome: the number and the outcome are the record's.
+fn call_line(record: &Value, columns: &RowColumns<'_>, style: Style) -> String {
     let outcome = text(record, "outcome");
-    let line = columns([&shown_time(time), &id(record), &outcome, &shown_caller(caller), tool], amounts);
-    let line = line.trim_end();
+    let columns = RowColumns {
+        time: &shown_time(columns.time),
+        call: &id(record),
+        outcome: &outcome,
+        caller: &shown_caller(columns.caller),
+        ..*columns
+    };
+    let line = columns.line();
     match outcome.as_str() {
-        "ok" => line.to_owned(),
-        "cancelled" | "tool_error" | "busy" | "rate_limited" | "invalid_input" => yellow(line, style),
-        _ => red(line, style),
+        "ok" => line,
+        "cancelled" | "tool_error" | "busy" | "rate_limited" | "invalid_input" => yellow(&line, style),
+        _ => red(&line, style),
     }
 }
 
-fn columns([time, call, outcome, caller, tool]: [&str; 5], [took, fuel, memory, input, output]: [&str; 5]) -> String {
-    format!(
-        "{time:TIME_CHARS$}  {call:>5}  {outcome:14} {caller:CALLER_CHARS$} {tool:24} {took:>9} {fuel:>8} {memory:>9} {input:>9} {output:>9}"
-    )
+impl RowColumns<'_> {
+    fn line(&self) -> String {
+        let Self { time, call, outcome, caller, tool, took, fuel, memory, input, output } = self;
+        let line = format!(
+            "{time:TIME_CHARS$}  {call:>5}  {outcome:14} {caller:CALLER_CHARS$} {tool:24} {took:>9} {fuel:>8} {memory:>9} {input:>9} {output:>9}"
+        );
+        line.trim_end().to_owned()
+    }
 }
 
 fn push_detail(line: &mut String, detail: &str, style: Style) {

@@ -58,10 +58,7 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };
-    let file = match named(&args.file) {
-        Ok(file) => file,
-        Err(failure) => return failure.report(false),
-    };
+    let file = named(&args.file)?;
     let mut chains = Vec::new();
     let mut exit = each_chain(&file, |chain, archive| {
         chains.push(OpenChain { number: chain.number, path: chain.path.clone(), archive });

@@ -75,10 +75,7 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
         Ok(filter) => filter,
         Err(problem) => return Ok(wrong_filter(&problem)),
     };
-    let file = match named(&args.file) {
-        Ok(file) => file,
-        Err(failure) => return failure.report(false),
-    };
+    let file = named(&args.file)?;
     let mut merged = Merged(Vec::new());
     let mut exit = each_chain(&file, |chain, archive| {
         merged.0.push(Followed::new(chain, archive, args.records)?);

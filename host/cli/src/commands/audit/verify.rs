@@ -26,19 +26,19 @@ pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
     let mut worst = Exit::Done;
     let mut is_head_found = false;
     for chain in chains {
-        match check(&Asked { file: &chain.path, head: args.head.as_deref(), json: args.json })? {
+        match check(&ChainQuestion { file: &chain.path, head: args.head.as_deref(), json: args.json })? {
             Checked::Whole { has_head } => is_head_found |= has_head,
             Checked::Not(exit) => worst = exit,
         }
     }
     if let Some(head) = args.head.as_deref().filter(|_| worst == Exit::Done && !is_head_found) {
-        return head_missing(&Asked { file: &file, head: Some(head), json: args.json }, head);
+        return head_missing(&ChainQuestion { file: &file, head: Some(head), json: args.json }, head);
     }
     Ok(worst)
 }
 
 /// A question about one chain.
-struct Asked<'a> {
+struct ChainQuestion<'a> {
     file: &'a Path,
     head: Option<&'a str>,
     json: bool,
@@ -56,7 +56,7 @@ enum Checked {
 }
 
 /// Checks every file of one chain.
-fn check(args: &Asked<'_>) -> anyhow::Result<Checked> {
+fn check(args: &ChainQuestion<'_>) -> anyhow::Result<Checked> {
     let (archive, strays) = match Archive::open_with_strays(args.file) {
         Ok(opened) => opened,
         Err(error) => return Ok(Checked::Not(unreadable(args.file, &error))),
@@ -90,7 +90,7 @@ fn is_torn(file: &ArchivedFile) -> bool {
     file.is_unchanged().unwrap_or(true)
 }
 
-fn broken_at(args: &Asked<'_>, file: &ArchivedFile, broken: &Break) -> anyhow::Result<Exit> {
+fn broken_at(args: &ChainQuestion<'_>, file: &ArchivedFile, broken: &Break) -> anyhow::Result<Exit> {
     let Break { line, record, reason } = broken;
     let place = file.path().display();
     if args.json {
@@ -105,7 +105,7 @@ fn broken_at(args: &Asked<'_>, file: &ArchivedFile, broken: &Break) -> anyhow::R
 }
 
 /// Reports files beyond a gap in the numbers, which no rotation leaves.
-fn beyond_gap(args: &Asked<'_>, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
+fn beyond_gap(args: &ChainQuestion<'_>, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
     let reason = format!("{} beyond a gap, where nothing is checked", files(strays.len()));
     let place = first.display();
     if args.json {
@@ -124,7 +124,7 @@ fn files(count: usize) -> String {
     if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
-fn torn_at(args: &Asked<'_>, file: &ArchivedFile, summary: &Summary) -> anyhow::Result<Exit> {
+fn torn_at(args: &ChainQuestion<'_>, file: &ArchivedFile, summary: &Summary) -> anyhow::Result<Exit> {
     let reason = format!("the last record is torn: {} bytes of it are there", file.torn_bytes());
     let place = file.path().display();
     if args.json {
@@ -139,7 +139,7 @@ fn torn_at(args: &Asked<'_>, file: &ArchivedFile, summary: &Summary) -> anyhow::
     Ok(Exit::AtFault)
 }
 
-fn head_missing(args: &Asked<'_>, head: &str) -> anyhow::Result<Exit> {
+fn head_missing(args: &ChainQuestion<'_>, head: &str) -> anyhow::Result<Exit> {
     let reason = format!("no record has the hash {head}");
     if args.json {
         terminal::print(&format!("{}\n", json!({"ok": false, "reason": reason})))?;
@@ -161,7 +161,7 @@ fn as_json(archive: &Archive, summary: &Summary) -> String {
     format!("{found}\n")
 }
 
-fn as_text(args: &Asked<'_>, archive: &Archive, summary: &Summary) -> String {
+fn as_text(args: &ChainQuestion<'_>, archive: &Archive, summary: &Summary) -> String {
     let Summary { records, first, last, head, times, found } = summary;
     let mut text = format!("{}: ok; records: {records}, files: {}\n", args.file.display(), archive.files().len());
     if let Some((from, to)) = times {

@@ -19,7 +19,7 @@ use crate::manifest::open_again_or_report;
 use crate::terminal::{self, Progress};
 
 use series::Series;
-use subject::{Plan, Subject};
+use subject::{BenchPlan, BenchSubject};
 
 /// Calls without a number on the command line, if time allows: enough for a stable 99th percentile.
 const CALLS_MAX: u32 = 10_000;
@@ -52,8 +52,9 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
         terminal::error(&calibrate::text_of(&tool.refuse_arguments(&problems)), None);
         return Ok(Exit::AtFault);
     }
-    let subject = Arc::new(Subject::new(catalog, index, arguments));
-    let plan = args.runs.map_or(Plan { calls: CALLS_MAX, time: Some(TIME_MAX) }, |calls| Plan { calls, time: None });
+    let subject = Arc::new(BenchSubject::new(catalog, index, arguments));
+    let plan =
+        args.runs.map_or(BenchPlan { calls: CALLS_MAX, time: Some(TIME_MAX) }, |calls| BenchPlan { calls, time: None });
     let progress = Progress::new("calls", plan.calls as usize * 2);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let at_once = (cores * CALLS_PER_CORE).min(manifest.server().calls());

@@ -24,7 +24,7 @@ const WARM_UP_TIME: Duration = Duration::from_millis(200);
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// A call to repeat.
-pub struct Subject {
+pub struct BenchSubject {
     catalog: Catalog,
     tool: usize,
     arguments: Box<RawValue>,
@@ -32,7 +32,7 @@ pub struct Subject {
 
 /// Number and time of calls.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct BenchPlan {
     pub calls: u32,
     /// No call begins after this time.
     pub time: Option<Duration>,
@@ -44,19 +44,19 @@ struct RemainingCalls {
     end: Option<Instant>,
 }
 
-impl Subject {
+impl BenchSubject {
     pub fn new(catalog: Catalog, tool: usize, arguments: Box<RawValue>) -> Self {
         Self { catalog, tool, arguments }
     }
 
     /// Makes some calls that do not count.
     pub async fn warm_up(&self) -> Result<(), String> {
-        let left = RemainingCalls::of(Plan { calls: WARM_UP_CALLS, time: Some(WARM_UP_TIME) });
+        let left = RemainingCalls::of(BenchPlan { calls: WARM_UP_CALLS, time: Some(WARM_UP_TIME) });
         self.chain(&left, |_| ()).await.map(drop)
     }
 
     /// Makes one call after the other, on this thread.
-    pub async fn one_by_one(&self, plan: Plan, progress: &Progress) -> Result<Series, String> {
+    pub async fn one_by_one(&self, plan: BenchPlan, progress: &Progress) -> Result<Series, String> {
         let began = Instant::now();
         let made = self.chain(&RemainingCalls::of(plan), |calls| progress.at(calls)).await?;
         Ok(made.finish(began.elapsed()))
@@ -66,7 +66,7 @@ impl Subject {
     pub fn at_once(
         self: &Arc<Self>,
         chains: usize,
-        plan: Plan,
+        plan: BenchPlan,
         workers: &Workers,
         progress: &Progress,
     ) -> Result<Series, String> {
@@ -132,7 +132,7 @@ impl Subject {
 }
 
 impl RemainingCalls {
-    fn of(plan: Plan) -> Self {
+    fn of(plan: BenchPlan) -> Self {
         Self { calls: AtomicU32::new(plan.calls), end: plan.time.map(|time| Instant::now() + time) }
     }
 

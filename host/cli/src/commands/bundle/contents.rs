@@ -12,7 +12,8 @@ use toolcell_server::file::{plain, read_bounded};
 use toolcell_server::{ManifestFile, lock};
 
 use super::zip::ENTRIES_MAX;
-use super::{DESCRIPTION, PROGRAM, Problem};
+use super::{DESCRIPTION, PROGRAM};
+use crate::exit::Failure;
 
 /// Most bytes of all files. A client keeps a bundle in memory while it installs it.
 const BYTES_MAX: u64 = 512 << 20;
@@ -46,10 +47,10 @@ pub struct Variable {
 
 impl Contents {
     /// Reads all files that the manifest names. The bundle itself, at `output`, is not to be one.
-    pub fn of(file: &ManifestFile, manifest: &Manifest, output: &Path) -> Result<Self, Problem> {
+    pub fn of(file: &ManifestFile, manifest: &Manifest, output: &Path) -> Result<Self, Failure> {
         let folder = file.path().parent().unwrap_or(Path::new(""));
         let name = file.path().file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| Problem::new("the manifest's name is not UTF-8", "rename it"))?;
+        let name = name.ok_or_else(|| Failure::at_fault("the manifest's name is not UTF-8", "rename it"))?;
         let output = output.canonicalize().ok();
         let mut contents = Self { manifest: name.to_owned(), output, ..Self::default() };
         contents.put(name, file.text().as_bytes().to_vec())?;
@@ -103,10 +104,10 @@ impl Contents {
         &self.notes
     }
 
-    fn add_component(&mut self, folder: &Path, component: &ComponentPolicy) -> Result<(), Problem> {
+    fn add_component(&mut self, folder: &Path, component: &ComponentPolicy) -> Result<(), Failure> {
         match component.source() {
             SourceRef::File(source) => self.add(folder, source)?,
-            other => return Err(Problem::new(format!("{other} is not a file"), INSIDE)),
+            other => return Err(Failure::at_fault(format!("{other} is not a file"), INSIDE)),
         }
         if let Some(wit) = component.typed().wit() {
             self.add(folder, wit)?;
@@ -132,7 +133,7 @@ impl Contents {
 
     /// A folder that is only read is part of the bundle; one that is written is made where the
     /// bundle is installed.
-    fn add_mount(&mut self, folder: &Path, component: &str, kind: &MountKind) -> Result<(), Problem> {
+    fn add_mount(&mut self, folder: &Path, component: &str, kind: &MountKind) -> Result<(), Failure> {
         let MountKind::Host { path, access, create, .. } = kind else { return Ok(()) };
         if Path::new(path).is_absolute() {
             self.notes
@@ -142,21 +143,21 @@ impl Contents {
         match access {
             Access::Read => self.add(folder, path),
             Access::Write if *create => name_of(path).map(drop),
-            Access::Write => Err(Problem::new(
+            Access::Write => Err(Failure::at_fault(
                 format!("{component} writes to {path}, and a bundle has no place for that"),
                 "add create = true to its line in [components.NAME.filesystem]: the folder is then made where it runs",
             )),
         }
     }
 
-    fn add_secret(&mut self, component: &str, name: &str, source: &SecretSource) -> Result<(), Problem> {
+    fn add_secret(&mut self, component: &str, name: &str, source: &SecretSource) -> Result<(), Failure> {
         match source {
             SecretSource::Env(variable) => {
                 let about = format!("The secret {name} of {component}. No tool sees it.");
                 self.variables.insert(variable.clone(), Variable { about, is_secret: true });
             }
             SecretSource::File(path) => {
-                return Err(Problem::new(
+                return Err(Failure::at_fault(
                     format!("{component} takes its secret {name} from {path}, and no secret is put into a bundle"),
                     "take it from env:NAME, which the client then asks for, or from the keyring",
                 ));
@@ -173,13 +174,13 @@ impl Contents {
     }
 
     /// Adds a file, or a folder with all that is in it, by its path from the manifest's folder.
-    fn add(&mut self, folder: &Path, written: &str) -> Result<(), Problem> {
+    fn add(&mut self, folder: &Path, written: &str) -> Result<(), Failure> {
         let name = name_of(written)?;
         self.add_path(&folder.join(written), &name, 0)
     }
 
-    fn add_path(&mut self, path: &Path, name: &str, depth: usize) -> Result<(), Problem> {
-        let cannot = |problem: &str| Problem::new(format!("{} {problem}", path.display()), INSIDE);
+    fn add_path(&mut self, path: &Path, name: &str, depth: usize) -> Result<(), Failure> {
+        let cannot = |problem: &str| Failure::at_fault(format!("{} {problem}", path.display()), INSIDE);
         // The path itself may be a link; what a folder holds may not, since it could lead anywhere.
         let metadata = if depth == 0 { fs::metadata(path) } else { fs::symlink_metadata(path) };
         let metadata = metadata.map_err(|error| cannot(&format!("cannot be read: {}", plain(&error))))?;
@@ -188,7 +189,7 @@ impl Contents {
         }
         if self.output.is_some() && path.canonicalize().ok() == self.output {
             let hint = "name a place outside of the folders that tools read, with --output";
-            return Err(Problem::new(format!("the bundle would hold itself, as {name}"), hint));
+            return Err(Failure::at_fault(format!("the bundle would hold itself, as {name}"), hint));
         }
         if !metadata.is_dir() {
             let left = BYTES_MAX.saturating_sub(self.bytes);
@@ -209,16 +210,16 @@ impl Contents {
         Ok(())
     }
 
-    fn put(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Problem> {
+    fn put(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Failure> {
         if name == DESCRIPTION || name == PROGRAM || name.starts_with("server/toolcell/") || name.is_empty() {
             let message = format!("the bundle has a {name:?} of its own");
-            return Err(Problem::new(message, "give that file of yours another name"));
+            return Err(Failure::at_fault(message, "give that file of yours another name"));
         }
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if self.bytes > BYTES_MAX || self.files.len() >= ENTRIES_MAX {
             let message =
                 format!("the bundle would be too large: {ENTRIES_MAX} files of {} are allowed", show_bytes(BYTES_MAX));
-            return Err(Problem::new(
+            return Err(Failure::at_fault(
                 message,
                 "mount a smaller folder, or one by its absolute path, which stays outside",
             ));
@@ -229,8 +230,8 @@ impl Contents {
 }
 
 /// The name in the bundle of a path that the manifest has.
-fn name_of(written: &str) -> Result<String, Problem> {
-    let outside = || Problem::new(format!("{written} lies outside of the manifest's folder"), INSIDE);
+fn name_of(written: &str) -> Result<String, Failure> {
+    let outside = || Failure::at_fault(format!("{written} lies outside of the manifest's folder"), INSIDE);
     let mut parts = Vec::new();
     for part in Path::new(written).components() {
         match part {

@@ -13,11 +13,11 @@ use toolcell_server::file::{read_bounded, write_whole};
 use toolcell_server::{OpenOptions, lock};
 
 use crate::args::BundleArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::manifest::open_with_or_report;
 use crate::terminal;
 use contents::Contents;
-use zip::{ENTRIES_MAX, Kind, TooLarge, Zip};
+use zip::{ENTRIES_MAX, TooLarge, Zip, ZipKind};
 
 /// Description of the bundle, for the client.
 const DESCRIPTION: &str = "manifest.json";
@@ -31,22 +31,10 @@ const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 /// First bytes of a program of Linux.
 const ELF: &[u8] = b"\x7fELF";
 
-/// Why a bundle cannot be made.
-struct Problem {
-    message: String,
-    hint: &'static str,
-}
-
-impl Problem {
-    fn new(message: impl Into<String>, hint: &'static str) -> Self {
-        Self { message: message.into(), hint }
-    }
-}
-
-impl From<TooLarge> for Problem {
+impl From<TooLarge> for Failure {
     fn from(_: TooLarge) -> Self {
         let message = format!("the bundle would be too large: {ENTRIES_MAX} files and 4 GiB are allowed");
-        Self::new(message, "mount a smaller folder, or one by its absolute path, which stays outside")
+        Self::at_fault(message, "mount a smaller folder, or one by its absolute path, which stays outside")
     }
 }
 
@@ -75,24 +63,14 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     let Some((file, ready)) = open_with_or_report(path, options)? else { return Ok(Exit::AtFault) };
     let name = bundle_name(&ready.manifest, path);
     let output = args.output.clone().unwrap_or_else(|| file_name(&name));
-    let bundled = Contents::of(&file, &ready.manifest, &output).and_then(|contents| {
-        let program = program(args.program.as_deref())?;
-        let description = description::of(args, &name, &ready, &contents, locked);
-        let bytes = packed(&description, &program, &contents)?;
-        Ok((contents, bytes))
-    });
-    let (contents, bytes) = match bundled {
-        Ok(bundled) => bundled,
-        Err(problem) => {
-            terminal::error(&problem.message, Some(problem.hint));
-            return Ok(Exit::AtFault);
-        }
-    };
+    let contents = Contents::of(&file, &ready.manifest, &output)?;
+    let program = program(args.program.as_deref())?;
+    let description = description::of(args, &name, &ready, &contents, locked);
+    let bytes = packed(&description, &program, &contents)?;
     contents.notes().iter().for_each(|note| terminal::eprint(&format!("note: {note}\n")));
-    if let Err(error) = write_whole(&output, &bytes) {
-        terminal::error(&format!("{} cannot be written: {error}", output.display()), Some("name a file with --output"));
-        return Ok(Exit::HostFailed);
-    }
+    write_whole(&output, &bytes).map_err(|error| {
+        Failure::of_machine(format!("{} cannot be written: {error}", output.display()), "name a file with --output")
+    })?;
     let tools = ready.catalog.tools().tools().len();
     let size = bytes.len() as f64 / 1e6;
     terminal::print(&format!("{}: {}, {size:.1} MB\n", output.display(), counted(tools, "tool")))?;
@@ -100,24 +78,24 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
 }
 
 /// The program to put into the bundle.
-fn program(named: Option<&Path>) -> Result<Vec<u8>, Problem> {
+fn program(named: Option<&Path>) -> Result<Vec<u8>, Failure> {
     let hint = "name a toolcell program of Linux with --program";
     let path = match named {
         Some(path) => path.to_owned(),
         None => std::env::current_exe()
-            .map_err(|error| Problem::new(format!("this program's path is not known: {error}"), hint))?,
+            .map_err(|error| Failure::at_fault(format!("this program's path is not known: {error}"), hint))?,
     };
-    let cannot = |problem: String| Problem::new(format!("{} {problem}", path.display()), hint);
+    let cannot = |problem: String| Failure::at_fault(format!("{} {problem}", path.display()), hint);
     let bytes = read_bounded(&path, PROGRAM_BYTES_MAX).map_err(cannot)?;
     if bytes.starts_with(ELF) { Ok(bytes) } else { Err(cannot("is not a Linux program".to_owned())) }
 }
 
-fn packed(description: &str, program: &[u8], contents: &Contents) -> Result<Vec<u8>, Problem> {
+fn packed(description: &str, program: &[u8], contents: &Contents) -> Result<Vec<u8>, Failure> {
     let mut zip = Zip::default();
-    zip.add(DESCRIPTION, description.as_bytes(), Kind::File)?;
-    zip.add(PROGRAM, program, Kind::Program)?;
+    zip.add(DESCRIPTION, description.as_bytes(), ZipKind::File)?;
+    zip.add(PROGRAM, program, ZipKind::Program)?;
     for (name, bytes) in contents.files() {
-        zip.add(name, bytes, Kind::File)?;
+        zip.add(name, bytes, ZipKind::File)?;
     }
     Ok(zip.finish()?)
 }

@@ -26,14 +26,14 @@ const DEFLATED: u16 = 8;
 
 /// Kind of an entry. It decides the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ZipKind {
     /// A file that everybody can read.
     File,
     /// A file that everybody can run.
     Program,
 }
 
-impl Kind {
+impl ZipKind {
     const fn mode(self) -> u32 {
         match self {
             Self::File => 0o100_644,
@@ -56,7 +56,7 @@ pub struct TooLarge;
 
 impl Zip {
     /// Adds a file. The name has slashes between its parts and none at its start.
-    pub fn add(&mut self, name: &str, content: &[u8], kind: Kind) -> Result<(), TooLarge> {
+    pub fn add(&mut self, name: &str, content: &[u8], kind: ZipKind) -> Result<(), TooLarge> {
         if usize::from(self.entries) >= ENTRIES_MAX {
             return Err(TooLarge);
         }
@@ -133,8 +133,8 @@ mod tests {
 
     fn archive() -> Vec<u8> {
         let mut zip = Zip::default();
-        zip.add("manifest.json", b"{}", Kind::File).unwrap();
-        zip.add("server/toolcell", &[b'a'; 10_000], Kind::Program).unwrap();
+        zip.add("manifest.json", b"{}", ZipKind::File).unwrap();
+        zip.add("server/toolcell", &[b'a'; 10_000], ZipKind::Program).unwrap();
         zip.finish().unwrap()
     }
 
@@ -163,8 +163,8 @@ mod tests {
     fn more_files_than_the_bound_are_refused() {
         let mut zip = Zip::default();
         for number in 0..ENTRIES_MAX {
-            zip.add(&number.to_string(), b"", Kind::File).unwrap();
+            zip.add(&number.to_string(), b"", ZipKind::File).unwrap();
         }
-        assert!(zip.add("one more", b"", Kind::File).is_err());
+        assert!(zip.add("one more", b"", ZipKind::File).is_err());
     }
 }

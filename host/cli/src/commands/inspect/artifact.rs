@@ -4,17 +4,16 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_policy::Reference;
+use toolcell_policy::{AdvisedFault, Reference};
 use toolcell_registry::{Attached, Manifest, StoredComponent};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::machine::Machine;
 use toolcell_server::registries::{LeftOut, Registries};
-use toolcell_server::secrets::Fault;
 use toolcell_server::trust::{Signed, claimed_kind};
 
 use super::{inspect, json_text};
 use crate::args::InspectArgs;
-use crate::commands::registries::{beside, failed, fetch, left_out_json, left_out_lines, manifest_if_any};
+use crate::commands::registries::{beside, fetch, left_out_json, left_out_lines, manifest_if_any};
 use crate::exit::{Exit, Failure};
 use crate::manifest::report_note;
 use crate::sandbox_process;
@@ -30,7 +29,7 @@ const ATTACHED_SHOWN: usize = 20;
 const SHOWN_CHARS_MAX: usize = 60;
 
 /// An artifact of the store.
-struct Artifact {
+struct InspectedArtifact {
     reference: Reference,
     component: StoredComponent,
     manifest: Option<Manifest>,
@@ -38,22 +37,29 @@ struct Artifact {
     /// Artifacts that are attached to it and did not come.
     left_out: LeftOut,
     /// Those who signed it; `None` where the manifest of the command has no rule for it.
-    signed: Result<Option<Signed>, Fault>,
+    signed: Result<Option<Signed>, AdvisedFault>,
 }
 
 /// Pulls into the store, looks and prints.
 pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
-    let artifact = match Artifact::fetch(args, written) {
+    let artifact = match InspectedArtifact::fetch(args, written) {
         Ok(artifact) => artifact,
         Err(failure) => return failure.report(args.json),
     };
     // Bytes that the rule does not take reach no parser.
-    if let Err((problem, hint)) = &artifact.signed {
+    if let Err(fault) = &artifact.signed {
         let mut json = artifact.json();
-        json.extend([("ok", json!(false)), ("problem", json!(problem)), ("hint", json!(hint))].map(named));
+        json.extend(
+            [
+                ("ok", json!(false)),
+                ("problem", json!(fault.problem)),
+                ("hint", json!(fault.hint().unwrap_or_default())),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
         terminal::print(&if args.json { json_text(&Value::Object(json)) } else { artifact.text() })?;
         if !args.json {
-            terminal::error(problem, Some(hint));
+            terminal::error(&fault.problem, fault.hint());
         }
         return Ok(Exit::AtFault);
     }
@@ -62,7 +68,7 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
     let name = artifact.reference.to_string();
     let inspected = match inspect(&machine, Path::new(&name), &artifact.component.bytes) {
         Ok(inspected) => inspected,
-        Err((problem, hint)) => return Failure::at_fault(problem, hint).report(args.json),
+        Err(fault) => return Failure::from(fault).report(args.json),
     };
     let text = if args.json {
         let mut json = inspected.json();
@@ -77,27 +83,23 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
     Ok(inspected.exit(args.strict))
 }
 
-fn named((name, value): (&str, Value)) -> (String, Value) {
-    (name.to_owned(), value)
-}
-
-impl Artifact {
+impl InspectedArtifact {
     fn fetch(args: &InspectArgs, written: &str) -> Result<Self, Failure> {
         let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST after it";
         let reference = Reference::parse(written).map_err(|error| Failure::usage(error.to_string(), hint))?;
         let (_, manifest) = manifest_if_any(&args.manifest.manifest)?;
         let folder = folder_of(&args.manifest.manifest);
-        let registries = Registries::open(&manifest, &folder).map_err(failed)?;
+        let registries = Registries::open(&manifest, &folder)?;
         let reference = match reference.digest() {
             Some(_) => reference,
             None => {
-                let digest = registries.resolve(&reference).map_err(failed)?;
+                let digest = registries.resolve(&reference)?;
                 reference.with_digest(digest)
             }
         };
-        let left_out = fetch(&registries, &reference).map_err(failed)?;
-        let (component, attached) = registries.stored(&reference).map_err(failed)?;
-        let signed = registries.verify(&reference, (&component, &attached)).map_err(|fault| beside(fault, &left_out));
+        let left_out = fetch(&registries, &reference)?;
+        let (component, attached) = registries.stored(&reference)?;
+        let signed = registries.verify(&reference, &component, &attached).map_err(|fault| beside(fault, &left_out));
         let manifest = Manifest::parse(&component.manifest_bytes).ok();
         Ok(Self { reference, component, manifest, attached, left_out, signed })
     }
@@ -171,7 +173,7 @@ impl Artifact {
             ("attached", Value::Array(attached.collect())),
             ("left_out", left_out_json(&self.left_out)),
         ];
-        members.map(named).into_iter().collect()
+        members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
     }
 }
 

@@ -3,6 +3,8 @@ use std::path::Path;
 
 use toolcell_policy::rights::{Example, Importer, examples};
 
+use crate::naming::component_name;
+
 /// Grants that a component may need, by its imports.
 #[derive(Default)]
 pub struct Needs {
@@ -44,9 +46,6 @@ impl Needs {
     }
 }
 
-/// Longest name of a component in a manifest.
-const NAME_CHARS_MAX: usize = 64;
-
 /// The component of an entry.
 #[derive(Clone, Copy)]
 pub struct Described<'a> {
@@ -62,7 +61,7 @@ pub struct Described<'a> {
 /// The entry, to paste.
 pub fn entry(component: Described<'_>) -> String {
     let Described { file, needs, skips, is_program } = component;
-    let name = name(file);
+    let name = component_name(file);
     let mut text = format!("[components.{name}]\nsource = {}\n", quoted(&file.display().to_string()));
     if skips {
         text.push_str("skip_unsupported = true\n");
@@ -77,14 +76,6 @@ pub fn entry(component: Described<'_>) -> String {
         text.push_str(&format!("[components.{name}.tools.{name}]\ndescription = \"What it does.\"\n"));
     }
     text
-}
-
-/// A valid name made from the file's.
-pub fn name(file: &Path) -> String {
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let letters = stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
-    let name: String = letters.skip_while(|letter| *letter == '_').take(NAME_CHARS_MAX).collect();
-    if name.is_empty() { "component".to_owned() } else { name }
 }
 
 /// A string of TOML.

@@ -1,12 +1,13 @@
 //! `toolcell inspect COMPONENT`: exports, imports and declarations of a component, of a file or of
 //! a registry. Works without a manifest.
 mod artifact;
-pub(super) mod entry;
+mod entry;
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
+use toolcell_policy::AdvisedFault;
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, LeftOutFunction, ShapeName, carries_javascript, contract};
 use toolcell_server::file::read_bounded;
 use toolcell_server::inspect::{Inspected as Found, MORE, inspect as look};
@@ -17,12 +18,12 @@ use super::metadata::{self, ReadMetadata};
 use super::requested_permissions::{self, ReadPermissions};
 use super::warnings::ToolWarnings;
 use crate::args::InspectArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::logging::escaped;
 use crate::manifest::report_note;
+use crate::naming::component_name;
 use crate::sandbox_process;
 use crate::terminal;
-pub use entry::name as component_name;
 
 /// Beginning of a place in a registry.
 pub(super) const REGISTRY: &str = "oci://";
@@ -55,18 +56,11 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     machine.notes.iter().for_each(report_note);
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
         Ok(bytes) => inspect(&machine, &args.file, &bytes),
-        Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component".to_owned())),
+        Err(problem) => Err(AdvisedFault::new(format!("{name} {problem}"), "name a built .wasm component")),
     };
     let found = match found {
         Ok(found) => found,
-        Err((problem, hint)) => {
-            if args.json {
-                terminal::print(&format!("{:#}\n", json!({"ok": false, "problem": problem, "hint": hint})))?;
-            } else {
-                terminal::error(&problem, Some(&hint));
-            }
-            return Ok(Exit::AtFault);
-        }
+        Err(fault) => return Failure::from(fault).report(args.json),
     };
     let text = if args.json { json_text(&found.json()) } else { found.text(&name) };
     terminal::print(&text)?;
@@ -74,11 +68,11 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
 }
 
 /// Reads a component and lists its tools. `Err` is one sentence, and advice.
-pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, String)> {
+pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, AdvisedFault> {
     let metadata = metadata::of_component(bytes);
-    let found = look(machine, &file.display().to_string(), bytes).map_err(|(problem, hint)| {
-        let advice = if hint == MORE { metadata::loading_advice(&metadata) } else { String::new() };
-        (problem, format!("{hint}{advice}"))
+    let found = look(machine, &file.display().to_string(), bytes).map_err(|fault| match fault.hint() {
+        Some(MORE) => AdvisedFault::new(fault.problem, format!("{MORE}{}", metadata::loading_advice(&metadata))),
+        _ => fault,
     })?;
     let needs = entry::Needs::of(found.inspection.imports(), carries_javascript(bytes));
     let entry = entry::entry(entry::Described {

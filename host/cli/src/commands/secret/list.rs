@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::terminal;
 
 /// One secret, without its value.
-struct Row {
+struct SecretRow {
     component: String,
     name: String,
     from: String,
@@ -34,8 +34,8 @@ pub fn run(args: &SecretListArgs) -> anyhow::Result<Exit> {
         let secrets = component.grants().secrets().iter();
         secrets.map(|secret| (component.name().to_owned(), secret))
     });
-    let rows: Vec<Row> = secrets
-        .map(|(component, secret)| Row {
+    let rows: Vec<SecretRow> = secrets
+        .map(|(component, secret)| SecretRow {
             component,
             name: secret.name().to_owned(),
             from: written(secret.source()),
@@ -53,7 +53,7 @@ fn missing(source: &SecretSource, folder: &Path, state: &Path) -> Option<String>
         let found = login::state(login, state);
         return (!found.is_logged_in()).then(|| found.to_string());
     }
-    secrets::read(source, folder).err().map(|(problem, _)| problem)
+    secrets::read(source, folder).err().map(|fault| fault.problem)
 }
 
 /// Where a secret goes, in words.
@@ -65,8 +65,8 @@ fn goes(secret: &Secret) -> String {
     }
 }
 
-fn json(rows: &[Row]) -> serde_json::Value {
-    let row = |row: &Row| {
+fn json(rows: &[SecretRow]) -> serde_json::Value {
+    let row = |row: &SecretRow| {
         json!({
             "component": row.component, "name": row.name, "from": row.from, "goes": row.goes,
             "ok": row.missing.is_none(), "problem": row.missing,
@@ -75,14 +75,15 @@ fn json(rows: &[Row]) -> serde_json::Value {
     rows.iter().map(row).collect()
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[SecretRow]) -> String {
     if rows.is_empty() {
         return "the manifest names no secrets\n".to_owned();
     }
-    let width = |cell: fn(&Row) -> &str| rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default();
+    let width =
+        |cell: fn(&SecretRow) -> &str| rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default();
     let components = width(|row| &row.component);
     let names = width(|row| &row.name);
-    let line = |row: &Row| {
+    let line = |row: &SecretRow| {
         let state = row.missing.as_ref().map_or_else(|| "ok".to_owned(), |problem| format!("missing: {problem}"));
         format!(
             "{:components$}  {:names$}  {}  {}  {}\n",

@@ -14,28 +14,15 @@ use crate::terminal;
 
 /// Takes it out, then removes the value.
 pub fn run(args: &SecretRemoveArgs) -> anyhow::Result<Exit> {
-    match remove(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(false),
-    }
-}
-
-fn remove(args: &SecretRemoveArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let (file, text, place, is_ours) = match edited(args) {
-        Ok(edited) => edited,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    if let Err(failure) = agree(&file, &text, args.consent.consent(), Screen::Stdout)? {
-        return Ok(Err(failure));
-    }
-    Ok(edit::write(&file, &text).and_then(|()| {
-        let is_gone = is_ours
-            && forget(&place, &folder_of(file.path()))
-                .map_err(|problem| Failure::at_fault(problem, "the manifest names it no longer"))?;
-        let value = if is_gone { "its value is removed" } else { "its value is not touched" };
-        terminal::eprint(&format!("{}: {} is gone; {value}: {}\n", file.name(), args.name, written(&place)));
-        Ok(Exit::Done)
-    }))
+    let (file, text, place, is_ours) = edited(args)?;
+    agree(&file, &text, args.consent.consent(), Screen::Stdout)?;
+    edit::write(&file, &text)?;
+    let is_gone = is_ours
+        && forget(&place, &folder_of(file.path()))
+            .map_err(|problem| Failure::at_fault(problem, "the manifest names it no longer"))?;
+    let value = if is_gone { "its value is removed" } else { "its value is not touched" };
+    terminal::eprint(&format!("{}: {} is gone; {value}: {}\n", file.name(), args.name, written(&place)));
+    Ok(Exit::Done)
 }
 
 /// The manifest, its text without the secret, the place of the value, and true if this program

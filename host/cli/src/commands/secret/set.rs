@@ -22,30 +22,19 @@ const NAME_CHARS_MAX: usize = 128;
 
 /// Keeps the value, then writes its place into the manifest if that is new.
 pub fn run(args: &SecretSetArgs) -> anyhow::Result<Exit> {
-    match set(args)? {
-        Ok(exit) => Ok(exit),
-        Err(failure) => failure.report(false),
-    }
-}
-
-fn set(args: &SecretSetArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let (file, text, place) = match edited(args) {
-        Ok(edited) => edited,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (file, text, place) = edited(args)?;
     let changes = text != file.text();
-    if changes && let Err(failure) = agree(&file, &text, args.consent.consent(), Screen::Stdout)? {
-        return Ok(Err(failure));
+    if changes {
+        agree(&file, &text, args.consent.consent(), Screen::Stdout)?;
     }
-    let kept = given(&args.name).and_then(|value| {
-        value.keep(&place, &folder_of(file.path())).map_err(|(problem, hint)| Failure::at_fault(problem, hint))?;
-        if changes { edit::write(&file, &text) } else { Ok(()) }
-    });
-    Ok(kept.map(|()| {
-        let named = if changes { format!("; {} says so", file.name()) } else { String::new() };
-        terminal::eprint(&format!("{} is kept in {}{named}\n", args.name, written(&place)));
-        Exit::Done
-    }))
+    given(&args.name)?.keep(&place, &folder_of(file.path())).map_err(Failure::from)?;
+    let mut named = String::new();
+    if changes {
+        edit::write(&file, &text)?;
+        named = format!("; {} says so", file.name());
+    }
+    terminal::eprint(&format!("{} is kept in {}{named}\n", args.name, written(&place)));
+    Ok(Exit::Done)
 }
 
 /// The manifest, its text with the secret's place, and the place.

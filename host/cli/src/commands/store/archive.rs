@@ -14,11 +14,8 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Writes the components that the manifest names. Without any, all of the store.
-pub(super) fn export(args: &StoreExportArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let written = match write(args) {
-        Ok(written) => written,
-        Err(failure) => return Ok(Err(failure)),
-    };
+pub(super) fn export(args: &StoreExportArgs) -> anyhow::Result<Exit> {
+    let written = write(args)?;
     let file = args.file.display();
     if args.json {
         let digests: Vec<String> = written.iter().map(ToString::to_string).collect();
@@ -26,7 +23,7 @@ pub(super) fn export(args: &StoreExportArgs) -> anyhow::Result<Result<Exit, Fail
     } else {
         terminal::eprint(&format!("{file}: written, with components: {}\n", written.len()));
     }
-    Ok(Ok(Exit::Done))
+    Ok(Exit::Done)
 }
 
 fn write(args: &StoreExportArgs) -> Result<Vec<Digest>, Failure> {
@@ -35,7 +32,7 @@ fn write(args: &StoreExportArgs) -> Result<Vec<Digest>, Failure> {
     let digests: Vec<Digest> = if manifest.exists() {
         registries::digests(&read_manifest(manifest)?.1).into_iter().collect()
     } else {
-        store.list().map_err(|error| of_store(&error))?.into_iter().map(|one| one.digest).collect()
+        store.list().map_err(of_store)?.into_iter().map(|one| one.digest).collect()
     };
     if digests.is_empty() {
         let problem = format!("{} names no component of a registry", manifest.display());
@@ -47,7 +44,7 @@ fn write(args: &StoreExportArgs) -> Result<Vec<Digest>, Failure> {
     };
     let file = File::create_new(&args.file).map_err(wrong)?;
     let mut writer = BufWriter::new(file);
-    let exported = store.export(&digests, &mut writer).map_err(|error| of_store(&error));
+    let exported = store.export(&digests, &mut writer).map_err(of_store);
     let flushed = exported.and_then(|()| writer.flush().map_err(wrong));
     if flushed.is_err() {
         // Half of an archive would be taken for one.
@@ -57,20 +54,13 @@ fn write(args: &StoreExportArgs) -> Result<Vec<Digest>, Failure> {
 }
 
 /// Takes over what an archive holds, each by its digest.
-pub(super) fn import(args: &StoreImportArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let imported = open(&args.store, &args.manifest.manifest).and_then(|store| {
-        let file = File::open(&args.file).map_err(|error| {
-            Failure::at_fault(
-                format!("{} cannot be read: {error}", args.file.display()),
-                "`toolcell store export` writes one",
-            )
-        })?;
-        store.import(BufReader::new(file)).map_err(|error| of_store(&error))
-    });
-    let imported = match imported {
-        Ok(imported) => imported,
-        Err(failure) => return Ok(Err(failure)),
-    };
+pub(super) fn import(args: &StoreImportArgs) -> anyhow::Result<Exit> {
+    let store = open(&args.store, &args.manifest.manifest)?;
+    let file = File::open(&args.file).map_err(|error| {
+        let problem = format!("{} cannot be read: {error}", args.file.display());
+        Failure::at_fault(problem, "`toolcell store export` writes one")
+    })?;
+    let imported = store.import(BufReader::new(file)).map_err(of_store)?;
     let digests: Vec<String> = imported.components.iter().map(ToString::to_string).collect();
     if args.json {
         let answer = json!({"ok": true, "components": digests, "attached": imported.attached});
@@ -79,5 +69,5 @@ pub(super) fn import(args: &StoreImportArgs) -> anyhow::Result<Result<Exit, Fail
         digests.iter().try_for_each(|digest| terminal::print(&format!("{digest}\n")))?;
         terminal::eprint(&format!("components: {}, attached to them: {}\n", digests.len(), imported.attached));
     }
-    Ok(Ok(Exit::Done))
+    Ok(Exit::Done)
 }

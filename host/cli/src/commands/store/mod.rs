@@ -12,31 +12,30 @@ use toolcell_server::catalog::folder_of;
 use toolcell_server::registries;
 
 use super::registries::read_manifest;
-use crate::args::{MANIFEST, StoreArg, StoreArgs, StoreCommand, StoreGcArgs, StoreListArgs};
-use crate::edit::{Consent, agrees_or_reports};
-use crate::exit::{Exit, Failure};
+use crate::args::{Consent, MANIFEST, StoreArg, StoreArgs, StoreCommand, StoreGcArgs, StoreListArgs};
+use crate::edit::agrees_or_reports;
+use crate::exit::{Exit, Failure, reported};
 use crate::terminal;
 
 /// Does what the command line says.
 pub fn run(args: &StoreArgs) -> anyhow::Result<Exit> {
-    let (done, as_json) = match &args.command {
-        StoreCommand::Ls(args) => (list(args)?, args.json),
-        StoreCommand::Verify(args) => (verify(args)?, args.json),
-        StoreCommand::Gc(args) => (gc(args)?, args.json),
-        StoreCommand::Export(args) => (archive::export(args)?, args.json),
-        StoreCommand::Import(args) => (archive::import(args)?, args.json),
-    };
-    done.map_or_else(|failure| failure.report(as_json), Ok)
+    match &args.command {
+        StoreCommand::Ls(args) => reported(list(args), args.json),
+        StoreCommand::Verify(args) => reported(verify(args), args.json),
+        StoreCommand::Gc(args) => reported(gc(args), args.json),
+        StoreCommand::Export(args) => reported(archive::export(args), args.json),
+        StoreCommand::Import(args) => reported(archive::import(args), args.json),
+    }
 }
 
 /// A problem with the store as a failure.
-fn of_store(error: &StoreError) -> Failure {
+fn of_store(error: StoreError) -> Failure {
     Failure::at_fault(error.to_string(), error.hint().unwrap_or_default())
 }
 
 /// The store that a command line means: the named one, or the manifest's, or the user's.
 fn open(named: &StoreArg, manifest: &Path) -> Result<Store, Failure> {
-    Store::open(&folder(named, manifest)?).map_err(|error| of_store(&error))
+    Store::open(&folder(named, manifest)?).map_err(of_store)
 }
 
 fn folder(named: &StoreArg, manifest: &Path) -> Result<PathBuf, Failure> {
@@ -51,18 +50,14 @@ fn folder(named: &StoreArg, manifest: &Path) -> Result<PathBuf, Failure> {
     Ok(registries::store_folder(read.server(), &folder_of(manifest)))
 }
 
-fn list(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let listed = open(&args.store, &args.manifest.manifest)
-        .and_then(|store| store.list().map(|listed| (store, listed)).map_err(|error| of_store(&error)));
-    let (store, listed) = match listed {
-        Ok(listed) => listed,
-        Err(failure) => return Ok(Err(failure)),
-    };
+fn list(args: &StoreListArgs) -> anyhow::Result<Exit> {
+    let store = open(&args.store, &args.manifest.manifest)?;
+    let listed = store.list().map_err(of_store)?;
     if args.json {
         let components: Vec<_> = listed.iter().map(json_of).collect();
         let answer = json!({"ok": true, "store": store.root(), "components": components});
         terminal::print(&format!("{answer:#}\n"))?;
-        return Ok(Ok(Exit::Done));
+        return Ok(Exit::Done);
     }
     for one in &listed {
         terminal::print(&line_of(one))?;
@@ -70,7 +65,7 @@ fn list(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
     if listed.is_empty() {
         terminal::eprint(&format!("{} is empty\n", store.root().display()));
     }
-    Ok(Ok(Exit::Done))
+    Ok(Exit::Done)
 }
 
 fn json_of(listed: &Listed) -> serde_json::Value {
@@ -86,13 +81,9 @@ fn line_of(listed: &Listed) -> String {
     format!("{}  {size}, {} attached  {names}\n", listed.digest, listed.attached)
 }
 
-fn verify(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let found = open(&args.store, &args.manifest.manifest)
-        .and_then(|store| store.verify().map(|faults| (store, faults)).map_err(|error| of_store(&error)));
-    let (store, faults) = match found {
-        Ok(found) => found,
-        Err(failure) => return Ok(Err(failure)),
-    };
+fn verify(args: &StoreListArgs) -> anyhow::Result<Exit> {
+    let store = open(&args.store, &args.manifest.manifest)?;
+    let faults = store.verify().map_err(of_store)?;
     if args.json {
         let faults = faults
             .iter()
@@ -109,14 +100,11 @@ fn verify(args: &StoreListArgs) -> anyhow::Result<Result<Exit, Failure>> {
             "\nhint: `toolcell store gc` removes what no manifest names, `toolcell pull` fetches the rest anew\n",
         );
     }
-    Ok(Ok(if faults.is_empty() { Exit::Done } else { Exit::AtFault }))
+    Ok(if faults.is_empty() { Exit::Done } else { Exit::AtFault })
 }
 
-fn gc(args: &StoreGcArgs) -> anyhow::Result<Result<Exit, Failure>> {
-    let (store, keep, gone) = match plan(args) {
-        Ok(plan) => plan,
-        Err(failure) => return Ok(Err(failure)),
-    };
+fn gc(args: &StoreGcArgs) -> anyhow::Result<Exit> {
+    let (store, keep, gone) = plan(args)?;
     if !args.json {
         for one in &gone {
             terminal::print(&format!("remove  {}", line_of(one)))?;
@@ -125,13 +113,8 @@ fn gc(args: &StoreGcArgs) -> anyhow::Result<Result<Exit, Failure>> {
     }
     let consent = if gone.is_empty() { Consent::Given } else { args.consent.consent() };
     let name = store.root().display().to_string();
-    if let Err(failure) = agrees_or_reports(&name, "Remove them?", consent)? {
-        return Ok(Err(failure));
-    }
-    let removed = match store.gc(&keep) {
-        Ok(removed) => removed,
-        Err(error) => return Ok(Err(of_store(&error))),
-    };
+    agrees_or_reports(&name, "Remove them?", consent)?;
+    let removed = store.gc(&keep).map_err(of_store)?;
     if args.json {
         let answer = json!({
             "ok": true, "store": store.root(), "kept": keep.len(),
@@ -144,7 +127,7 @@ fn gc(args: &StoreGcArgs) -> anyhow::Result<Result<Exit, Failure>> {
         let bytes = show_bytes(removed.bytes);
         terminal::eprint(&format!("{name}: removed components: {components}, files: {files}, {bytes}\n"));
     }
-    Ok(Ok(Exit::Done))
+    Ok(Exit::Done)
 }
 
 /// The store, the digests to keep, and the components that go.
@@ -156,7 +139,7 @@ fn plan(args: &StoreGcArgs) -> Result<(Store, BTreeSet<toolcell_policy::Digest>,
     for path in own.iter().chain(&args.keep) {
         keep.extend(registries::digests(&read_manifest(path)?.1));
     }
-    let mut listed = store.list().map_err(|error| of_store(&error))?;
+    let mut listed = store.list().map_err(of_store)?;
     listed.retain(|one| !keep.contains(&one.digest));
     Ok((store, keep, listed))
 }

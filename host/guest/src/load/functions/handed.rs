@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use wasmtime::CacheStore;
 
-use super::segment::{self, Key, Place};
+use super::segment::{self, SegmentKey, SegmentPlace};
 
 /// Functions that a loader takes over. An interpreter has 13,000, with 3 to 4 KB each. An index of
 /// this size takes 20 MB while something is compiled.
@@ -28,9 +28,9 @@ pub(crate) struct HandedFunctions(Mutex<Handed>);
 #[derive(Debug, Default)]
 struct Handed {
     file: Option<Arc<File>>,
-    places: HashMap<Key, Place>,
-    used: HashSet<Key>,
-    made: HashMap<Key, Vec<u8>>,
+    places: HashMap<SegmentKey, SegmentPlace>,
+    used: HashSet<SegmentKey>,
+    made: HashMap<SegmentKey, Vec<u8>>,
     made_bytes: u64,
 }
 
@@ -67,7 +67,7 @@ impl HandedFunctions {
 }
 
 impl Handed {
-    fn read(&self, key: &Key) -> Option<Vec<u8>> {
+    fn read(&self, key: &SegmentKey) -> Option<Vec<u8>> {
         let file = self.file.as_deref()?;
         let place = self.places.get(key)?;
         place.read(file, FUNCTION_BYTES_MAX).ok()
@@ -76,7 +76,7 @@ impl Handed {
 
 impl CacheStore for HandedFunctions {
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        let key: Key = key.try_into().ok()?;
+        let key: SegmentKey = key.try_into().ok()?;
         let (file, place) = {
             let handed = self.lock();
             (Arc::clone(handed.file.as_ref()?), *handed.places.get(&key)?)
@@ -88,7 +88,7 @@ impl CacheStore for HandedFunctions {
     }
 
     fn insert(&self, key: &[u8], value: Vec<u8>) -> bool {
-        let Ok(key) = Key::try_from(key) else { return false };
+        let Ok(key) = SegmentKey::try_from(key) else { return false };
         let mut handed = self.lock();
         let bytes = handed.made_bytes.saturating_add(value.len() as u64);
         if value.len() > FUNCTION_BYTES_MAX || bytes > FUNCTIONS_BYTES_MAX {

@@ -24,16 +24,16 @@ const PLACE_BYTES: usize = KEY_BYTES + 8 + 4;
 const END_BYTES: u64 = 16;
 
 /// The key of a function: the SHA-256 of everything that its code depends on.
-pub(super) type Key = [u8; KEY_BYTES];
+pub(super) type SegmentKey = [u8; KEY_BYTES];
 
 /// The place of a function's code in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SegmentPlace {
     pub(super) offset: u64,
     pub(super) bytes: u32,
 }
 
-impl Place {
+impl SegmentPlace {
     /// Reads the code, at most `bytes_max` bytes.
     pub(super) fn read(self, file: &File, bytes_max: usize) -> io::Result<Vec<u8>> {
         if self.bytes as usize > bytes_max {
@@ -51,7 +51,11 @@ impl Place {
 
 /// Reads the index of a file of this size. `None` if the file has another form, or more functions
 /// than `functions_max`.
-pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> Option<Vec<(Key, Place)>> {
+pub(super) fn read_index(
+    file: &File,
+    file_bytes: u64,
+    functions_max: usize,
+) -> Option<Vec<(SegmentKey, SegmentPlace)>> {
     let mut magic = [0; MAGIC.len()];
     file.read_exact_at(&mut magic, 0).ok()?;
     let end_at = file_bytes.checked_sub(END_BYTES)?;
@@ -69,7 +73,8 @@ pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> 
     let places = index.chunks_exact(PLACE_BYTES).map(|record| {
         let (key, place) = record.split_first_chunk::<KEY_BYTES>()?;
         let (offset, bytes) = place.split_first_chunk::<8>()?;
-        let place = Place { offset: u64::from_le_bytes(*offset), bytes: u32::from_le_bytes(bytes.try_into().ok()?) };
+        let place =
+            SegmentPlace { offset: u64::from_le_bytes(*offset), bytes: u32::from_le_bytes(bytes.try_into().ok()?) };
         // Code that would overlap the index or the end is skipped.
         place.end().is_some_and(|end| end <= index_at).then_some((*key, place))
     });
@@ -77,7 +82,7 @@ pub(super) fn read_index(file: &File, file_bytes: u64, functions_max: usize) -> 
 }
 
 /// Writes a whole file of functions.
-pub(super) fn write<'c>(file: &File, functions: impl Iterator<Item = (Key, Cow<'c, [u8]>)>) -> io::Result<()> {
+pub(super) fn write<'c>(file: &File, functions: impl Iterator<Item = (SegmentKey, Cow<'c, [u8]>)>) -> io::Result<()> {
     let mut to = BufWriter::new(file);
     let mut at = MAGIC.len() as u64;
     let mut places = Vec::new();
@@ -85,7 +90,7 @@ pub(super) fn write<'c>(file: &File, functions: impl Iterator<Item = (Key, Cow<'
     for (key, code) in functions {
         let bytes = u32::try_from(code.len()).map_err(io::Error::other)?;
         to.write_all(&code)?;
-        let place = Place { offset: at, bytes };
+        let place = SegmentPlace { offset: at, bytes };
         at = place.end().ok_or(io::ErrorKind::FileTooLarge)?;
         places.push((key, place));
     }
@@ -100,7 +105,7 @@ pub(super) fn file_bytes(codes: impl Iterator<Item = usize>) -> u64 {
 }
 
 /// The index of these functions, and the end of the file.
-fn index_of(places: &[(Key, Place)]) -> Vec<u8> {
+fn index_of(places: &[(SegmentKey, SegmentPlace)]) -> Vec<u8> {
     let mut end = Vec::with_capacity(places.len() * PLACE_BYTES + END_BYTES as usize);
     for (key, place) in places {
         end.extend_from_slice(key);

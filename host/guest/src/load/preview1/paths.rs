@@ -29,7 +29,7 @@ const IS_UTF8_TYPE: [u8; 6] = [0x60, 2, 0x7f, 0x7f, 1, 0x7f];
 
 /// The parts of an adapter that are read.
 #[derive(Default)]
-struct Parts<'a> {
+struct AdapterParts<'a> {
     sections: Vec<(u8, &'a [u8])>,
     /// The number of parameters by type.
     parameters: Vec<u32>,
@@ -37,11 +37,11 @@ struct Parts<'a> {
     functions_imported: u32,
     /// Types of the adapter's own functions.
     functions: Vec<u32>,
-    exports: Vec<Export<'a>>,
+    exports: Vec<AdapterExport<'a>>,
 }
 
 /// An export, and its bytes in the section.
-struct Export<'a> {
+struct AdapterExport<'a> {
     name: &'a str,
     function: Option<u32>,
     bytes: &'a [u8],
@@ -59,10 +59,10 @@ struct PathCheck<'p> {
 
 /// The adapter, with a check of each path. `None` if it cannot be read.
 pub(super) fn with_path_checks(adapter: &[u8]) -> Option<Vec<u8>> {
-    Parts::read(adapter)?.with_path_checks()
+    AdapterParts::read(adapter)?.with_path_checks()
 }
 
-impl<'a> Parts<'a> {
+impl<'a> AdapterParts<'a> {
     fn read(module: &'a [u8]) -> Option<Self> {
         let mut parts = Self::default();
         for payload in Parser::new(0).parse_all(module) {
@@ -81,7 +81,7 @@ impl<'a> Parts<'a> {
                 Payload::FunctionSection(section) => {
                     parts.functions = section.into_iter().collect::<Result<_, _>>().ok()?;
                 }
-                Payload::ExportSection(section) => parts.exports = Export::all(section, module)?,
+                Payload::ExportSection(section) => parts.exports = AdapterExport::all(section, module)?,
                 _ => {}
             }
         }
@@ -140,7 +140,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl<'a> Export<'a> {
+impl<'a> AdapterExport<'a> {
     fn all(section: wasmparser::ExportSectionReader<'a>, module: &'a [u8]) -> Option<Vec<Self>> {
         let end = section.range().end;
         let mut exports: Vec<(usize, Self)> = Vec::new();
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn every_function_of_the_adapter_that_takes_a_path_looks_at_it() {
         let taking: Vec<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
-        let parts = Parts::read(ADAPTER).unwrap();
+        let parts = AdapterParts::read(ADAPTER).unwrap();
         let mut named: Vec<&str> =
             parts.exports.iter().map(|export| export.name).filter(|name| name.starts_with("path_")).collect();
         named.sort_unstable();
@@ -276,7 +276,7 @@ mod tests {
         let looked = with_path_checks(ADAPTER).unwrap();
         wasmparser::validate(&looked).unwrap();
         let before: Vec<_> = parts.exports.iter().map(|export| (export.name, export.function)).collect();
-        let looked = Parts::read(&looked).unwrap();
+        let looked = AdapterParts::read(&looked).unwrap();
         let after: Vec<_> = looked.exports.iter().map(|export| (export.name, export.function)).collect();
         for (before, after) in before.iter().zip(&after) {
             assert_eq!(before.0, after.0);

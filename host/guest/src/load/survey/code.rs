@@ -117,7 +117,7 @@ impl Module {
 }
 
 /// A block that is open.
-struct Block {
+struct CodeBlock {
     ty: BlockType,
     kind: FrameKind,
     /// Height of the operand stack below it.
@@ -129,7 +129,7 @@ struct Block {
 /// One function, operator by operator.
 struct Function<'m> {
     module: &'m Module,
-    control: Vec<Block>,
+    control: Vec<CodeBlock>,
     /// Height of the operand stack.
     height: u64,
     blocks: u64,
@@ -221,7 +221,7 @@ impl Function<'_> {
 
     /// Opens a block, which takes this many operands from the stack.
     fn enter(&mut self, ty: BlockType, kind: FrameKind, params: u64, ledger: &Ledger) -> Result<(), Refusal> {
-        self.control.push(Block { ty, kind, base: self.height.saturating_sub(params), dead: false });
+        self.control.push(CodeBlock { ty, kind, base: self.height.saturating_sub(params), dead: false });
         ledger.holds(LoadBound::BlockDepth, self.control.len() as u64)?;
         // A plain block is only a branch target at its end.
         if kind == FrameKind::Block {

@@ -7,7 +7,7 @@ use toolcell_wall::report::{Captured, LINE_BYTES};
 use crate::wasi::cli::printing::Print;
 
 #[derive(Debug, Default)]
-struct Log {
+struct PrintedLog {
     limit_bytes: u64,
     kept: Vec<u8>,
     charged_bytes: u64,
@@ -17,12 +17,12 @@ struct Log {
 /// The call's log budget, shared by standard output, standard error and the contract's `log`.
 #[derive(Clone, Debug)]
 pub(crate) struct LogBudget {
-    log: Arc<Mutex<Log>>,
+    log: Arc<Mutex<PrintedLog>>,
 }
 
 impl LogBudget {
     pub(crate) fn new(limit_bytes: u64) -> Self {
-        Self { log: Arc::new(Mutex::new(Log { limit_bytes, ..Log::default() })) }
+        Self { log: Arc::new(Mutex::new(PrintedLog { limit_bytes, ..PrintedLog::default() })) }
     }
 
     /// Charges one log line that goes elsewhere; false if the budget is used up and the line must
@@ -40,7 +40,7 @@ impl LogBudget {
 
     /// Resets the budget for the next call of the same instance.
     pub(crate) fn refill(&self, limit_bytes: u64) {
-        *self.lock() = Log { limit_bytes, ..Log::default() };
+        *self.lock() = PrintedLog { limit_bytes, ..PrintedLog::default() };
     }
 
     /// Bytes kept so far.
@@ -65,7 +65,7 @@ impl LogBudget {
     }
 
     /// A panic while printing leaves the log usable: its bytes are still text.
-    fn lock(&self) -> MutexGuard<'_, Log> {
+    fn lock(&self) -> MutexGuard<'_, PrintedLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

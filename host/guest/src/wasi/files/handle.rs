@@ -28,13 +28,13 @@ pub(crate) enum Position {
 #[derive(Debug)]
 pub(crate) struct Handle {
     file: std::fs::File,
-    held: Option<Held>,
+    held: Option<WritableFile>,
     _permit: Permit,
 }
 
 /// What a file in a writable mount has in addition.
 #[derive(Debug)]
-struct Held {
+struct WritableFile {
     account: Account,
     identity: Identity,
     writing: Arc<Mutex<()>>,
@@ -84,7 +84,7 @@ impl Handle {
         held.account.with_room(|| self.write_once(held, bytes, position))
     }
 
-    fn write_once(&self, held: &Held, bytes: &[u8], position: Position) -> Result<(), ErrorCode> {
+    fn write_once(&self, held: &WritableFile, bytes: &[u8], position: Position) -> Result<(), ErrorCode> {
         let _alone = held.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.facts()?;
         single(&before)?;
@@ -169,7 +169,11 @@ impl HandleSeed {
     /// Makes the ledger track it. The caller holds the lock of the same account.
     pub(crate) fn enter(self, turn: &mut super::ledger::NamesLock<'_>) -> Arc<Handle> {
         let Self { file, identity, account, permit } = self;
-        turn.open(identity, |writing| Handle { file, held: Some(Held { account, identity, writing }), _permit: permit })
+        turn.open(identity, |writing| Handle {
+            file,
+            held: Some(WritableFile { account, identity, writing }),
+            _permit: permit,
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use super::devices::{Device, OpenDevice};
 use super::entries;
 use super::facts;
 use super::handle::{PIECE_BYTES_MAX, Position};
-use super::listing::{self, Listing, Step};
+use super::listing::{self, Listing, ListingStep};
 use super::mount::{MountTarget, MountedPath};
 use super::open::OpenRequest;
 use super::refused::{Refused, code};
@@ -403,8 +403,8 @@ impl FilesView<'_> {
         Ok(self.facts_at(&fd, flags, &path)?.hash())
     }
 
-    /// The next entry, or [`Step::More`] after a bounded number of skipped ones.
-    pub(super) fn step(&mut self, listing: &Resource<Listing>) -> Result<Step> {
+    /// The next entry, or [`ListingStep::More`] after a bounded number of skipped ones.
+    pub(super) fn step(&mut self, listing: &Resource<Listing>) -> Result<ListingStep> {
         Ok(self.table.get_mut(listing)?.step()?)
     }
 }

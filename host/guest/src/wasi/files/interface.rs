@@ -15,7 +15,7 @@ use super::devices::DeviceStream;
 use super::handle::Position;
 use super::host::{FilesView, NewTimes, aside};
 use super::ledger::Account;
-use super::listing::{Listing, Step};
+use super::listing::{Listing, ListingStep};
 use super::mount::Source;
 use super::open::OpenRequest;
 use super::prepared::Prepared;
@@ -238,9 +238,9 @@ impl HostDirectoryEntryStream for FilesView<'_> {
     async fn read_directory_entry(&mut self, listing: Resource<Listing>) -> Result<Option<DirectoryEntry>> {
         loop {
             match self.away(|view| view.step(&listing)).await? {
-                Step::Entry(entry) => return Ok(Some(entry)),
-                Step::End => return Ok(None),
-                Step::More => tokio::task::yield_now().await,
+                ListingStep::Entry(entry) => return Ok(Some(entry)),
+                ListingStep::End => return Ok(None),
+                ListingStep::More => tokio::task::yield_now().await,
             }
         }
     }

@@ -35,11 +35,11 @@ pub(crate) struct Ledger {
     counts: AtomicUsize,
     /// True if room was refused since the last count.
     refused: AtomicBool,
-    names: Mutex<Names>,
+    names: Mutex<OpenNames>,
 }
 
 #[derive(Debug, Default)]
-struct Names {
+struct OpenNames {
     open: HashMap<Identity, OpenFile>,
     counted: Option<Instant>,
 }
@@ -155,7 +155,7 @@ impl Account {
     /// Recounts if the last count is older than `age`. The caller must not hold a lock of the
     /// ledger.
     pub(super) fn count(&self, age: Duration) -> std::io::Result<bool> {
-        let _count = Count::begin(&self.ledger);
+        let _count = CountMark::begin(&self.ledger);
         // Handles that must not be closed during the count: closing takes the lock, too, so these
         // outlive it.
         let mut kept: Vec<Arc<Handle>> = Vec::new();
@@ -225,22 +225,22 @@ impl Ledger {
     }
 
     /// A panic under the lock leaves counts that the next count repairs.
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, OpenNames> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Marks a count in progress while it lives.
-struct Count<'l>(&'l Ledger);
+struct CountMark<'l>(&'l Ledger);
 
-impl<'l> Count<'l> {
+impl<'l> CountMark<'l> {
     fn begin(ledger: &'l Ledger) -> Self {
         ledger.counts.fetch_add(1, Ordering::AcqRel);
         Self(ledger)
     }
 }
 
-impl Drop for Count<'_> {
+impl Drop for CountMark<'_> {
     fn drop(&mut self) {
         self.0.counts.fetch_sub(1, Ordering::AcqRel);
     }
@@ -280,7 +280,7 @@ impl Drop for Reservation {
 /// takes the same lock.
 pub(crate) struct NamesLock<'a> {
     account: &'a Account,
-    names: MutexGuard<'a, Names>,
+    names: MutexGuard<'a, OpenNames>,
 }
 
 impl NamesLock<'_> {

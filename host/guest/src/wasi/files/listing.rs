@@ -13,7 +13,7 @@ use super::refused::code;
 const STATS_MAX: usize = 64;
 
 /// One step of a listing.
-pub(super) enum Step {
+pub(super) enum ListingStep {
     /// An entry.
     Entry(DirectoryEntry),
     /// No entry of this step is shown; there may be others.
@@ -43,10 +43,10 @@ impl Listing {
     }
 
     /// Goes to the next visible entry, skipping a bounded number of others.
-    pub(super) fn step(&mut self) -> Result<Step, ErrorCode> {
+    pub(super) fn step(&mut self) -> Result<ListingStep, ErrorCode> {
         for _ in 0..STATS_MAX {
             let Some(entry) = self.entries.as_mut().and_then(Iterator::next) else {
-                return Ok(self.rest.next().map_or(Step::End, Step::Entry));
+                return Ok(self.rest.next().map_or(ListingStep::End, ListingStep::Entry));
             };
             let entry = entry.map_err(|error| code(&error))?;
             // WASI can neither express nor open a name that is not Unicode.
@@ -59,9 +59,9 @@ impl Listing {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(code(&error)),
             };
-            return Ok(Step::Entry(DirectoryEntry { type_, name }));
+            return Ok(ListingStep::Entry(DirectoryEntry { type_, name }));
         }
-        Ok(Step::More)
+        Ok(ListingStep::More)
     }
 }
 

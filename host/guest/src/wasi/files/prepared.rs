@@ -88,10 +88,10 @@ impl Prepared {
         self.mounts.push(Mount { grant: None, source, account: None, inner: devices::entries() });
     }
 
-    fn handed_mount(&mut self, grant: &Grant, files: &HandedFiles) -> Option<Made> {
+    fn handed_mount(&mut self, grant: &Grant, files: &HandedFiles) -> Option<MadeMount> {
         if let MountKind::Scratch { quota } = grant.kind() {
             self.scratch = Some(Arc::clone(files.scratch.as_ref()?));
-            return Some(Made { source: Source::Scratch(*quota), account: None, hidden: Vec::new() });
+            return Some(MadeMount { source: Source::Scratch(*quota), account: None, hidden: Vec::new() });
         }
         let mount = files.mount(grant.guest(), grant.access())?;
         let (source, counted) = match &mount.source {
@@ -102,7 +102,7 @@ impl Prepared {
             Some(quota) => Some(Account::handed(mount.ledger.as_ref()?, quota, counted)),
             None => None,
         };
-        Some(Made { source, account, hidden: mount.hidden().to_vec() })
+        Some(MadeMount { source, account, hidden: mount.hidden().to_vec() })
     }
 
     /// Finds the mounts inside others, and the guest's preopens.
@@ -151,7 +151,7 @@ impl Prepared {
 }
 
 /// A mount that was handed over.
-struct Made {
+struct MadeMount {
     source: Source,
     account: Option<Account>,
     /// Hidden places below it.

@@ -58,10 +58,10 @@ impl Pollable for Reader {
 pub(crate) struct Writer {
     handle: Arc<handle::Handle>,
     position: Position,
-    state: State,
+    state: StreamState,
 }
 
-enum State {
+enum StreamState {
     Open,
     /// A piece of this many bytes waits for the count.
     Held(JoinHandle<Result<(), ErrorCode>>, u64),
@@ -72,19 +72,19 @@ enum State {
 
 impl Writer {
     pub(crate) fn new(handle: Arc<handle::Handle>, position: Position) -> Self {
-        Self { handle, position, state: State::Open }
+        Self { handle, position, state: StreamState::Open }
     }
 
     /// The number of bytes that may be written.
     fn permitted(&mut self) -> StreamResult<usize> {
         match self.state {
-            State::Open => Ok(PIECE_BYTES_MAX),
-            State::Held(..) => Ok(0),
-            State::Failed(code) => {
-                self.state = State::Closed;
+            StreamState::Open => Ok(PIECE_BYTES_MAX),
+            StreamState::Held(..) => Ok(0),
+            StreamState::Failed(code) => {
+                self.state = StreamState::Closed;
                 Err(failed(code))
             }
-            State::Closed => Err(StreamError::Closed),
+            StreamState::Closed => Err(StreamError::Closed),
         }
     }
 
@@ -96,7 +96,7 @@ impl Writer {
 
     /// Writes it again on another thread, after a recount. `None` if a recount would change
     /// nothing.
-    fn hold(&self, bytes: Bytes) -> Option<State> {
+    fn hold(&self, bytes: Bytes) -> Option<StreamState> {
         let account = self.handle.account().filter(|account| account.was_refused())?.clone();
         let runtime = Handle::try_current().ok()?;
         let handle = Arc::clone(&self.handle);
@@ -105,7 +105,7 @@ impl Writer {
         let writing = runtime.spawn_blocking(move || {
             if account.recount() { handle.write(&bytes, position) } else { Err(ErrorCode::InsufficientSpace) }
         });
-        Some(State::Held(writing, length))
+        Some(StreamState::Held(writing, length))
     }
 }
 
@@ -136,7 +136,7 @@ impl OutputStream for Writer {
 
 impl Writer {
     fn fail(&mut self, code: ErrorCode) -> StreamError {
-        self.state = State::Closed;
+        self.state = StreamState::Closed;
         failed(code)
     }
 }
@@ -144,12 +144,12 @@ impl Writer {
 #[wasmtime_wasi::async_trait]
 impl Pollable for Writer {
     async fn ready(&mut self) {
-        let State::Held(writing, length) = &mut self.state else { return };
+        let StreamState::Held(writing, length) = &mut self.state else { return };
         let length = *length;
         let written = writing.await.unwrap_or(Err(ErrorCode::Io));
         self.state = match written {
-            Ok(()) => State::Open,
-            Err(code) => State::Failed(code),
+            Ok(()) => StreamState::Open,
+            Err(code) => StreamState::Failed(code),
         };
         if written.is_ok() {
             self.advance(length);

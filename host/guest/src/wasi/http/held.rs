@@ -25,7 +25,7 @@ const HELD_BYTES_MAX: usize = 256 << 10;
 const WAIT: Duration = Duration::from_millis(50);
 
 /// A body whose beginning is held.
-struct Held {
+struct HeldStart {
     bytes: BytesMut,
     /// The frame after them that ended the wait: trailers, or an error because the guest gave up.
     next: Option<Result<Frame<Bytes>, Error>>,
@@ -40,11 +40,11 @@ pub(super) async fn hold(request: Request<WasiBody>) -> Request<WasiBody> {
         return request;
     }
     let (parts, body) = request.into_parts();
-    let held = Held::of(body).await;
+    let held = HeldStart::of(body).await;
     Request::from_parts(parts, held.boxed_unsync())
 }
 
-impl Held {
+impl HeldStart {
     async fn of(mut body: WasiBody) -> Self {
         let until = Instant::now() + WAIT;
         let mut bytes = BytesMut::new();
@@ -63,7 +63,7 @@ impl Held {
     }
 }
 
-impl Body for Held {
+impl Body for HeldStart {
     type Data = Bytes;
     type Error = Error;
 

@@ -61,16 +61,16 @@ fn ways() -> Vec<Way> {
 impl Way {
     fn call(&self, tables: &str) -> Call {
         let shared = self.shared.as_ref().map(|(_, kept)| kept);
-        Call::on((self.folder.path(), shared), tables)
+        Call::on(self.folder.path(), shared, tables)
     }
 }
 
 impl Call {
     fn new(folder: &Path, tables: &str) -> Self {
-        Self::on((folder, None), tables)
+        Self::on(folder, None, tables)
     }
 
-    fn on((folder, shared_state): (&Path, Option<&Arc<Kept>>), tables: &str) -> Self {
+    fn on(folder: &Path, shared_state: Option<&Arc<Kept>>, tables: &str) -> Self {
         let text = format!("version = 1\n[components.it]\nsource = \"it.wasm\"\n{tables}\n");
         let source = toolcell_policy::Source { name: "toolcell.toml", text: &text };
         let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
@@ -79,7 +79,7 @@ impl Call {
             observing: false,
             folder,
             variable: &|_| None,
-            secret: &|_| Err((String::new(), String::new())),
+            secret: &|_| Err(toolcell_policy::AdvisedFault::unadvised("")),
             state_folder: &folder.join("state"),
             shared_state,
             name_servers: &[],

@@ -21,14 +21,14 @@ use toolcell_wall::caller::Outside;
 /// Bytes of a name that is passed to the host: longer than any name.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
-type Found = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
+type FoundAddresses = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
 
 /// A lookup in progress, or its result. Dropping it abandons the lookup.
 pub enum Answers {
     /// Nothing yet.
-    Waiting(AbortOnDropJoinHandle<Found>),
+    Waiting(AbortOnDropJoinHandle<FoundAddresses>),
     /// The addresses that it found.
-    Ready(Found),
+    Ready(FoundAddresses),
 }
 
 impl Answers {
@@ -60,7 +60,7 @@ impl Pollable for Answers {
 }
 
 /// Asks the host to look a name up.
-async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: String) -> Found {
+async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: String) -> FoundAddresses {
     let _turn = net.lookup_turn().await.ok_or(ErrorCode::TemporaryResolverFailure)?;
     let said = async {
         let (mut reader, _writer) = door::open(&*outside, &Opening::Lookup(name)).await?;

@@ -30,10 +30,10 @@ pub struct TcpSocket {
     outside: Arc<dyn Outside>,
     family: IpAddressFamily,
     options: SocketOptions,
-    state: State,
+    state: TcpState,
 }
 
-enum State {
+enum TcpState {
     New,
     Binding,
     Bound,
@@ -59,17 +59,19 @@ struct Connected {
 
 impl TcpSocket {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let State::Connecting(attempt) = &mut self.state {
-            self.state = State::Tried(ready!(Pin::new(attempt).poll(context)));
+        if let TcpState::Connecting(attempt) = &mut self.state {
+            self.state = TcpState::Tried(ready!(Pin::new(attempt).poll(context)));
         }
         Poll::Ready(())
     }
 
     fn may_connect(&self) -> SocketResult<()> {
         match self.state {
-            State::New | State::Bound => Ok(()),
-            State::Binding | State::Connecting(_) | State::Tried(_) => Err(ErrorCode::ConcurrencyConflict.into()),
-            State::Connected { .. } | State::Failed(_) => Err(ErrorCode::InvalidState.into()),
+            TcpState::New | TcpState::Bound => Ok(()),
+            TcpState::Binding | TcpState::Connecting(_) | TcpState::Tried(_) => {
+                Err(ErrorCode::ConcurrencyConflict.into())
+            }
+            TcpState::Connected { .. } | TcpState::Failed(_) => Err(ErrorCode::InvalidState.into()),
         }
     }
 
@@ -106,7 +108,7 @@ impl Host for CallState {}
 impl tcp_create_socket::Host for CallState {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
         let outside = self.new_socket()?;
-        Ok(self.table().push(TcpSocket { outside, family, options: SocketOptions::default(), state: State::New })?)
+        Ok(self.table().push(TcpSocket { outside, family, options: SocketOptions::default(), state: TcpState::New })?)
     }
 }
 
@@ -137,21 +139,23 @@ impl HostTcpSocket for CallState {
         self.may_bind(Capability::Tcp, to.into())?;
         let socket = self.tcp_socket(&socket)?;
         match socket.state {
-            State::New => {
-                socket.state = State::Binding;
+            TcpState::New => {
+                socket.state = TcpState::Binding;
                 Ok(())
             }
-            State::Binding | State::Connecting(_) | State::Tried(_) => Err(ErrorCode::ConcurrencyConflict.into()),
+            TcpState::Binding | TcpState::Connecting(_) | TcpState::Tried(_) => {
+                Err(ErrorCode::ConcurrencyConflict.into())
+            }
             _ => Err(ErrorCode::InvalidState.into()),
         }
     }
 
     fn finish_bind(&mut self, socket: Resource<TcpSocket>) -> SocketResult<()> {
         let socket = self.tcp_socket(&socket)?;
-        if !matches!(socket.state, State::Binding) {
+        if !matches!(socket.state, TcpState::Binding) {
             return Err(ErrorCode::NotInProgress.into());
         }
-        socket.state = State::Bound;
+        socket.state = TcpState::Bound;
         Ok(())
     }
 
@@ -174,7 +178,7 @@ impl HostTcpSocket for CallState {
             let refused = connect(Arc::clone(&socket.outside), wanted).await;
             return Err(refused.err().unwrap_or(ErrorCode::InvalidArgument).into());
         }
-        socket.state = State::Connecting(spawn(connect(Arc::clone(&socket.outside), wanted)));
+        socket.state = TcpState::Connecting(spawn(connect(Arc::clone(&socket.outside), wanted)));
         Ok(())
     }
 
@@ -183,22 +187,22 @@ impl HostTcpSocket for CallState {
         if own.poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             return Err(ErrorCode::WouldBlock.into());
         }
-        if !matches!(own.state, State::Tried(_)) {
+        if !matches!(own.state, TcpState::Tried(_)) {
             return Err(ErrorCode::NotInProgress.into());
         }
-        match std::mem::replace(&mut own.state, State::Failed(ErrorCode::InvalidState)) {
-            State::Tried(Ok(Connected { local, remote, reader, writer })) => {
+        match std::mem::replace(&mut own.state, TcpState::Failed(ErrorCode::InvalidState)) {
+            TcpState::Tried(Ok(Connected { local, remote, reader, writer })) => {
                 let input = Input::new(reader);
                 let output = Output::new(writer);
-                own.state = State::Connected { local, remote, input: input.clone(), output: output.clone() };
+                own.state = TcpState::Connected { local, remote, input: input.clone(), output: output.clone() };
                 let input: DynInputStream = Box::new(input);
                 let output: DynOutputStream = Box::new(output);
                 let input = self.table().push_child(input, &socket)?;
                 let output = self.table().push_child(output, &socket)?;
                 Ok((input, output))
             }
-            State::Tried(Err(code)) => {
-                own.state = State::Failed(code);
+            TcpState::Tried(Err(code)) => {
+                own.state = TcpState::Failed(code);
                 Err(code.into())
             }
             other => {
@@ -228,17 +232,17 @@ impl HostTcpSocket for CallState {
     fn local_address(&mut self, socket: Resource<TcpSocket>) -> SocketResult<IpSocketAddress> {
         let socket = self.tcp_socket(&socket)?;
         match socket.state {
-            State::Connected { local, .. } => Ok(local.into()),
-            State::Bound => Ok(socket.unspecified().into()),
-            State::Failed(code) => Err(code.into()),
+            TcpState::Connected { local, .. } => Ok(local.into()),
+            TcpState::Bound => Ok(socket.unspecified().into()),
+            TcpState::Failed(code) => Err(code.into()),
             _ => Err(ErrorCode::InvalidState.into()),
         }
     }
 
     fn remote_address(&mut self, socket: Resource<TcpSocket>) -> SocketResult<IpSocketAddress> {
         match self.tcp_socket(&socket)?.state {
-            State::Connected { remote, .. } => Ok(remote.into()),
-            State::Failed(code) => Err(code.into()),
+            TcpState::Connected { remote, .. } => Ok(remote.into()),
+            TcpState::Failed(code) => Err(code.into()),
             _ => Err(ErrorCode::InvalidState.into()),
         }
     }
@@ -318,7 +322,7 @@ impl HostTcpSocket for CallState {
     }
 
     fn shutdown(&mut self, socket: Resource<TcpSocket>, how: ShutdownType) -> SocketResult<()> {
-        let State::Connected { input, output, .. } = &self.tcp_socket(&socket)?.state else {
+        let TcpState::Connected { input, output, .. } = &self.tcp_socket(&socket)?.state else {
             return Err(ErrorCode::InvalidState.into());
         };
         if matches!(how, ShutdownType::Receive | ShutdownType::Both) {

@@ -61,7 +61,7 @@ fn call_of(component: &str, network: &str, limits: &str, name_servers: &[SocketA
         observing: false,
         folder: folder.path(),
         variable: &|_| None,
-        secret: &|_| Err((String::new(), String::new())),
+        secret: &|_| Err(toolcell_policy::AdvisedFault::unadvised("")),
         state_folder: folder.path(),
         shared_state: None,
         name_servers,

@@ -36,15 +36,15 @@ pub struct UdpSocket {
     binding: bool,
     local: Option<SocketAddr>,
     remote: Option<SocketAddr>,
-    link: Option<Link>,
+    link: Option<UdpLink>,
 }
 
 /// The packets that come.
-pub struct Incoming(Link);
+pub struct Incoming(UdpLink);
 
 /// The packets that go.
 pub struct Outgoing {
-    link: Link,
+    link: UdpLink,
     remote: Option<SocketAddr>,
     family: IpAddressFamily,
     permitted: usize,
@@ -53,7 +53,7 @@ pub struct Outgoing {
 /// The door of a socket, which its streams share. A guest does one thing at a time, so nobody waits
 /// for it.
 #[derive(Clone)]
-struct Link(Arc<Mutex<Sides>>);
+struct UdpLink(Arc<Mutex<Sides>>);
 
 struct Sides {
     reader: FrameReader,
@@ -102,7 +102,7 @@ impl Sides {
     }
 }
 
-impl Link {
+impl UdpLink {
     async fn open(outside: &dyn Outside, wanted: UdpWanted) -> Result<(Self, SocketAddr), ErrorCode> {
         let opened = door::open(outside, &Opening::Udp(wanted)).await;
         let (reader, writer) = opened.map_err(|_| ErrorCode::NewSocketLimit)?;
@@ -209,7 +209,7 @@ impl HostUdpSocket for CallState {
             return Err(ErrorCode::InvalidArgument.into());
         }
         let wanted = UdpWanted { six, options: socket.options.clone() };
-        let (link, local) = Link::open(&*socket.outside, wanted).await?;
+        let (link, local) = UdpLink::open(&*socket.outside, wanted).await?;
         (socket.link, socket.local, socket.binding) = (Some(link), Some(local), true);
         Ok(())
     }

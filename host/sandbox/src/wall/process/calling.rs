@@ -149,7 +149,7 @@ impl SandboxProcess {
             SendError::Ended(reason) => CallFailure::SandboxEnded { reason: reason.to_string() },
             // The limit allows more than fits into a frame.
             SendError::TooLarge(_) => {
-                CallFailure::OverLimit { limit: Limit::Arguments, value: show_bytes(message::TAKEN_BYTES) }
+                CallFailure::OverLimit { limit: Limit::Arguments, value: show_bytes(encoding::TAKEN_BYTES) }
             }
             other => failed(&other),
         })

@@ -109,7 +109,8 @@ impl<'a> Basis<'a> {
     pub(super) fn unchanged(
         &self,
         policy: &ComponentPolicy,
-        (digest, read): (&str, &Code),
+        digest: &str,
+        read: &Code,
         policy_digest: &str,
         side_files: &Stamps,
     ) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{ComponentPolicy, Diagnostic, Digest, LoadLimit, Manifest, Reference, SourceRef, TrustPolicy};
+use toolcell_policy::{
+    AdvisedFault, ComponentPolicy, Diagnostic, Digest, LoadLimit, Manifest, Reference, SourceRef, TrustPolicy,
+};
 use toolcell_registry::{Store, StoreError};
 
 use super::basis::{Pin, Withheld};
@@ -16,7 +18,6 @@ use crate::fetching::registries;
 use crate::fetching::trust::{ReadRule, Signed};
 use crate::files::file;
 use crate::files::file::absolute;
-use crate::identity::secrets::Fault;
 
 /// Where the components of one manifest come from.
 pub(super) struct CodePlaces<'m> {
@@ -25,7 +26,7 @@ pub(super) struct CodePlaces<'m> {
     dev: Option<&'m DevFolder>,
     store: OnceLock<Result<Store, StoreError>>,
     /// Rules that were read, by their beginnings.
-    rules: Mutex<HashMap<String, Result<Arc<ReadRule>, Fault>>>,
+    rules: Mutex<HashMap<String, Result<Arc<ReadRule>, AdvisedFault>>>,
 }
 
 /// The bytes of one component.
@@ -131,8 +132,9 @@ impl<'m> CodePlaces<'m> {
                 let verified = self
                     .rule(rule)
                     .and_then(|rule| rule.verify(&stored.manifest, &attached.iter().collect::<Vec<_>>()));
-                verified.map_err(|(problem, hint)| {
-                    not_read(policy, format!("[trust.\"{}\"]: {problem}", rule.prefix()), hint)
+                verified.map_err(|fault| {
+                    let hint = fault.hint().unwrap_or_default().to_owned();
+                    not_read(policy, format!("[trust.\"{}\"]: {}", rule.prefix(), fault.problem), hint)
                 })?
             }
         };
@@ -140,7 +142,7 @@ impl<'m> CodePlaces<'m> {
     }
 
     /// The rule with its files, which are read once in a build.
-    fn rule(&self, rule: &TrustPolicy) -> Result<Arc<ReadRule>, Fault> {
+    fn rule(&self, rule: &TrustPolicy) -> Result<Arc<ReadRule>, AdvisedFault> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.entry(rule.prefix().to_owned()).or_insert_with(|| ReadRule::read(rule, self.folder).map(Arc::new)).clone()
     }

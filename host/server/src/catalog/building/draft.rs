@@ -182,7 +182,7 @@ impl CatalogDraft<'_> {
                     break;
                 }
             };
-            self.add_tool(policy, &mut draft, (tool, found), problems);
+            self.add_tool(policy, &mut draft, tool, found, problems);
         }
         for prompt in prompts {
             if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
@@ -192,11 +192,11 @@ impl CatalogDraft<'_> {
         }
         if loaded.component.inspection().completes() {
             let entry = definition::completion(policy.name(), policy.load());
-            self.add_unlisted(policy, &mut draft, (export::COMPLETION, entry), problems);
+            self.add_unlisted(policy, &mut draft, export::COMPLETION, entry, problems);
         }
         if loaded.component.inspection().has_resources() {
             let entry = definition::reading(policy.name(), policy.load());
-            self.add_unlisted(policy, &mut draft, (export::RESOURCES, entry), problems);
+            self.add_unlisted(policy, &mut draft, export::RESOURCES, entry, problems);
         }
         problems.extend(requested_permissions::check(policy, loaded.component.requested()));
         let own = self.parts.entries.iter().filter(|entry| entry.is_of(&loaded));
@@ -208,7 +208,8 @@ impl CatalogDraft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
-        (mut tool, found): (contract::GuestTool, Vec<DefinitionProblem>),
+        mut tool: contract::GuestTool,
+        found: Vec<DefinitionProblem>,
         problems: &mut Vec<Diagnostic>,
     ) {
         let name = tool.name.clone();
@@ -264,7 +265,8 @@ impl CatalogDraft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
-        (path, entry): (&str, Result<McpTool, Vec<DefinitionProblem>>),
+        path: &str,
+        entry: Result<McpTool, Vec<DefinitionProblem>>,
         problems: &mut Vec<Diagnostic>,
     ) {
         match entry {

@@ -180,7 +180,7 @@ impl CatalogBuilder {
         // them.
         let _io = self.runtime.enter();
         let code = CodePlaces::new(manifest, folder).with_dev(self.options.dev.as_ref());
-        let precheck = Precheck::new(manifest, (folder, &code), &self.options.kept, basis);
+        let precheck = Precheck::new(manifest, folder, &code, &self.options.kept, basis);
         // What the precheck finds is of the whole: it would keep others from being compiled.
         let prechecks = basis.tolerance.is_none();
         let loading = Loading { folder, code: &code, basis, precheck: prechecks.then_some(&precheck), steps };
@@ -367,7 +367,7 @@ impl CatalogBuilder {
         let source_digest = ComponentDigest::of(&read.bytes);
         let digest = source_digest.to_string();
         let policy_digest = ComponentDigest::of(policy.canonical().as_bytes()).to_string();
-        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files) {
+        if let Some((catalog, loaded)) = basis.unchanged(policy, &digest, &read, &policy_digest, &side_files) {
             return Ok(BuiltComponent::Unchanged(catalog, loaded));
         }
         let Code { bytes, signed, dev_source } = read;

@@ -37,7 +37,8 @@ struct PrecheckFound {
 impl<'a> Precheck<'a> {
     pub(super) fn new(
         manifest: &'a Manifest,
-        (folder, code): (&'a Path, &'a CodePlaces<'a>),
+        folder: &'a Path,
+        code: &'a CodePlaces<'a>,
         kept: &'a SharedKept,
         basis: &'a Basis<'a>,
     ) -> Self {
@@ -83,7 +84,7 @@ impl<'a> Precheck<'a> {
         }
         let policy_digest = ComponentDigest::of(policy.canonical().as_bytes()).to_string();
         let side_files = side_files::stamps(policy, self.folder);
-        if self.basis.unchanged(policy, (&digest, &read), &policy_digest, &side_files).is_some() {
+        if self.basis.unchanged(policy, &digest, &read, &policy_digest, &side_files).is_some() {
             return;
         }
         found.problems.extend(typed::written(policy, self.folder, None).err());

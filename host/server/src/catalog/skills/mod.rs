@@ -247,16 +247,16 @@ impl Skills {
             |path: &str| path.strip_prefix(&prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/'));
         let mut children: BTreeMap<&str, FolderChild> = BTreeMap::new();
         for folder in above.iter().filter(|folder| is_child(folder)) {
-            children.insert(folder, child(folder, folder, (FolderChild::FOLDER, None)));
+            children.insert(folder, child(folder, folder, FolderChild::FOLDER, None));
         }
         for (folder, (path, entries)) in self.folders.iter().filter(|(folder, _)| is_child(folder)) {
             if sees_folder(folder, entries) {
-                children.insert(folder, child(folder, path, (FolderChild::FOLDER, None)));
+                children.insert(folder, child(folder, path, FolderChild::FOLDER, None));
             }
         }
         for file in self.files.iter().filter(|file| is_child(&file.uri) && sees(&file.entries)) {
             let mime_type = if file.head.is_some() { "text/markdown" } else { file.body.mime_type(&file.path) };
-            let plain = child(&file.uri, &file.path, (mime_type, Some(file.body.len() as u64)));
+            let plain = child(&file.uri, &file.path, mime_type, Some(file.body.len() as u64));
             let named = match &file.head {
                 Some((name, description)) => {
                     FolderChild { name: name.clone(), description: Some(description.clone()), ..plain }
@@ -269,7 +269,7 @@ impl Skills {
     }
 }
 
-fn child(uri: &str, path: &str, (mime_type, size_bytes): (&str, Option<u64>)) -> FolderChild {
+fn child(uri: &str, path: &str, mime_type: &str, size_bytes: Option<u64>) -> FolderChild {
     FolderChild {
         uri: uri.to_owned(),
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),

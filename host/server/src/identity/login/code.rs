@@ -39,7 +39,7 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
         let expected = Expected { state: state.clone(), issuer, must_name: self.endpoints.names_itself };
         let listener = Listener::bind(self.policy.redirect(), expected).await?;
         let redirect = listener.address();
-        let request = Request { redirect: &redirect, state: &state, challenge: &challenge(&verifier) };
+        let request = AuthorizeRequest { redirect: &redirect, state: &state, challenge: &challenge(&verifier) };
         let address = request.address(self.policy, &self.endpoints)?;
         Ok(BrowserLogin { login: self, listener, verifier, redirect, address })
     }
@@ -72,13 +72,13 @@ impl<S: SendRequest> BrowserLogin<'_, S> {
 }
 
 /// The request that the browser carries to the server.
-struct Request<'a> {
+struct AuthorizeRequest<'a> {
     redirect: &'a str,
     state: &'a str,
     challenge: &'a str,
 }
 
-impl Request<'_> {
+impl AuthorizeRequest<'_> {
     fn address(&self, policy: &LoginPolicy, endpoints: &Endpoints) -> Result<String, LoginError> {
         let endpoint = endpoints.authorize.as_deref().ok_or(LoginError::NoEndpoint("authorization"))?;
         let mut url = Url::parse(endpoint).map_err(|_| LoginError::Address(endpoint.to_owned()))?;
@@ -149,7 +149,7 @@ mod tests {
             auth: ClientAuth::Basic,
             names_itself: false,
         };
-        let request = Request { redirect: "http://127.0.0.1:9/callback", state: "s", challenge: "c" };
+        let request = AuthorizeRequest { redirect: "http://127.0.0.1:9/callback", state: "s", challenge: "c" };
         assert_eq!(
             request.address(&policy, &endpoints).unwrap(),
             "https://a.example/o?prompt=consent&response_type=code&client_id=desk\

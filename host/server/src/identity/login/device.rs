@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::client::SendRequest;
 use super::error::LoginError;
-use super::token::{Asked, purpose, seconds};
+use super::token::{AskedEndpoint, purpose, seconds};
 use super::{Made, NewLogin};
 
 /// The kind of grant.
@@ -54,7 +54,7 @@ pub struct Prompt {
 }
 
 #[derive(Deserialize)]
-struct Given {
+struct DeviceCode {
     device_code: String,
     user_code: String,
     verification_uri: String,
@@ -77,9 +77,9 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
             form.push(("client_id", &self.client.id));
         }
         form.extend((!scopes.is_empty()).then_some(("scope", scopes.as_str())));
-        let asked = Asked { address, auth: self.endpoints.auth, client: &self.client };
+        let asked = AskedEndpoint { address, auth: self.endpoints.auth, client: &self.client };
         let body = asked.post(form, &self.send).await?;
-        let given: Given =
+        let given: DeviceCode =
             serde_json::from_slice(&body).map_err(|_| LoginError::answer(address, "it answers without a code"))?;
         let prompt =
             Prompt::of(&given).ok_or_else(|| LoginError::answer(address, "its address or code cannot be shown"))?;
@@ -94,7 +94,7 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
 
 impl Prompt {
     /// Only what a terminal shows as it is, and an address that a browser reaches safely.
-    fn of(given: &Given) -> Option<Self> {
+    fn of(given: &DeviceCode) -> Option<Self> {
         let shown = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         let address = |text: &String| {
             let safe = url::Url::parse(text).is_ok_and(|url| is_protected(&url));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_prompt_shows_nothing_that_a_terminal_obeys_and_no_address_that_others_can_change() {
-        let given = |address: &str, code: &str| Given {
+        let given = |address: &str, code: &str| DeviceCode {
             device_code: String::new(),
             user_code: code.to_owned(),
             verification_uri: address.to_owned(),

@@ -37,7 +37,7 @@ pub(super) struct Endpoints {
 
 /// Metadata of a server, as far as a login needs them.
 #[derive(Deserialize)]
-struct Metadata {
+struct LoginMetadata {
     issuer: String,
     authorization_endpoint: Option<String>,
     token_endpoint: Option<String>,
@@ -52,7 +52,7 @@ struct Metadata {
 
 impl Client {
     pub(super) fn read(policy: &LoginPolicy, folder: &Path) -> Result<Self, LoginError> {
-        let read = |source| secrets::text(source, folder).map_err(|(problem, hint)| LoginError::Secret(problem, hint));
+        let read = |source| secrets::text(source, folder).map_err(LoginError::Secret);
         let secret = policy.client_secret().map(read).transpose()?.map(|(value, _)| value);
         Ok(Self { id: policy.client_id().to_owned(), secret })
     }
@@ -64,7 +64,10 @@ impl Endpoints {
     pub(super) async fn find(policy: &LoginPolicy, send: &impl SendRequest) -> Result<Self, LoginError> {
         let by_hand = policy.token().is_some() && (policy.authorize().is_some() || policy.device().is_some());
         match policy.issuer().filter(|_| !by_hand) {
-            Some(issuer) => Self::of_metadata(policy, &fetch(issuer, send).await?),
+            Some(issuer) => {
+                let (address, metadata) = fetch(issuer, send).await?;
+                Self::of_metadata(policy, &address, &metadata)
+            }
             None => Ok(Self {
                 issuer: policy.issuer().map(str::to_owned),
                 authorize: policy.authorize().map(str::to_owned),
@@ -77,8 +80,8 @@ impl Endpoints {
         }
     }
 
-    fn of_metadata(policy: &LoginPolicy, (address, metadata): &(String, Metadata)) -> Result<Self, LoginError> {
-        let problem = |problem: String| LoginError::Metadata { address: address.clone(), problem };
+    fn of_metadata(policy: &LoginPolicy, address: &str, metadata: &LoginMetadata) -> Result<Self, LoginError> {
+        let problem = |problem: String| LoginError::Metadata { address: address.to_owned(), problem };
         // A public server does not send browsers and tokens to this machine.
         let loopback = Url::parse(&metadata.issuer).is_ok_and(|url| is_loopback(&url));
         let safe = |named: &Option<String>| match named {
@@ -114,7 +117,7 @@ impl Endpoints {
 }
 
 /// The metadata of an issuer, and where they are.
-async fn fetch(issuer: &str, send: &impl SendRequest) -> Result<(String, Metadata), LoginError> {
+async fn fetch(issuer: &str, send: &impl SendRequest) -> Result<(String, LoginMetadata), LoginError> {
     let mut last = LoginError::Address(issuer.to_owned());
     for address in metadata_of(issuer) {
         let request = Request::get(&address).header("accept", "application/json").body(Bytes::new());
@@ -131,7 +134,7 @@ async fn fetch(issuer: &str, send: &impl SendRequest) -> Result<(String, Metadat
             last = problem(format!("it answers with status {}", response.status().as_u16()));
             continue;
         }
-        let metadata: Metadata = serde_json::from_slice(response.body())
+        let metadata: LoginMetadata = serde_json::from_slice(response.body())
             .map_err(|_| problem("this is not the metadata of an authorization server".to_owned()))?;
         if metadata.issuer != issuer {
             return Err(problem("this is the metadata of another issuer".to_owned()));

@@ -2,6 +2,7 @@
 use std::time::Duration;
 
 use toolcell_outbound::OutboundError;
+use toolcell_policy::AdvisedFault;
 use toolcell_policy::quantity::show_millis;
 
 /// The longest text that a server's error is shown with, in characters.
@@ -60,8 +61,8 @@ pub enum LoginError {
     #[error("nobody agreed within {}", show_millis(u64::try_from(.0.as_millis()).unwrap_or(u64::MAX)))]
     Late(Duration),
     /// The client's secret cannot be read.
-    #[error("client_secret: {0}")]
-    Secret(String, String),
+    #[error("client_secret: {}", .0.problem)]
+    Secret(AdvisedFault),
     /// The store of tokens cannot be used.
     #[error("{0}")]
     Store(String),
@@ -94,7 +95,7 @@ impl LoginError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Secret(_, hint) => Some(hint.clone()),
+            Self::Secret(fault) => fault.hint().map(str::to_owned),
             Self::NoEndpoint("device authorization") => Some("log in with a browser: leave out --device".to_owned()),
             Self::NoEndpoint("authorization") => Some("log in with --device".to_owned()),
             Self::Metadata { .. } => {

@@ -52,7 +52,7 @@ struct Login {
     /// The folder of states.
     state: PathBuf,
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<LoginToken>,
     version: AtomicU64,
     flight: Mutex<Option<Flight>>,
 }
@@ -61,9 +61,9 @@ struct Login {
 type Flight = watch::Receiver<Option<Result<SecretValue, NoValue>>>;
 
 #[derive(Default)]
-struct Known {
+struct LoginToken {
     /// The last look at the file, and what was found.
-    last: Option<Found>,
+    last: Option<TokenRead>,
     looked: Option<Instant>,
     /// No refresh before this time.
     retry_at: Option<Instant>,
@@ -74,8 +74,8 @@ struct Known {
 }
 
 /// The use of a file, as it looked then.
-struct Found {
-    stamp: Option<Stamp>,
+struct TokenRead {
+    stamp: Option<TokenStamp>,
     token: Option<Token>,
 }
 
@@ -86,7 +86,7 @@ struct Token {
 }
 
 /// The look of a file: device, inode, length, and the times of its content and of its attributes.
-type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
+type TokenStamp = (u64, u64, u64, (i64, i64), (i64, i64));
 
 /// The login as a secret. Relative paths start from `folder`.
 #[must_use]
@@ -99,7 +99,7 @@ pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn L
     logins.retain(|login| login.strong_count() > 0);
     let is_it = |login: &Arc<Login>| login.path == path && login.folder == folder && login.policy == *policy;
     if let Some(login) = logins.iter().filter_map(Weak::upgrade).find(is_it) {
-        return Arc::new(Shared(login));
+        return Arc::new(SharedLogin(login));
     }
     let login = Arc::new(Login {
         policy: Arc::clone(policy),
@@ -111,7 +111,7 @@ pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn L
         flight: Mutex::default(),
     });
     logins.push(Arc::downgrade(&login));
-    Arc::new(Shared(login))
+    Arc::new(SharedLogin(login))
 }
 
 /// The logins that this process uses, with their states, as JSON.
@@ -141,16 +141,16 @@ pub fn finish(within: Duration) {
 }
 
 /// Counts a refresh while it runs.
-struct Running;
+struct RunningRefresh;
 
-impl Running {
+impl RunningRefresh {
     fn begin() -> Self {
         *REFRESHES.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Self
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRefresh {
     fn drop(&mut self) {
         let (running, ended) = &REFRESHES;
         *running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
@@ -159,9 +159,9 @@ impl Drop for Running {
 }
 
 /// A login that other tools have too.
-struct Shared(Arc<Login>);
+struct SharedLogin(Arc<Login>);
 
-impl LiveSecret for Shared {
+impl LiveSecret for SharedLogin {
     fn value(&self) -> ValueInTime<'_> {
         Box::pin(async move {
             if let Some(value) = self.0.at_once() {
@@ -189,7 +189,7 @@ impl LiveSecret for Shared {
 }
 
 impl Login {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LoginToken> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -227,7 +227,7 @@ impl Login {
         }
         let (sender, receiver) = watch::channel(None);
         let this = Arc::clone(self);
-        let running = Running::begin();
+        let running = RunningRefresh::begin();
         let thread = std::thread::Builder::new().name("toolcell-login".to_owned()).stack_size(STACK_BYTES);
         let spawned = thread.spawn(move || {
             let value = this.renew();
@@ -269,7 +269,7 @@ impl Login {
                     },
                     until: record.until(),
                 };
-                known.last = Some(Found { stamp, token: Some(token) });
+                known.last = Some(TokenRead { stamp, token: Some(token) });
                 known.retry_at = failed.is_some().then(|| Instant::now() + RETRY_AFTER);
                 match (failed, record.ended()) {
                     (Some(error), _) => self.report(&mut known, &format!("the token is not refreshed: {error}")),
@@ -289,7 +289,7 @@ impl Login {
                 // What was written here, such as that the login has ended, does not count as a
                 // change.
                 let found = if matches!(plan, Plan::Ended(_)) { stamp(&self.path) } else { before };
-                known.last = Some(Found { stamp: found, token: None });
+                known.last = Some(TokenRead { stamp: found, token: None });
                 known.retry_at = None;
                 let problem = match plan {
                     Plan::Other => "it was made for another server, client or scope than the manifest's".to_owned(),
@@ -301,7 +301,7 @@ impl Login {
             }
             Err(NotRenewed::Failed(error)) => {
                 known.retry_at = Some(Instant::now() + RETRY_AFTER);
-                known.last = Some(Found { stamp: before, token: None });
+                known.last = Some(TokenRead { stamp: before, token: None });
                 self.report(&mut known, &format!("there is no token: {error}"));
                 Err(NoValue)
             }
@@ -313,7 +313,7 @@ impl Login {
     }
 
     /// From now on the value is looked for.
-    fn learn(&self, known: &mut Known, value: &SecretValue) {
+    fn learn(&self, known: &mut LoginToken, value: &SecretValue) {
         if known.values.front() == Some(value) {
             return;
         }
@@ -324,7 +324,7 @@ impl Login {
     }
 
     /// Tells the operator, once for each problem.
-    fn report(&self, known: &mut Known, problem: &str) {
+    fn report(&self, known: &mut LoginToken, problem: &str) {
         if known.said.as_deref() != Some(problem) {
             tracing::warn!("the login {:?}: {problem}", self.policy.name());
             known.said = Some(problem.to_owned());
@@ -333,7 +333,7 @@ impl Login {
 }
 
 /// The stamp of a file now; `None` if it does not exist.
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<TokenStamp> {
     let found = std::fs::symlink_metadata(path).ok()?;
     Some((
         found.dev(),

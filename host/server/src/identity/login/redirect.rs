@@ -49,7 +49,7 @@ pub(super) struct Listener {
 
 /// The meaning of a request.
 #[derive(Debug, PartialEq, Eq)]
-enum Came {
+enum RedirectCame {
     /// It is not the one that is waited for.
     Other(u16),
     /// The server's code.
@@ -105,8 +105,8 @@ impl Judge {
         let head = read_head(&mut stream).await?;
         let came = self.came(&head);
         let (status, text) = match &came {
-            Came::Other(status) => (*status, NOTHING),
-            Came::Code(_) | Came::Failed(_) => (200, DONE),
+            RedirectCame::Other(status) => (*status, NOTHING),
+            RedirectCame::Code(_) | RedirectCame::Failed(_) => (200, DONE),
         };
         let page = format!("<!doctype html><meta charset=\"utf-8\"><title>toolcell</title><p>{text}</p>\n");
         let answer = format!(
@@ -120,21 +120,21 @@ impl Judge {
         let _ = stream.write_all(answer.as_bytes()).await;
         let _ = stream.shutdown().await;
         match came {
-            Came::Code(code) => Some(Ok(code)),
-            Came::Failed(problem) => Some(Err(LoginError::Redirect(problem))),
-            Came::Other(_) => None,
+            RedirectCame::Code(code) => Some(Ok(code)),
+            RedirectCame::Failed(problem) => Some(Err(LoginError::Redirect(problem))),
+            RedirectCame::Other(_) => None,
         }
     }
 
-    fn came(&self, head: &[u8]) -> Came {
-        let Some((target, host)) = parse(head) else { return Came::Other(400) };
+    fn came(&self, head: &[u8]) -> RedirectCame {
+        let Some((target, host)) = parse(head) else { return RedirectCame::Other(400) };
         // Another name for this address is a page's that had it looked up anew.
         if !host.eq_ignore_ascii_case(&self.authority) {
-            return Came::Other(400);
+            return RedirectCame::Other(400);
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         if path != self.path {
-            return Came::Other(404);
+            return RedirectCame::Other(404);
         }
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let one = |name: &str| {
@@ -142,21 +142,23 @@ impl Judge {
             named.next().filter(|_| named.next().is_none())
         };
         if !one("state").is_some_and(|state| is_same(state, &self.expected.state)) {
-            return Came::Other(400);
+            return RedirectCame::Other(400);
         }
         let named = pairs.iter().any(|(key, _)| key == "iss");
         let Expected { issuer, must_name, .. } = &self.expected;
         if let (true, Some(issuer)) = (named || *must_name, issuer)
             && one("iss") != Some(issuer)
         {
-            return Came::Failed("the browser came back from another authorization server".to_owned());
+            return RedirectCame::Failed("the browser came back from another authorization server".to_owned());
         }
         if let Some(error) = one("error") {
-            return Came::Failed(LoginError::refused("the server", error, one("error_description"), &[]).to_string());
+            return RedirectCame::Failed(
+                LoginError::refused("the server", error, one("error_description"), &[]).to_string(),
+            );
         }
         match one("code").filter(|code| !code.is_empty()) {
-            Some(code) => Came::Code(Zeroizing::new(code.to_owned())),
-            None => Came::Failed("the browser came back without a code".to_owned()),
+            Some(code) => RedirectCame::Code(Zeroizing::new(code.to_owned())),
+            None => RedirectCame::Failed("the browser came back without a code".to_owned()),
         }
     }
 }
@@ -214,7 +216,7 @@ mod tests {
         }
     }
 
-    fn came(must_name: bool, line: &str, host: &str) -> Came {
+    fn came(must_name: bool, line: &str, host: &str) -> RedirectCame {
         judge(must_name).came(format!("{line} HTTP/1.1\r\nHost: {host}\r\nAccept: */*").as_bytes())
     }
 
@@ -234,14 +236,14 @@ mod tests {
             ("GET", 400),
             ("", 400),
         ] {
-            assert_eq!(came(false, line, host), Came::Other(status), "{line}");
+            assert_eq!(came(false, line, host), RedirectCame::Other(status), "{line}");
         }
         for host in ["localhost:9", "127.0.0.1", "127.0.0.1:90", "rebound.example:9", ""] {
-            assert_eq!(came(false, "GET /callback?code=c&state=right", host), Came::Other(400), "{host}");
+            assert_eq!(came(false, "GET /callback?code=c&state=right", host), RedirectCame::Other(400), "{host}");
         }
         let twice = "GET /callback?code=c&state=right HTTP/1.1\r\nHost: 127.0.0.1:9\r\nHost: 127.0.0.1:9";
-        assert_eq!(judge(false).came(twice.as_bytes()), Came::Other(400));
-        let code = Came::Code(Zeroizing::new("c d".to_owned()));
+        assert_eq!(judge(false).came(twice.as_bytes()), RedirectCame::Other(400));
+        let code = RedirectCame::Code(Zeroizing::new("c d".to_owned()));
         assert_eq!(came(false, "GET /callback?code=c+d&state=right", host), code);
     }
 
@@ -252,7 +254,7 @@ mod tests {
             &format!("GET /callback?state=right&{query}"),
             "127.0.0.1:9",
         ) {
-            Came::Failed(problem) => problem,
+            RedirectCame::Failed(problem) => problem,
             other => panic!("{query}: {other:?}"),
         };
         let other = "the browser came back from another authorization server";
@@ -266,6 +268,6 @@ mod tests {
         );
         assert_eq!(failed(false, "code="), "the browser came back without a code");
         let line = "GET /callback?state=right&code=c&iss=https%3A%2F%2Fa.example";
-        assert_eq!(came(true, line, "127.0.0.1:9"), Came::Code(Zeroizing::new("c".to_owned())));
+        assert_eq!(came(true, line, "127.0.0.1:9"), RedirectCame::Code(Zeroizing::new("c".to_owned())));
     }
 }

@@ -9,7 +9,7 @@ use super::endpoints::Client;
 use super::error::LoginError;
 use super::record::Record;
 use super::store::Store;
-use super::token::{self, Asked};
+use super::token::{self, AskedEndpoint};
 
 /// The use of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(super) async fn renew<S: SendRequest>(
     let now = SystemTime::now();
     let asked = match (send(), Client::read(policy, folder)) {
         (Ok(send), Ok(client)) => {
-            let endpoint = Asked { address: record.token_endpoint(), auth: record.auth(), client: &client };
+            let endpoint = AskedEndpoint { address: record.token_endpoint(), auth: record.auth(), client: &client };
             token::refresh(policy, &endpoint, record.refresh_token().unwrap_or_default(), &send).await
         }
         (Err(error), _) | (_, Err(error)) => Err(error),

@@ -8,7 +8,7 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use toolcell_outbound::is_protected;
-use toolcell_policy::{ClientAuth, LoginPolicy};
+use toolcell_policy::{AdvisedFault, ClientAuth, LoginPolicy};
 use toolcell_sandbox::SecretValue;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
@@ -37,7 +37,7 @@ pub(super) struct Tokens {
 }
 
 #[derive(Deserialize)]
-struct Given {
+struct LoginAnswer {
     access_token: String,
     token_type: String,
     refresh_token: Option<String>,
@@ -46,19 +46,19 @@ struct Given {
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct TokenFailure {
     error: String,
     error_description: Option<String>,
 }
 
 /// An endpoint, and the client that asks it.
-pub(super) struct Asked<'a> {
+pub(super) struct AskedEndpoint<'a> {
     pub(super) address: &'a str,
     pub(super) auth: ClientAuth,
     pub(super) client: &'a Client,
 }
 
-impl Asked<'_> {
+impl AskedEndpoint<'_> {
     /// Posts a form. The answer's status is `200`, or this is an error.
     pub(super) async fn post(&self, mut form: Form<'_>, send: &impl SendRequest) -> Result<Bytes, LoginError> {
         let address = self.address;
@@ -84,7 +84,7 @@ impl Asked<'_> {
         let status = response.status();
         let body = response.into_body();
         // Some servers say an error with status 200.
-        if let Ok(failure) = serde_json::from_slice::<Failure>(&body) {
+        if let Ok(failure) = serde_json::from_slice::<TokenFailure>(&body) {
             let mut sent: Vec<&str> = secret.into_iter().collect();
             let secrets = ["code", "refresh_token", "token", "code_verifier", "device_code"];
             sent.extend(form.iter().filter(|(name, _)| secrets.contains(name)).map(|(_, value)| *value));
@@ -115,7 +115,7 @@ fn basic(id: &str, secret: &str) -> Result<header::HeaderValue, LoginError> {
     let both = Zeroizing::new(format!("{}:{}", encoded(id), encoded(secret)));
     let text = Zeroizing::new(format!("Basic {}", STANDARD.encode(both.as_bytes())));
     let mut value = header::HeaderValue::from_str(&text)
-        .map_err(|_| LoginError::Secret("it cannot be sent".to_owned(), "use client_auth = \"post\"".to_owned()))?;
+        .map_err(|_| LoginError::Secret(AdvisedFault::new("it cannot be sent", "use client_auth = \"post\"")))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -127,7 +127,7 @@ pub(super) fn purpose(policy: &LoginPolicy) -> Form<'_> {
 }
 
 fn given(body: &[u8], now: SystemTime) -> Result<Tokens, String> {
-    let given: Given = serde_json::from_slice(body).map_err(|_| "it answers without a token".to_owned())?;
+    let given: LoginAnswer = serde_json::from_slice(body).map_err(|_| "it answers without a token".to_owned())?;
     if !given.token_type.eq_ignore_ascii_case("bearer") {
         return Err("it gives a token of a kind that is not sent as a header's value (not Bearer)".to_owned());
     }
@@ -160,7 +160,7 @@ pub(super) fn seconds(value: &Value) -> Option<Duration> {
 /// Asks for new tokens with a refresh token.
 pub(super) async fn refresh(
     policy: &LoginPolicy,
-    endpoint: &Asked<'_>,
+    endpoint: &AskedEndpoint<'_>,
     token: &str,
     send: &impl SendRequest,
 ) -> Result<Tokens, LoginError> {
@@ -172,7 +172,7 @@ pub(super) async fn refresh(
 /// Takes the tokens back at their server (RFC 7009), where it offers that.
 pub(super) async fn take_back(record: &Record, client: &Client, send: &impl SendRequest) -> Result<(), LoginError> {
     let Some(address) = record.revoke() else { return Ok(()) };
-    let asked = Asked { address, auth: record.auth(), client };
+    let asked = AskedEndpoint { address, auth: record.auth(), client };
     let (token, hint) = match record.refresh_token() {
         Some(token) => (token, "refresh_token"),
         None => (record.access_token(), "access_token"),
@@ -181,8 +181,8 @@ pub(super) async fn take_back(record: &Record, client: &Client, send: &impl Send
 }
 
 impl Endpoints {
-    pub(super) fn at_token<'a>(&'a self, client: &'a Client) -> Asked<'a> {
-        Asked { address: &self.token, auth: self.auth, client }
+    pub(super) fn at_token<'a>(&'a self, client: &'a Client) -> AskedEndpoint<'a> {
+        AskedEndpoint { address: &self.token, auth: self.auth, client }
     }
 }
 
@@ -243,7 +243,7 @@ pub(super) mod tests {
 
     async fn asked(auth: ClientAuth, secret: Option<&str>) -> (String, Option<String>) {
         let answers = Answers::new(&[(200, "{}")]);
-        let asked = Asked { address: "https://a.example/token", auth, client: &client(secret) };
+        let asked = AskedEndpoint { address: "https://a.example/token", auth, client: &client(secret) };
         asked.post(vec![("grant_type", "x")], &answers).await.unwrap();
         let (_, form, head) = answers.asked.lock().unwrap().remove(0);
         (form, head)
@@ -262,7 +262,7 @@ pub(super) mod tests {
     #[tokio::test]
     async fn no_secret_goes_to_an_address_that_others_can_listen_to() {
         let answers = Answers::new(&[]);
-        let asked = Asked { address: "http://a.example/token", auth: ClientAuth::Basic, client: &client(None) };
+        let asked = AskedEndpoint { address: "http://a.example/token", auth: ClientAuth::Basic, client: &client(None) };
         assert!(matches!(asked.post(Vec::new(), &answers).await, Err(LoginError::Address(_))));
         assert!(answers.forms().is_empty());
     }
@@ -306,7 +306,7 @@ pub(super) mod tests {
         for status in [200, 400, 401] {
             let answers = Answers::new(&[(status, body)]);
             let client = client(None);
-            let asked = Asked { address: "https://a.example/token", auth: ClientAuth::Basic, client: &client };
+            let asked = AskedEndpoint { address: "https://a.example/token", auth: ClientAuth::Basic, client: &client };
             let policy = policy_of("issuer = \"https://a.example\"");
             let Err(error) = refresh(&policy, &asked, "r3fr3sh", &answers).await else { panic!("{status}") };
             assert!(error.is_final());

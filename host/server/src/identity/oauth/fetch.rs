@@ -44,7 +44,7 @@ impl Fetcher {
     /// Address of an issuer's keys, from its metadata. `Err` is one sentence.
     pub async fn keys_of(&self, issuer: &str) -> Result<String, String> {
         #[derive(Deserialize)]
-        struct Metadata {
+        struct IssuerMetadata {
             issuer: String,
             jwks_uri: String,
         }
@@ -57,7 +57,7 @@ impl Fetcher {
                     continue;
                 }
             };
-            let metadata: Metadata =
+            let metadata: IssuerMetadata =
                 serde_json::from_slice(&text).map_err(|_| format!("{address}: no metadata of an issuer"))?;
             if metadata.issuer != issuer {
                 return Err(format!("{address} is of another issuer"));

@@ -25,18 +25,18 @@ pub(super) struct Thresholds {
 
 /// The counts of one rule.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct RuleCounts {
     began: Option<Instant>,
-    subjects: HashMap<String, Count>,
+    subjects: HashMap<String, SubjectCount>,
 }
 
-struct Count {
+struct SubjectCount {
     window: Window<PARTS>,
     quiet_until: Option<Instant>,
     touched: Instant,
 }
 
-impl Counts {
+impl RuleCounts {
     /// Counts one. Returns the number within the window if an alert is due.
     pub(super) fn note(&mut self, subject: &str, bounds: &Thresholds, now: Instant) -> Option<u64> {
         let began = *self.began.get_or_insert(now);
@@ -47,7 +47,7 @@ impl Counts {
                 let quiet = quiet.map(|(subject, _)| subject.clone());
                 quiet.and_then(|quiet| self.subjects.remove(&quiet));
             }
-            let count = Count { window: Window::default(), quiet_until: None, touched: now };
+            let count = SubjectCount { window: Window::default(), quiet_until: None, touched: now };
             self.subjects.insert(subject.to_owned(), count);
         }
         let count = self.subjects.get_mut(subject)?;
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_alert_is_due_once_enough_came_within_the_window() {
-        let mut counts = Counts::default();
+        let mut counts = RuleCounts::default();
         let start = Instant::now();
         let mut at = |second: u64, subject: &str| counts.note(subject, &BOUNDS, start + Duration::from_secs(second));
         assert_eq!([at(0, "a"), at(0, "b"), at(1, "a"), at(2, "a")], [None, None, None, Some(3)]);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn strangers_take_a_bounded_number_of_places() {
-        let mut counts = Counts::default();
+        let mut counts = RuleCounts::default();
         let start = Instant::now();
         for number in 0..10_000_u64 {
             let long = format!("{number}{}", "é".repeat(1_000));

@@ -25,7 +25,7 @@ const SUBJECT_CHARS_MAX: usize = 256;
 pub(super) struct Signer(hmac::Key);
 
 /// A message, the same in each attempt to send it.
-pub(super) struct Message {
+pub(super) struct AlertMessage {
     /// `webhook-id`.
     pub(super) id: String,
     pub(super) body: String,
@@ -48,13 +48,13 @@ impl Signer {
     }
 
     /// The value of `webhook-signature`: over id, time and body.
-    pub(super) fn signature(&self, message: &Message, seconds: u64) -> String {
+    pub(super) fn signature(&self, message: &AlertMessage, seconds: u64) -> String {
         let signed = format!("{}.{seconds}.{}", message.id, message.body);
         format!("v1,{}", STANDARD.encode(hmac::sign(&self.0, signed.as_bytes())))
     }
 }
 
-impl Message {
+impl AlertMessage {
     /// The message of an alert. `None` without random numbers for its id.
     pub(super) fn of(alert: &Alert<'_>) -> Option<Self> {
         let mut random = [0; 16];
@@ -88,7 +88,7 @@ mod tests {
         // The example of the specification.
         let signer = Signer::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let message =
-            Message { id: "msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned(), body: "{\"test\": 2432232314}".to_owned() };
+            AlertMessage { id: "msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned(), body: "{\"test\": 2432232314}".to_owned() };
         assert_eq!(signer.signature(&message, 1_614_265_330), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         for secret in ["short", "whsec_!", "whsec_AAAA", &"x".repeat(2_000)] {
             assert!(Signer::new(secret).is_err(), "{secret}");
@@ -100,9 +100,9 @@ mod tests {
     fn a_message_has_a_bound() {
         let subject = "\u{1}".repeat(10_000);
         let alert = Alert { rule: AlertRule::Refusals, subject: &subject, count: u64::MAX, window_seconds: u64::MAX };
-        let message = Message::of(&alert).unwrap();
+        let message = AlertMessage::of(&alert).unwrap();
         assert!(message.body.len() < 2_048, "{}", message.body.len());
-        let other = Message::of(&alert).unwrap();
+        let other = AlertMessage::of(&alert).unwrap();
         assert!(message.id.len() == 36 && message.id != other.id);
     }
 }

@@ -18,11 +18,11 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 use toolcell_audit::{AlertRaised, Clipped, Event, Outcome, Sink};
-use toolcell_policy::AlertsPolicy;
+use toolcell_policy::{AdvisedFault, AlertsPolicy};
 
 use crate::error::StartError;
 use crate::identity::secrets;
-use counts::Counts;
+use counts::RuleCounts;
 use flood::{Flood, Share};
 use webhook::Webhook;
 
@@ -52,7 +52,7 @@ pub enum AlertRule {
 pub struct Alerts {
     policy: AlertsPolicy,
     /// In the order of [`AlertRule::ALL`].
-    counts: [Mutex<Counts>; AlertRule::ALL.len()],
+    counts: [Mutex<RuleCounts>; AlertRule::ALL.len()],
     raised: [AtomicU64; AlertRule::ALL.len()],
     flood: Mutex<Flood>,
     raising: Arc<Raising>,
@@ -120,9 +120,7 @@ impl Alerts {
         sink: &Arc<Sink>,
         runtime: &Handle,
     ) -> Result<Arc<Self>, StartError> {
-        let refused = |(problem, hint): (String, String)| {
-            StartError::refused(format!("[alerts]: {problem}")).hint_if(Some(hint).filter(|hint| !hint.is_empty()))
-        };
+        let refused = |fault: AdvisedFault| fault.of("[alerts]");
         let webhook = match policy.url().zip(policy.secret()) {
             None => None,
             Some((url, source)) => {

@@ -10,8 +10,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 use toolcell_outbound::{OutboundBounds, OutboundClient, Reach};
+use toolcell_policy::AdvisedFault;
 
-use super::message::{self, Message, Signer};
+use super::message::{self, AlertMessage, Signer};
 use super::{Alert, AlertRule};
 
 /// Messages that wait to be sent; further ones are dropped. There is one for each rule and subject
@@ -31,37 +32,37 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(10), 
 
 /// A webhook. Dropping it ends the sending.
 pub(super) struct Webhook {
-    waiting: Sender<Message>,
-    refusals: Sender<Message>,
-    ends: Arc<Ends>,
+    waiting: Sender<AlertMessage>,
+    refusals: Sender<AlertMessage>,
+    ends: Arc<MessageCounts>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Ends {
+struct MessageCounts {
     sent: AtomicU64,
     failed: AtomicU64,
     dropped: AtomicU64,
 }
 
-struct Sending {
+struct WebhookSending {
     url: String,
     client: OutboundClient,
     signer: Signer,
-    ends: Arc<Ends>,
+    ends: Arc<MessageCounts>,
 }
 
 impl Webhook {
     /// Starts to send. `Err` is a sentence and advice.
-    pub(super) fn start(url: &str, secret: &str, private: bool, runtime: &Handle) -> Result<Self, (String, String)> {
-        let hint = || "write a key of at least 24 bytes, such as `openssl rand -base64 32` prints".to_owned();
-        let signer = Signer::new(secret).map_err(|problem| (problem, hint()))?;
-        let client = OutboundClient::new([url], BOUNDS).map_err(|error| (error.to_string(), String::new()))?;
+    pub(super) fn start(url: &str, secret: &str, private: bool, runtime: &Handle) -> Result<Self, AdvisedFault> {
+        let hint = "write a key of at least 24 bytes, such as `openssl rand -base64 32` prints";
+        let signer = Signer::new(secret).map_err(|problem| AdvisedFault::new(problem, hint))?;
+        let client = OutboundClient::new([url], BOUNDS).map_err(|error| AdvisedFault::unadvised(error.to_string()))?;
         let client = client.reaching(if private { Reach::Private } else { Reach::Public });
         let (waiting, messages) = channel(WAITING_MAX);
         let (refusals, refused) = channel(REFUSALS_WAITING_MAX);
-        let ends = Arc::<Ends>::default();
-        let sending = Sending { url: url.to_owned(), client, signer, ends: Arc::clone(&ends) };
+        let ends = Arc::<MessageCounts>::default();
+        let sending = WebhookSending { url: url.to_owned(), client, signer, ends: Arc::clone(&ends) };
         let task = runtime.spawn(sending.run(messages, refused));
         Ok(Self { waiting, refusals, ends, task })
     }
@@ -69,7 +70,7 @@ impl Webhook {
     /// Sends a message, unless too many wait.
     pub(super) fn send(&self, alert: &Alert<'_>) {
         let places = if alert.rule == AlertRule::Refusals { &self.refusals } else { &self.waiting };
-        let sent = Message::of(alert).is_some_and(|message| places.try_send(message).is_ok());
+        let sent = AlertMessage::of(alert).is_some_and(|message| places.try_send(message).is_ok());
         if !sent {
             self.ends.dropped.fetch_add(1, Ordering::Relaxed);
             let rule: AlertRule = alert.rule;
@@ -78,7 +79,7 @@ impl Webhook {
     }
 
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
-        let Ends { sent, failed, dropped } = &*self.ends;
+        let MessageCounts { sent, failed, dropped } = &*self.ends;
         [("sent", sent), ("failed", failed), ("dropped", dropped)]
             .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
@@ -90,9 +91,9 @@ impl Drop for Webhook {
     }
 }
 
-impl Sending {
+impl WebhookSending {
     /// Sends all messages, those about refusals after all others.
-    async fn run(self, mut messages: Receiver<Message>, mut refusals: Receiver<Message>) {
+    async fn run(self, mut messages: Receiver<AlertMessage>, mut refusals: Receiver<AlertMessage>) {
         loop {
             let message = tokio::select! {
                 biased;
@@ -111,7 +112,7 @@ impl Sending {
     }
 
     /// Sends a message until it is taken. `Err` is the last problem.
-    async fn deliver(&self, message: &Message) -> Result<(), String> {
+    async fn deliver(&self, message: &AlertMessage) -> Result<(), String> {
         let mut pauses = PAUSES.into_iter();
         loop {
             let (problem, may_help) = match self.attempt(message).await {
@@ -126,7 +127,7 @@ impl Sending {
     }
 
     /// Sends it once. `Err` is the problem, and true if another attempt may help.
-    async fn attempt(&self, message: &Message) -> Result<(), (String, bool)> {
+    async fn attempt(&self, message: &AlertMessage) -> Result<(), (String, bool)> {
         let seconds = message::now();
         let request = Request::post(&self.url)
             .header(CONTENT_TYPE, "application/json")

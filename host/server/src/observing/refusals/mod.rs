@@ -25,7 +25,7 @@ use crate::observing::alerts::Alerts;
 use recent::Recent;
 pub use recent::{RecentRefusal, RecentRefusals};
 pub(crate) use table::Range;
-use table::{Row, Table, Who};
+use table::{RefusalRow, RefusalTable, Who};
 
 /// Time between two records of the same. Somebody who looks into a minute of the audit finds what
 /// was refused in it.
@@ -67,7 +67,7 @@ pub struct Refusals {
     alerts: Option<Arc<Alerts>>,
     counts: [AtomicU64; Reason::ALL.len()],
     /// Those of the interval, for records.
-    table: Mutex<Table>,
+    table: Mutex<RefusalTable>,
     /// Those of the last hour.
     recent: Mutex<Recent>,
 }
@@ -184,13 +184,13 @@ impl Refusals {
         if self.sink.is_enabled() {
             self.table().count(reason, who, now);
         }
-        self.lock_recent().count(refusal, who, (Instant::now(), now));
+        self.lock_recent().count(refusal, who, Instant::now(), now);
         if let Some(alerts) = &self.alerts {
             alerts.refused(&who.text());
         }
     }
 
-    fn table(&self) -> std::sync::MutexGuard<'_, Table> {
+    fn table(&self) -> std::sync::MutexGuard<'_, RefusalTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,7 +198,7 @@ impl Refusals {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn record(&self, row: &Row) {
+    fn record(&self, row: &RefusalRow) {
         let first = timestamp(row.first);
         let event = || {
             Event::RequestRefused(RequestRefused {

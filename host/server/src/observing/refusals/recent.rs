@@ -23,10 +23,10 @@ pub const CALLER_ROWS_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct Recent {
     began: Option<Instant>,
-    ranges: HashMap<Key, Count>,
-    callers: HashMap<Key, Count>,
+    ranges: HashMap<RecentKey, RecentCount>,
+    callers: HashMap<RecentKey, RecentCount>,
     /// Refusals that found no row.
-    others: Count,
+    others: RecentCount,
 }
 
 /// Refusals of the last hour.
@@ -54,24 +54,24 @@ pub struct RecentRefusal {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct RecentKey {
     refusal: Refusal,
-    who: Subject,
+    who: RefusedSubject,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Subject {
+enum RefusedSubject {
     Range(Range),
     Caller(String, Option<String>),
 }
 
 #[derive(Clone, Copy)]
-struct Count {
+struct RecentCount {
     window: Window<PARTS>,
     last: SystemTime,
 }
 
-impl Default for Count {
+impl Default for RecentCount {
     fn default() -> Self {
         Self { window: Window::default(), last: SystemTime::UNIX_EPOCH }
     }
@@ -79,16 +79,16 @@ impl Default for Count {
 
 impl Recent {
     /// Counts one, at this time by both clocks.
-    pub(super) fn count(&mut self, refusal: Refusal, who: &Who<'_>, (now, time): (Instant, SystemTime)) {
+    pub(super) fn count(&mut self, refusal: Refusal, who: &Who<'_>, now: Instant, time: SystemTime) {
         let part = self.part(now);
         let (rows, rows_max, who) = match who {
-            Who::Address(address) => (&mut self.ranges, RANGE_ROWS_MAX, Subject::Range(Range::of(*address))),
+            Who::Address(address) => (&mut self.ranges, RANGE_ROWS_MAX, RefusedSubject::Range(Range::of(*address))),
             Who::Caller(name, tool) => {
-                let who = Subject::Caller(kept_name(name), tool.map(str::to_owned));
+                let who = RefusedSubject::Caller(kept_name(name), tool.map(str::to_owned));
                 (&mut self.callers, CALLER_ROWS_MAX, who)
             }
         };
-        let key = Key { refusal, who };
+        let key = RecentKey { refusal, who };
         if rows.len() >= rows_max && !rows.contains_key(&key) {
             rows.retain(|_, count| count.window.sum(part) > 0);
         }
@@ -104,8 +104,8 @@ impl Recent {
         let all = self.ranges.iter().chain(&self.callers);
         let rows = all.map(|(key, count)| {
             let (who, tool) = match &key.who {
-                Subject::Range(range) => (range.text(), None),
-                Subject::Caller(name, tool) => (name.clone(), tool.clone()),
+                RefusedSubject::Range(range) => (range.text(), None),
+                RefusedSubject::Caller(name, tool) => (name.clone(), tool.clone()),
             };
             RecentRefusal { refusal: key.refusal, who, tool, count: count.window.sum(part), last: count.last }
         });
@@ -150,9 +150,9 @@ mod tests {
         let missing = Refusal::of(Reason::NoCredential);
         for minute in [0, 1, 30] {
             let later = Duration::from_secs(60 * minute);
-            recent.count(missing, &stranger, (now + later, time + later));
+            recent.count(missing, &stranger, now + later, time + later);
         }
-        recent.count(Refusal::of(Reason::HiddenTool), &Who::Caller("tom", Some("pay")), (now, time));
+        recent.count(Refusal::of(Reason::HiddenTool), &Who::Caller("tom", Some("pay")), now, time);
         let row = |refusal, who: &str, tool: Option<&str>, count, minutes: u64| RecentRefusal {
             refusal,
             who: who.to_owned(),
@@ -177,15 +177,15 @@ mod tests {
         let flood = |recent: &mut Recent, now: Instant| {
             for number in 0..1_000_u32 {
                 let address = IpAddr::from(number.wrapping_mul(0x0001_0001).to_be_bytes());
-                recent.count(refusal, &Who::Address(Some(address)), (now, time));
-                recent.count(refusal, &Who::Caller(&format!("caller-{number}"), None), (now, time));
+                recent.count(refusal, &Who::Address(Some(address)), now, time);
+                recent.count(refusal, &Who::Caller(&format!("caller-{number}"), None), now, time);
             }
         };
         flood(&mut recent, now);
         let all = recent.list(now);
         assert_eq!(all.rows.len(), RANGE_ROWS_MAX + CALLER_ROWS_MAX);
         assert_eq!(all.rows.iter().map(|row| row.count).sum::<u64>() + all.beyond, 2_000, "nothing is lost");
-        recent.count(refusal, &Who::Caller("late", None), (now + 2 * HOUR, time));
+        recent.count(refusal, &Who::Caller("late", None), now + 2 * HOUR, time);
         let all = recent.list(now + 2 * HOUR);
         let names: Vec<&str> = all.rows.iter().map(|row| row.who.as_str()).collect();
         assert_eq!((names, all.beyond), (vec!["late"], 0));

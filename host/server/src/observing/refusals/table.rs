@@ -33,21 +33,21 @@ pub(crate) enum Range {
 }
 
 #[derive(Clone, Copy)]
-struct Count {
+struct IntervalCount {
     count: u64,
     first: SystemTime,
 }
 
 /// The counts of an interval.
 #[derive(Default)]
-pub(super) struct Table {
-    addresses: HashMap<(Reason, Range), Count>,
-    callers: HashMap<(Reason, String, Option<String>), Count>,
-    others: HashMap<Reason, Count>,
+pub(super) struct RefusalTable {
+    addresses: HashMap<(Reason, Range), IntervalCount>,
+    callers: HashMap<(Reason, String, Option<String>), IntervalCount>,
+    others: HashMap<Reason, IntervalCount>,
 }
 
 /// A count with what it is of.
-pub(super) struct Row {
+pub(super) struct RefusalRow {
     pub(super) reason: Reason,
     pub(super) caller: Option<String>,
     pub(super) address: Option<String>,
@@ -57,31 +57,31 @@ pub(super) struct Row {
     pub(super) first: SystemTime,
 }
 
-impl Table {
+impl RefusalTable {
     /// Counts one.
     pub(super) fn count(&mut self, reason: Reason, who: &Who<'_>, now: SystemTime) {
         let row = match who {
             Who::Address(address) => {
                 let key = (reason, Range::of(*address));
                 let has_room = self.addresses.len() < ADDRESS_ROWS_MAX || self.addresses.contains_key(&key);
-                has_room.then(|| self.addresses.entry(key).or_insert(Count { count: 0, first: now }))
+                has_room.then(|| self.addresses.entry(key).or_insert(IntervalCount { count: 0, first: now }))
             }
             Who::Caller(name, tool) => {
                 let key = (reason, kept_name(name), tool.map(str::to_owned));
                 let has_room = self.callers.len() < CALLER_ROWS_MAX || self.callers.contains_key(&key);
-                has_room.then(|| self.callers.entry(key).or_insert(Count { count: 0, first: now }))
+                has_room.then(|| self.callers.entry(key).or_insert(IntervalCount { count: 0, first: now }))
             }
         };
         let row = match row {
             Some(row) => row,
-            None => self.others.entry(reason).or_insert(Count { count: 0, first: now }),
+            None => self.others.entry(reason).or_insert(IntervalCount { count: 0, first: now }),
         };
         row.count = row.count.saturating_add(1);
     }
 
     /// The rows, the earliest first.
-    pub(super) fn into_rows(self) -> Vec<Row> {
-        let row = |reason, Count { count, first }| Row {
+    pub(super) fn into_rows(self) -> Vec<RefusalRow> {
+        let row = |reason, IntervalCount { count, first }| RefusalRow {
             reason,
             caller: None,
             address: None,
@@ -93,15 +93,16 @@ impl Table {
         let addresses = self
             .addresses
             .into_iter()
-            .map(|((reason, range), count)| Row { address: Some(range.text()), ..row(reason, count) });
-        let callers = self.callers.into_iter().map(|((reason, caller, tool), count)| Row {
+            .map(|((reason, range), count)| RefusalRow { address: Some(range.text()), ..row(reason, count) });
+        let callers = self.callers.into_iter().map(|((reason, caller, tool), count)| RefusalRow {
             caller: Some(caller),
             tool,
             ..row(reason, count)
         });
-        let mut rows: Vec<Row> = addresses.chain(callers).collect();
+        let mut rows: Vec<RefusalRow> = addresses.chain(callers).collect();
         rows.sort_by_key(|row| row.first);
-        let others = self.others.into_iter().map(|(reason, count)| Row { is_others: true, ..row(reason, count) });
+        let others =
+            self.others.into_iter().map(|(reason, count)| RefusalRow { is_others: true, ..row(reason, count) });
         rows.extend(others);
         rows
     }
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn strangers_take_no_row_of_callers() {
-        let mut table = Table::default();
+        let mut table = RefusalTable::default();
         let now = SystemTime::UNIX_EPOCH;
         for number in 0..200_u8 {
             let address = IpAddr::from([number, 0, 0, 1]);

@@ -25,7 +25,7 @@ const MANY_WAIT: &str = "Too many reloads wait already; try again later.";
 const RELOAD_TIME: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// A decision that a form asks for.
-struct Asked {
+struct AskedDecision {
     decision: &'static str,
     /// The subject for the record.
     subject: String,
@@ -67,7 +67,7 @@ impl Console {
         let cancellation = gone.cancellation();
         let carried_out = tokio::spawn(async move {
             match tried_tool(&path) {
-                Some(Some(name)) => console.try_tool(&visit, &name, fields, (&time, cancellation)).await,
+                Some(Some(name)) => console.try_tool(&visit, &name, fields, &time, cancellation).await,
                 Some(None) => nowhere(),
                 None => console.carry_out(&visit, &path, &fields, &time).await,
             }
@@ -80,9 +80,8 @@ impl Console {
 
     /// Carries out a decision, once it is recorded that this begins, and records the outcome.
     async fn carry_out(self: &Arc<Self>, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Reply {
-        let Some(Asked { decision, subject, back }) = self.asked(path, fields) else { return nowhere() };
-        let who = (visit.session.name.as_str(), visit.session.operator.as_deref());
-        if let Err(refused) = self.sources.begin(who, decision, &subject) {
+        let Some(AskedDecision { decision, subject, back }) = self.asked(path, fields) else { return nowhere() };
+        if let Err(refused) = self.sources.begin(visit.session.decides(), decision, &subject) {
             self.notify(visit, &Err(refused));
             return reply::see_other(back);
         }
@@ -96,7 +95,7 @@ impl Console {
     }
 
     /// The decision that is sent to this path; `None` if none is.
-    fn asked(&self, path: &str, fields: &Fields) -> Option<Asked> {
+    fn asked(&self, path: &str, fields: &Fields) -> Option<AskedDecision> {
         let version = || format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
         let (decision, subject, back) = match path {
             routes::STOP => ("stop", fields.get(routes::CALL).to_owned(), routes::NOW),
@@ -117,7 +116,7 @@ impl Console {
             routes::REVOKE_TOKEN => ("revoke", format!("token {}", fields.get(routes::ID)), routes::CALLERS),
             _ => return None,
         };
-        Some(Asked { decision, subject, back })
+        Some(AskedDecision { decision, subject, back })
     }
 
     async fn done(&self, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Came {

@@ -19,13 +19,13 @@ pub const ATTEMPTS_MAX: u32 = 600;
 
 /// Attempts of the current window.
 #[derive(Default)]
-pub struct Attempts(Mutex<Counts>);
+pub struct Attempts(Mutex<AttemptCounts>);
 
 #[derive(Default)]
-struct Counts {
+struct AttemptCounts {
     began: Option<Instant>,
     all: u32,
-    /// Each counts at least one attempt of [`Counts::all`], which bounds their number.
+    /// Each counts at least one attempt of [`AttemptCounts::all`], which bounds their number.
     ranges: HashMap<Range, u32>,
 }
 
@@ -34,7 +34,7 @@ impl Attempts {
     pub fn begin(&self, from: IpAddr, now: Instant) -> bool {
         let mut counts = self.counts();
         if counts.began.is_none_or(|began| now.saturating_duration_since(began) >= WINDOW) {
-            *counts = Counts { began: Some(now), ..Counts::default() };
+            *counts = AttemptCounts { began: Some(now), ..AttemptCounts::default() };
         }
         let range = Range::of(Some(from));
         let of_range = counts.ranges.get(&range).copied().unwrap_or(0);
@@ -56,7 +56,7 @@ impl Attempts {
         }
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+    fn counts(&self) -> MutexGuard<'_, AttemptCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,15 @@ const NOT_AS_LOCKED: &str = "Nothing was written: the lock does not have the com
 /// Said where the lock has what was allowed.
 const PINNED: &str = "The lock has it too.";
 
+/// Those who decide something, for its record.
+#[derive(Clone, Copy, Debug)]
+pub struct DecidedBy<'a> {
+    /// The name of the session, or of those at the control socket.
+    pub session: &'a str,
+    /// The operator who signed in; `None` without one.
+    pub operator: Option<&'a str>,
+}
+
 impl Sources {
     /// Ends a call for this operator.
     pub fn stop(&self, call: Option<u64>, by: &str) -> Came {
@@ -115,16 +124,14 @@ impl Sources {
     }
 
     /// Records that a decision is about to be carried out. `Err` is one sentence: it must not be.
-    pub fn begin(
-        &self,
-        (session, operator): (&str, Option<&str>),
-        decision: &str,
-        subject: &str,
-    ) -> Result<(), String> {
+    pub fn begin(&self, by: DecidedBy<'_>, decision: &str, subject: &str) -> Result<(), String> {
         let event = || {
-            let operator = operator.map(Clipped);
-            let subject = Clipped(subject);
-            Event::ConsoleDeciding(ConsoleDeciding { session, operator, decision, subject })
+            Event::ConsoleDeciding(ConsoleDeciding {
+                session: by.session,
+                operator: by.operator.map(Clipped),
+                decision,
+                subject: Clipped(subject),
+            })
         };
         self.services.sink.record(event).map_err(|error| {
             tracing::error!("a decision of the console is refused, as the audit cannot be written: {error}");
@@ -133,18 +140,12 @@ impl Sources {
     }
 
     /// Records a decision. Where that fails, the log says so.
-    pub fn record(
-        &self,
-        (session, operator): (&str, Option<&str>),
-        decision: &str,
-        subject: &str,
-        came: Result<&str, &str>,
-    ) {
+    pub fn record(&self, by: DecidedBy<'_>, decision: &str, subject: &str, came: Result<&str, &str>) {
         let (Ok(detail) | Err(detail)) = came;
         let event = || {
             Event::ConsoleDecided(ConsoleDecided {
-                session,
-                operator: operator.map(Clipped),
+                session: by.session,
+                operator: by.operator.map(Clipped),
                 decision,
                 subject: Clipped(subject),
                 done: came.is_ok(),

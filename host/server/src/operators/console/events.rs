@@ -16,7 +16,7 @@ use super::gather::Sources;
 use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit};
-use super::spoken::{News, SeenNews};
+use super::spoken::{SeenNews, SpokenNews};
 
 /// Most viewers: operators of one server, with a page or two each.
 const VIEWERS_MAX: usize = 16;
@@ -46,11 +46,11 @@ struct ViewedPage {
 /// Those who look, and the values that they share.
 pub struct Viewers {
     places: Arc<Semaphore>,
-    now: Shared<Now>,
-    denials: Shared<Denials>,
-    changes: Shared<Changes>,
-    approvals: Shared<Approvals>,
-    news: Shared<News>,
+    now: FreshValue<Now>,
+    denials: FreshValue<Denials>,
+    changes: FreshValue<Changes>,
+    approvals: FreshValue<Approvals>,
+    news: FreshValue<SpokenNews>,
 }
 
 impl Default for Viewers {
@@ -62,15 +62,15 @@ impl Default for Viewers {
 }
 
 /// A value that is made at most once a second.
-struct Shared<T>(Mutex<Option<(Instant, Arc<T>)>>);
+struct FreshValue<T>(Mutex<Option<(Instant, Arc<T>)>>);
 
-impl<T> Default for Shared<T> {
+impl<T> Default for FreshValue<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Shared<T> {
+impl<T> FreshValue<T> {
     /// The value. One made before `since` is not given: a page that was loaded then shows a newer
     /// one already.
     fn get(&self, since: Instant, make: impl FnOnce() -> T) -> Arc<T> {
@@ -86,7 +86,13 @@ impl<T> Shared<T> {
 
 impl Viewers {
     /// Parts of a view, and what there is to know of, for a viewer who came at this time.
-    fn update(&self, sources: &Sources, frame: &Frame, looked_at: &ViewedPage, came: Instant) -> (Update, Arc<News>) {
+    fn update(
+        &self,
+        sources: &Sources,
+        frame: &Frame,
+        looked_at: &ViewedPage,
+        came: Instant,
+    ) -> (Update, Arc<SpokenNews>) {
         let ViewedPage { view, component } = looked_at;
         let update = match *view {
             View::Now => update::now(frame, &self.now.get(came, || sources.now())),
@@ -95,7 +101,7 @@ impl Viewers {
             View::Approvals => update::approvals(frame, &self.approvals.get(came, || sources.approvals())),
             View::Tools | View::Audit | View::Callers => update::counts(frame, *view),
         };
-        (update, self.news.get(came, || News::of(sources)))
+        (update, self.news.get(came, || SpokenNews::of(sources)))
     }
 }
 
@@ -113,7 +119,7 @@ impl Console {
         let view = Arc::new(view);
         let (sender, pieces) = mpsc::channel(1);
         time.extend(STREAM_TIME);
-        drop(tokio::spawn(Arc::clone(self).send_events(visit, view, (sender, time, place))));
+        drop(tokio::spawn(Arc::clone(self).send_events(visit, view, sender, time, place)));
         reply::stream(pieces, "text/event-stream", None)
     }
 
@@ -121,7 +127,9 @@ impl Console {
         self: Arc<Self>,
         visit: Visit,
         view: Arc<ViewedPage>,
-        (sender, time, _place): (mpsc::Sender<io::Result<Bytes>>, ConnectionTime, OwnedSemaphorePermit),
+        sender: mpsc::Sender<io::Result<Bytes>>,
+        time: ConnectionTime,
+        _place: OwnedSemaphorePermit,
     ) {
         let came = Instant::now();
         let ends = came + STREAM_TIME;
@@ -178,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_value_is_made_once_for_all_who_look_at_the_same_time() {
-        let shared = Shared::default();
+        let shared = FreshValue::default();
         let came = Instant::now();
         let mut made = 0;
         for _ in 0..10 {
@@ -192,7 +200,7 @@ mod tests {
 
     #[test]
     fn who_comes_later_is_given_no_value_from_before() {
-        let shared = Shared::default();
+        let shared = FreshValue::default();
         let came = Instant::now();
         assert_eq!(*shared.get(came, || "before"), "before");
         let later = Instant::now() + Duration::from_nanos(1);

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use toolcell_mcp::http::{Certificate, OriginPolicy};
 use toolcell_policy::{ConsolePolicy, ListenAddress};
 
-use super::places::{Place, Places, STRANGERS_MAX};
+use super::places::{ConnectionPlace, ConnectionPlaces, STRANGERS_MAX};
 use super::service::Console;
 use crate::error::StartError;
 use crate::files::FilePolling;
@@ -80,7 +80,7 @@ pub struct Ends {
 
 /// The time of a connection, which an answer may make longer, and its place.
 #[derive(Clone)]
-pub struct ConnectionTime(watch::Sender<Instant>, Arc<Place>);
+pub struct ConnectionTime(watch::Sender<Instant>, Arc<ConnectionPlace>);
 
 impl ConnectionTime {
     /// The connection shows a session, and does not give way to strangers any more.
@@ -106,7 +106,8 @@ impl BoundConsole {
     pub fn open(
         arg: Option<&ConsoleAddress>,
         policy: Option<&ConsolePolicy>,
-        (folder, runtime): (&Path, &Handle),
+        folder: &Path,
+        runtime: &Handle,
     ) -> Result<Option<Self>, StartError> {
         let named = policy.and_then(ConsolePolicy::listen);
         let address = match arg {
@@ -173,14 +174,14 @@ impl BoundConsole {
         let _inside = runtime.enter();
         let socket = self.socket.listener()?;
         let certificate = self.certificate;
-        let places = Arc::new(Places::default());
+        let places = Arc::new(ConnectionPlaces::default());
         let accepting = runtime.spawn(async move {
             // A connection begins on a place, which has a bound of its own.
             let converse = |(stream, peer): (TcpStream, SocketAddr)| {
                 places.begin(peer.ip(), |place| {
                     let console = Arc::clone(&console);
                     let certificate = certificate.clone();
-                    tokio::spawn(shake_hands((stream, peer.ip()), certificate, console, place)).abort_handle()
+                    tokio::spawn(shake_hands(stream, peer.ip(), certificate, console, place)).abort_handle()
                 });
                 std::future::ready(None)
             };
@@ -191,10 +192,11 @@ impl BoundConsole {
 }
 
 async fn shake_hands(
-    (stream, peer): (TcpStream, IpAddr),
+    stream: TcpStream,
+    peer: IpAddr,
     certificate: Option<Certificate>,
     console: Arc<Console>,
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
 ) {
     let Ok(local) = stream.local_addr() else { return };
     let ends = Ends { local: local.ip(), peer };
@@ -216,7 +218,7 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ends: Ends,
     console: Arc<Console>,
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
 ) {
     let (time, mut times) = watch::channel(Instant::now() + CONNECTION_TIME);
     let time = ConnectionTime(time, place);

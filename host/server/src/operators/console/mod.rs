@@ -24,9 +24,9 @@ mod sign_in;
 mod spoken;
 mod trying;
 
-pub use decisions::Came;
+pub use decisions::{Came, DecidedBy};
 pub use gather::{Offers, Sources};
 pub use listen::{BoundConsole, ConsoleAddress, ServedConsole};
 pub use operators::Operators;
-pub use service::Console;
+pub use service::{Console, ConsoleParts};
 pub use session_gate::SessionGate;

@@ -20,10 +20,10 @@ const KNOWN_MAX: usize = 64;
 
 /// The places of a console.
 #[derive(Default)]
-pub struct Places(Mutex<Taken>);
+pub struct ConnectionPlaces(Mutex<TakenPlaces>);
 
 #[derive(Default)]
-struct Taken {
+struct TakenPlaces {
     last: u64,
     known: usize,
     /// By number: the oldest first.
@@ -37,15 +37,15 @@ struct Stranger {
 }
 
 /// The place of one connection. Dropping it gives it back.
-pub struct Place {
-    places: Arc<Places>,
+pub struct ConnectionPlace {
+    places: Arc<ConnectionPlaces>,
     number: u64,
     is_known: Mutex<bool>,
 }
 
-impl Places {
+impl ConnectionPlaces {
     /// Begins a connection from this address on its place. Another one may end for it.
-    pub fn begin(self: &Arc<Self>, from: IpAddr, begin: impl FnOnce(Arc<Place>) -> AbortHandle) {
+    pub fn begin(self: &Arc<Self>, from: IpAddr, begin: impl FnOnce(Arc<ConnectionPlace>) -> AbortHandle) {
         let number = {
             let mut taken = self.taken();
             taken.last += 1;
@@ -54,7 +54,7 @@ impl Places {
             taken.end_one();
             number
         };
-        let place = Place { places: Arc::clone(self), number, is_known: Mutex::new(false) };
+        let place = ConnectionPlace { places: Arc::clone(self), number, is_known: Mutex::new(false) };
         let connection = begin(Arc::new(place));
         // It may have ended already.
         if let Some(stranger) = self.taken().strangers.get_mut(&number) {
@@ -62,12 +62,12 @@ impl Places {
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, TakenPlaces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taken {
+impl TakenPlaces {
     /// Ends a connection of a stranger, where there are too many.
     fn end_one(&mut self) {
         if self.strangers.len() <= STRANGERS_MAX {
@@ -85,7 +85,7 @@ impl Taken {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// From now on it is of a session, and nothing ends it for others.
     pub fn is_of_session(&self) {
         let mut is_known = self.is_known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let is_known = *self.is_known.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut taken = self.places.taken();
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    impl Places {
+    impl ConnectionPlaces {
         /// Places of sessions and of strangers.
         fn taken_places(&self) -> (usize, usize) {
             let taken = self.taken();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     /// A connection from this address that never ends by itself.
-    fn connect(places: &Arc<Places>, from: [u8; 4]) -> (JoinHandle<()>, Arc<Place>) {
+    fn connect(places: &Arc<ConnectionPlaces>, from: [u8; 4]) -> (JoinHandle<()>, Arc<ConnectionPlace>) {
         let mut begun = None;
         places.begin(IpAddr::from(from), |place| {
             let own = Arc::clone(&place);
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn strangers_give_way_to_whoever_comes_and_keep_no_operator_out() {
-        let places = Arc::new(Places::default());
+        let places = Arc::new(ConnectionPlaces::default());
         let (operator, place) = connect(&places, [203, 0, 113, 1]);
         place.is_of_session();
         place.is_of_session();
@@ -152,7 +152,7 @@ mod tests {
         let further: Vec<_> = (0..10 * STRANGERS_MAX).map(|_| connect(&places, [198, 51, 100, 9])).collect();
         // The oldest of the largest range end.
         let (oldest, newest) = further.split_at(further.len() - (STRANGERS_MAX - 1));
-        let is_running = |(task, _): &(JoinHandle<()>, Arc<Place>)| !task.is_finished();
+        let is_running = |(task, _): &(JoinHandle<()>, Arc<ConnectionPlace>)| !task.is_finished();
         while flood.iter().chain(oldest).any(is_running) {
             tokio::task::yield_now().await;
         }
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn sessions_have_a_bound_too() {
-        let places = Arc::new(Places::default());
+        let places = Arc::new(ConnectionPlaces::default());
         let all: Vec<_> = (0..KNOWN_MAX + 5)
             .map(|_| {
                 let connection = connect(&places, [203, 0, 113, 1]);

@@ -17,7 +17,7 @@ use super::gather::{ExportForm, Search, Sources, chains_to_read, check_chain, ex
 use super::guard;
 use super::listen::{ConnectionTime, Ends};
 use super::reply::{self, Reply};
-use super::session::SessionName;
+use super::session::ConsoleSession;
 use super::session_gate::{ENTER, SessionGate};
 use crate::machine::workers::GuestExecutor;
 use crate::reload::Orders;
@@ -57,28 +57,35 @@ pub struct Console {
     chain: Arc<Mutex<ChainState>>,
 }
 
+/// What a console is made of.
+pub struct ConsoleParts {
+    pub sources: Arc<Sources>,
+    pub session_gate: Arc<SessionGate>,
+    pub doors: OriginPolicy,
+    pub orders: Orders,
+    pub executor: GuestExecutor,
+    /// Name of the server for people.
+    pub name: String,
+}
+
 /// A person's request.
 pub(super) struct Visit {
     /// The cookie's value.
     pub(super) secret: String,
-    pub(super) session: SessionName,
+    pub(super) session: ConsoleSession,
 }
 
 impl Console {
-    /// The console of these sources.
-    pub fn new(
-        sources: Arc<Sources>,
-        (session_gate, doors): (Arc<SessionGate>, OriginPolicy),
-        (orders, executor): (Orders, GuestExecutor),
-        name: String,
-    ) -> Self {
+    /// A console that nobody has visited.
+    pub fn new(parts: ConsoleParts) -> Self {
+        let ConsoleParts { sources, session_gate, doors, orders, executor, name } = parts;
         Self {
-            viewers: Viewers::default(),
             sources,
             session_gate,
             doors,
             orders,
             executor,
+            viewers: Viewers::default(),
             name,
             long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
             record_reads: Arc::new(Semaphore::new(RECORD_READS_MAX)),
@@ -329,8 +336,8 @@ impl Console {
     }
 
     /// Records a decision. Where that fails, the log says so.
-    pub(super) fn record(&self, session: &SessionName, decision: &str, subject: &str, came: Result<&str, &str>) {
-        self.sources.record((&session.name, session.operator.as_deref()), decision, subject, came);
+    pub(super) fn record(&self, session: &ConsoleSession, decision: &str, subject: &str, came: Result<&str, &str>) {
+        self.sources.record(session.decides(), decision, subject, came);
     }
 
     /// Keeps a notice for the next page of this session.

@@ -8,6 +8,8 @@ use toolcell_mcp::Cancellation;
 use toolcell_mcp::http::CredentialValidity;
 use toolcell_sandbox::ComponentDigest;
 
+use super::decisions::DecidedBy;
+
 /// Random bytes of a link and of a session: as many as of a token.
 const SECRET_BYTES: usize = 32;
 
@@ -35,10 +37,10 @@ const NAME_CHARS: usize = 8;
 
 /// Links and sessions.
 #[derive(Default)]
-pub struct Sessions(Mutex<Entries>);
+pub struct Sessions(Mutex<SessionEntries>);
 
 #[derive(Default)]
-struct Entries {
+struct SessionEntries {
     links: Vec<(ComponentDigest, Instant)>,
     sessions: Vec<Session>,
 }
@@ -63,7 +65,7 @@ pub struct Operator {
 
 /// A session that a request belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionName {
+pub struct ConsoleSession {
     /// Its name in records.
     pub name: String,
     /// The token that its forms carry.
@@ -76,7 +78,7 @@ pub struct SessionName {
 pub struct NewSession {
     /// The cookie's value.
     pub secret: String,
-    pub name: SessionName,
+    pub name: ConsoleSession,
 }
 
 impl Sessions {
@@ -114,7 +116,7 @@ impl Sessions {
     }
 
     /// The session with this secret, which is used by that.
-    pub fn find(&self, secret: &str, now: Instant) -> Option<SessionName> {
+    pub fn find(&self, secret: &str, now: Instant) -> Option<ConsoleSession> {
         if secret.len() != SECRET_CHARS {
             return None;
         }
@@ -123,7 +125,7 @@ impl Sessions {
         entries.end_old(now);
         let session = entries.named(&digest)?;
         session.used = now;
-        Some(SessionName::of(&digest, secret, session.operator.as_ref()))
+        Some(ConsoleSession::of(&digest, secret, session.operator.as_ref()))
     }
 
     /// True if this is the secret of a session, which is not used by that.
@@ -151,12 +153,12 @@ impl Sessions {
         self.entries().named(&ComponentDigest::of(secret.as_bytes()))?.notice.take()
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
+    fn entries(&self) -> MutexGuard<'_, SessionEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entries {
+impl SessionEntries {
     fn begin(&mut self, operator: Option<Operator>, now: Instant) -> Option<NewSession> {
         let secret = secret().ok()?;
         self.end_old(now);
@@ -167,7 +169,7 @@ impl Entries {
             }
         }
         let digest = ComponentDigest::of(secret.as_bytes());
-        let name = SessionName::of(&digest, &secret, operator.as_ref());
+        let name = ConsoleSession::of(&digest, &secret, operator.as_ref());
         self.sessions.push(Session { digest, began: now, used: now, notice: None, operator });
         Some(NewSession { secret, name })
     }
@@ -192,7 +194,12 @@ impl Operator {
     }
 }
 
-impl SessionName {
+impl ConsoleSession {
+    /// The person of this session, as records name one.
+    pub fn decides(&self) -> DecidedBy<'_> {
+        DecidedBy { session: &self.name, operator: self.operator.as_deref() }
+    }
+
     fn of(digest: &ComponentDigest, secret: &str, operator: Option<&Operator>) -> Self {
         let name = hex(digest.as_bytes()).chars().take(NAME_CHARS).collect();
         // Made of the cookie, so that nothing but a digest of the cookie is kept.

@@ -2,7 +2,7 @@
 use std::time::Instant;
 
 use super::operators::Operators;
-use super::session::{SessionName, Sessions};
+use super::session::{ConsoleSession, Sessions};
 
 /// The path of links.
 pub const ENTER: &str = "/enter/";
@@ -32,7 +32,7 @@ impl SessionGate {
     }
 
     /// True if who began this session may still be here: anyone who came by a link, and operators.
-    pub fn still_admits(&self, session: &SessionName) -> bool {
+    pub fn still_admits(&self, session: &ConsoleSession) -> bool {
         let is_operator = |name: &String| self.operators.as_ref().is_some_and(|operators| operators.has(name));
         session.operator.as_ref().is_none_or(is_operator)
     }

@@ -9,7 +9,7 @@ const WORDS_CHARS_MAX: usize = 80;
 
 /// News that a person has to know of, at one time.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct SpokenNews {
     /// Calls that wait for an operator: the question's number, and the tool.
     pub waiting: Vec<(u64, String)>,
     /// Components in quarantine, with the digests of their bytes.
@@ -28,7 +28,7 @@ pub struct SeenNews {
     quarantined: Vec<(String, String)>,
 }
 
-impl News {
+impl SpokenNews {
     /// The news of these sources.
     pub fn of(sources: &Sources) -> Self {
         let mut denied: Vec<_> = sources
@@ -49,7 +49,7 @@ impl News {
 
 impl SeenNews {
     /// SeenNews of all that the page itself shows.
-    pub fn all_of(news: &News) -> Self {
+    pub fn all_of(news: &SpokenNews) -> Self {
         Self {
             question: news.waiting.iter().map(|(number, _)| *number).max().unwrap_or_default(),
             group: news.denied.iter().map(|(number, ..)| *number).max().unwrap_or_default(),
@@ -58,7 +58,7 @@ impl SeenNews {
     }
 
     /// Says what is new, as one text; `None` if nothing is.
-    pub fn hears(&mut self, news: &News) -> Option<String> {
+    pub fn hears(&mut self, news: &SpokenNews) -> Option<String> {
         let waiting: Vec<String> = news
             .waiting
             .iter()
@@ -111,9 +111,9 @@ pub fn clipped(text: &str, chars_max: usize) -> String {
 mod tests {
     use super::*;
 
-    fn news(waiting: &[(u64, &str)], quarantined: &[(&str, &str)], denied: &[(u64, &str, &str)]) -> News {
+    fn news(waiting: &[(u64, &str)], quarantined: &[(&str, &str)], denied: &[(u64, &str, &str)]) -> SpokenNews {
         let text = |text: &str| text.to_owned();
-        News {
+        SpokenNews {
             waiting: waiting.iter().map(|(number, tool)| (*number, text(tool))).collect(),
             quarantined: quarantined.iter().map(|(component, digest)| (text(component), text(digest))).collect(),
             denied: denied.iter().map(|(number, component, asked)| (*number, text(component), text(asked))).collect(),
@@ -123,11 +123,11 @@ mod tests {
     #[test]
     fn each_thing_is_said_once() {
         let mut heard = SeenNews::all_of(&news(&[(1, "old")], &[("was", "1")], &[(1, "c", "GET x")]));
-        let mut hears = |news: &News| heard.hears(news);
+        let mut hears = |news: &SpokenNews| heard.hears(news);
         let first = news(&[(1, "old"), (2, "echo")], &[("was", "1")], &[(1, "c", "GET x")]);
         assert_eq!(hears(&first).as_deref(), Some("A call of echo waits for a person."));
         assert_eq!(hears(&first), None);
-        assert_eq!(hears(&News::default()), None);
+        assert_eq!(hears(&SpokenNews::default()), None);
         assert_eq!(hears(&first).as_deref(), Some("was is quarantined."), "held anew; the rest was heard of");
         let second = news(&[(3, "a"), (4, "b")], &[("was", "2")], &[(1, "c", "GET x"), (2, "c", "GET y")]);
         let said = "A call of a waits for a person. A call of b waits for a person. was is quarantined. \
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn of_many_their_number_is_said() {
-        let mut heard = SeenNews::all_of(&News::default());
+        let mut heard = SeenNews::all_of(&SpokenNews::default());
         let waiting: Vec<(u64, &str)> = (1..=256).map(|number| (number, "t")).collect();
         let denied: Vec<(u64, &str, &str)> = (1..=1_000).map(|number| (number, "c", "x")).collect();
         let said = heard.hears(&news(&waiting, &[("a", "1"), ("b", "1"), ("c", "1")], &denied));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn long_names_are_clipped() {
-        let mut heard = SeenNews::all_of(&News::default());
+        let mut heard = SeenNews::all_of(&SpokenNews::default());
         let said = heard.hears(&news(&[(1, &"é".repeat(10_000))], &[], &[])).unwrap();
         assert_eq!(said, format!("A call of {}… waits for a person.", "é".repeat(80)));
     }

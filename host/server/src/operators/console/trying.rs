@@ -48,7 +48,8 @@ impl Console {
         visit: &Visit,
         name: &str,
         fields: Fields,
-        (time, cancellation): (&ConnectionTime, Cancellation),
+        time: &ConnectionTime,
+        cancellation: Cancellation,
     ) -> Reply {
         let wanted = name.to_owned();
         let mut view = match self.aside(move |console| console.sources.tool(&wanted)).await {
@@ -58,7 +59,7 @@ impl Console {
         };
         let mut tried = TryState { fields: fields.all().to_vec(), ..TryState::default() };
         let came = match form::arguments(&view.input_schema, fields.all()) {
-            Ok(arguments) => self.call(name, arguments, (time, cancellation)).await,
+            Ok(arguments) => self.call(name, arguments, time, cancellation).await,
             Err(problem) => Err(problem),
         };
         let recorded = match &came {
@@ -81,7 +82,8 @@ impl Console {
         &self,
         name: &str,
         arguments: String,
-        (time, cancellation): (&ConnectionTime, Cancellation),
+        time: &ConnectionTime,
+        cancellation: Cancellation,
     ) -> Result<TryResult, String> {
         let catalog = self.sources.catalog();
         let caller = Caller::new(CALLER, []);

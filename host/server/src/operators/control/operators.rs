@@ -10,7 +10,7 @@ use super::activity::{
     RuleShown,
 };
 use crate::observing::activity::{DenialGroup, OperatorAnswer, PendingApproval, PendingArguments};
-use crate::operators::console::{Came, Offers, Sources};
+use crate::operators::console::{Came, DecidedBy, Offers, Sources};
 use crate::reload::Orders;
 
 /// Most groups of denials in a snapshot: more than a person looks through.
@@ -63,11 +63,12 @@ impl Operators {
         }
         let decision = request.decision;
         let subject = self.subject(request.decision);
-        let came = match self.views.begin((who, None), decision.name(), &subject) {
+        let by = DecidedBy { session: who, operator: None };
+        let came = match self.views.begin(by, decision.name(), &subject) {
             Ok(()) => {
                 let came = self.done(decision, who).await;
                 let recorded = came.as_deref().map_err(String::as_str).map(|_| "");
-                self.views.record((who, None), decision.name(), &subject, recorded);
+                self.views.record(by, decision.name(), &subject, recorded);
                 came
             }
             Err(refused) => Err(refused),
@@ -132,7 +133,7 @@ fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
         denials: groups.iter().take(GROUPS_MAX).map(|group| denial(&offers, group)).collect(),
         denials_beyond: groups.len().saturating_sub(GROUPS_MAX) as u64,
         denials_ungrouped: views.activity.denials.ungrouped(),
-        approvals: views.activity.approvals.list().0.iter().map(approval).collect(),
+        approvals: views.activity.approvals.list().0.iter().map(|(id, pending)| approval(*id, pending)).collect(),
     }
 }
 
@@ -190,9 +191,9 @@ fn denial(offers: &Offers<'_>, group: &DenialGroup) -> DenialShown {
     }
 }
 
-fn approval((question_id, pending): &(u64, PendingApproval)) -> ApprovalShown {
+fn approval(question_id: u64, pending: &PendingApproval) -> ApprovalShown {
     ApprovalShown {
-        question_id: *question_id,
+        question_id,
         call: pending.call,
         tool: clipped(&pending.tool, NAME_BYTES_MAX),
         component: clipped(&pending.component, NAME_BYTES_MAX),

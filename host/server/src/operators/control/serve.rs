@@ -22,6 +22,7 @@ use crate::listening::small::serve;
 use crate::machine::peer::peer;
 use crate::machine::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
 use crate::observing::log::LogLevel;
+use crate::operators::console::DecidedBy;
 use crate::reload::{Journal, Orders, ReloadOutcome};
 
 /// Most connections at a time, from commands of one user; more wait.
@@ -194,6 +195,12 @@ struct Order<'a> {
     subject: String,
 }
 
+impl Order<'_> {
+    fn by(&self) -> DecidedBy<'_> {
+        DecidedBy { session: self.who, operator: None }
+    }
+}
+
 impl Responder {
     /// Carries out an order that is followed by a reload. It is recorded before, with who gave
     /// it, and after.
@@ -230,7 +237,7 @@ impl Responder {
 
     fn begin(&self, order: &Order<'_>) -> Result<(), Value> {
         let Some(views) = &self.subject.views else { return Ok(()) };
-        let begun = views.begin((order.who, None), order.name, &order.subject);
+        let begun = views.begin(order.by(), order.name, &order.subject);
         begun.map_err(|problem| json!({"pid": std::process::id(), "error": problem}))
     }
 
@@ -239,7 +246,7 @@ impl Responder {
         let problem = answer["error"].as_str().or_else(|| answer["summary"].as_str());
         let is_done = answer["error"].is_null() && answer["outcome"] != "failed";
         let came = if is_done { Ok("") } else { Err(problem.unwrap_or_default()) };
-        views.record((order.who, None), order.name, &order.subject, came);
+        views.record(order.by(), order.name, &order.subject, came);
     }
 
     fn link(&self) -> Value {

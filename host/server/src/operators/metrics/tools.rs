@@ -16,14 +16,14 @@ pub const OTHER: &str = "(other)";
 #[derive(Debug)]
 pub struct NamedTools {
     most: usize,
-    names: Mutex<Names>,
+    names: Mutex<SeriesNames>,
 }
 
 /// A tool and its component.
 type ToolKey = (String, String);
 
 #[derive(Debug, Default)]
-struct Names {
+struct SeriesNames {
     own: HashSet<ToolKey>,
     together: HashSet<ToolKey>,
 }
@@ -57,8 +57,12 @@ pub struct Ranges {
     pub sum: u64,
 }
 
-/// Running and waiting calls of a tool.
-type Load = (usize, usize);
+/// Calls of a tool at this moment.
+#[derive(Clone, Copy, Default)]
+struct ToolLoad {
+    running: usize,
+    waiting: usize,
+}
 
 impl NamedTools {
     /// At most `most` tools have series of their own.
@@ -101,7 +105,7 @@ impl NamedTools {
     }
 }
 
-impl Names {
+impl SeriesNames {
     fn has_own(&mut self, key: ToolKey, most: usize) -> bool {
         if self.own.contains(&key) {
             return true;
@@ -115,15 +119,15 @@ impl Names {
 }
 
 impl ToolFigures {
-    fn of(offer: &ToolOffer<'_>, (running, waiting): Load) -> Self {
+    fn of(offer: &ToolOffer<'_>, load: ToolLoad) -> Self {
         let meters = offer.meters();
         let guests = GuestFigures {
             fuel: meters.fuel(),
             durations: Ranges::of(meters.durations()),
             waits: Ranges::of(meters.waits()),
             memory: Ranges::of(meters.memory()),
-            running,
-            waiting,
+            running: load.running,
+            waiting: load.waiting,
         };
         Self {
             tool: offer.tool().definition().name.clone(),
@@ -191,14 +195,15 @@ fn outcomes(meters: &Meters) -> [u64; Outcome::ALL.len()] {
 }
 
 /// Running and waiting calls by component and tool, also on earlier generations.
-fn loads<'c>(catalog: &'c Arc<Catalog>, earlier: &'c [Arc<Catalog>]) -> HashMap<(&'c str, &'c str), Load> {
+fn loads<'c>(catalog: &'c Arc<Catalog>, earlier: &'c [Arc<Catalog>]) -> HashMap<(&'c str, &'c str), ToolLoad> {
     let mut seen = HashSet::new();
-    let mut loads: HashMap<(&str, &str), Load> = HashMap::new();
+    let mut loads: HashMap<(&str, &str), ToolLoad> = HashMap::new();
     for offer in earlier.iter().chain([catalog]).flat_map(|catalog| catalog.offers()) {
         if seen.insert(offer.places()) {
             let (running, waiting) = offer.load();
             let load = loads.entry((offer.component().name(), offer.own_name())).or_default();
-            *load = (load.0 + running, load.1 + waiting);
+            load.running += running;
+            load.waiting += waiting;
         }
     }
     loads

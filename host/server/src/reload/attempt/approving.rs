@@ -6,11 +6,13 @@ use toolcell_audit::{ComponentApproved, Event};
 use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_policy::Severity;
 
-use super::{DETAILS_BYTES_MAX, Reloader, read_lock, say_slow};
+use super::reading::{read_lock, say_slow};
+use super::{DETAILS_BYTES_MAX, Reloader};
 use crate::catalog::{Basis, Built, Pin, Tolerance, Withheld, folder_of};
 use crate::files::blocking_files;
 use crate::lock::{self, Approval, Lock, LockPath, PinnedComponent, drift};
-use crate::reload::journal::{Quarantined, ReloadFailure};
+use crate::reload::failure::ReloadFailure;
+use crate::reload::journal::Quarantined;
 use crate::replicas::replicated_sets::{ReplicatedSetName, ReplicatedSets};
 
 /// The code of an approval that failed since this process may not write the lock.
@@ -45,7 +47,7 @@ impl Reloader {
         let checked =
             checked.and_then(|()| approval.check_signers(&component, locked.components.get(&component), &pinned));
         checked.map_err(|problem| ReloadFailure::saying(&problem))?;
-        self.pin(&path, locked, (&component, &pinned))?;
+        self.pin(&path, locked, &component, &pinned)?;
         self.tell_approved(&component, &pinned)
     }
 
@@ -74,7 +76,8 @@ impl Reloader {
         &self,
         path: &LockPath,
         mut locked: Lock,
-        (component, pinned): (&str, &PinnedComponent),
+        component: &str,
+        pinned: &PinnedComponent,
     ) -> Result<(), ReloadFailure> {
         self.note(Event::ComponentApproved(ComponentApproved { name: component, digest: &pinned.digest }))?;
         locked.components.insert(component.to_owned(), pinned.clone());
@@ -153,7 +156,7 @@ impl Reloader {
         if pinned.digest != held.digest || !sets.has(ReplicatedSetName::Approvals, &[&component, &form]) {
             return Ok(false);
         }
-        self.pin(path, locked, (&component, &pinned)).map(|()| true)
+        self.pin(path, locked, &component, &pinned).map(|()| true)
     }
 
     /// Loads an approved component that was withheld, so that the lock can pin its tools as well.

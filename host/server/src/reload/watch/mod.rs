@@ -19,7 +19,7 @@ use super::files::WatchedFiles;
 use super::path_entries;
 use crate::files::file_stamp::Stamps;
 use crate::files::{Watch, blocking_files, on_network};
-use native::Entries;
+use native::WatchedEntries;
 
 /// Quiet time after a change before files are examined. Changes that belong together (a build that
 /// writes several files, an editor that renames twice) come within it.
@@ -94,7 +94,7 @@ impl PendingChange {
 }
 
 /// Reasons for the end of a wait.
-struct Wakeup {
+struct WatchWakeup {
     stopped: bool,
     set_changed: bool,
     events: bool,
@@ -103,7 +103,7 @@ struct Wakeup {
 impl WatchThread {
     fn watch(mut self) {
         if self.watch != Watch::Poll {
-            match Entries::new() {
+            match WatchedEntries::new() {
                 Ok(native) => {
                     let Some(why) = self.watch_natively(native) else { return };
                     tracing::warn!("files are polled twice a second from now on: {why}");
@@ -115,7 +115,7 @@ impl WatchThread {
     }
 
     /// Watches until it is stopped (`None`) or cannot continue (the reason).
-    fn watch_natively(&mut self, mut native: Entries) -> Option<String> {
+    fn watch_natively(&mut self, mut native: WatchedEntries) -> Option<String> {
         let mut noticed = Some(PendingChange { first: Instant::now(), last: Instant::now() });
         loop {
             let now = Instant::now();
@@ -142,7 +142,7 @@ impl WatchThread {
     }
 
     /// Watches the entries that the paths lead through now.
-    fn follow(&self, native: &mut Entries) -> Result<(), String> {
+    fn follow(&self, native: &mut WatchedEntries) -> Result<(), String> {
         let base = self.base.clone();
         // A path that hangs is watched once it answers, the set_changed from now on.
         let looked = blocking_files::each(self.files.paths(), move |path| path_entries::of(path, &base));
@@ -174,7 +174,7 @@ impl WatchThread {
         }
     }
 
-    fn wait(&mut self, events: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> Wakeup {
+    fn wait(&mut self, events: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> WatchWakeup {
         let stopped = self.stopped.as_fd();
         let mut fds = vec![
             PollFd::from_borrowed_fd(stopped, PollFlags::IN),
@@ -186,7 +186,7 @@ impl WatchThread {
         // An interrupted poll is a spurious wake-up: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let woken = Wakeup { stopped: ready(0), set_changed: ready(1), events: ready(2) };
+        let woken = WatchWakeup { stopped: ready(0), set_changed: ready(1), events: ready(2) };
         drop(fds);
         if woken.set_changed && !woken.stopped {
             let _ = self.set_changed.read(&mut [0; 64]);

@@ -9,13 +9,13 @@ use super::super::path_entries::PathEntry;
 use crate::files::inotify::{Event, Inotify, Watching};
 
 /// The watched folders, and their entries that matter.
-pub struct Entries {
+pub struct WatchedEntries {
     inotify: Inotify,
     /// By the kernel's watch descriptor.
     watched: BTreeMap<i32, (PathBuf, BTreeSet<OsString>)>,
 }
 
-impl Entries {
+impl WatchedEntries {
     pub fn new() -> rustix::io::Result<Self> {
         Ok(Self { inotify: Inotify::new()?, watched: BTreeMap::new() })
     }

@@ -79,7 +79,8 @@ impl FolderWatch {
             Watch::Poll => None,
             _ => Tree::new().ok(),
         };
-        let watching = Watching { changes, tree, asks_network: watch == Watch::Auto, waker: waker.clone(), woken };
+        let watching =
+            WatchingFolders { changes, tree, asks_network: watch == Watch::Auto, waker: waker.clone(), woken };
         let thread = std::thread::Builder::new().name("toolcell-folders".to_owned()).spawn(move || watching.run())?;
         Ok(Self { waker, thread: Some(thread) })
     }
@@ -101,7 +102,7 @@ impl Drop for FolderWatch {
 }
 
 /// The state of the thread.
-struct Watching {
+struct WatchingFolders {
     changes: FolderChanges,
     /// `None`: the folders are polled.
     tree: Option<Tree>,
@@ -110,7 +111,7 @@ struct Watching {
     woken: PipeReader,
 }
 
-impl Watching {
+impl WatchingFolders {
     fn run(mut self) {
         let mut known: Vec<Arc<Folder>> = Vec::new();
         let mut first = Some(Instant::now());

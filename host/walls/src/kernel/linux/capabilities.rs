@@ -2,7 +2,7 @@
 
 use std::ffi::c_ulong;
 
-use super::refusal::{Refusal, Step};
+use super::refusal::{Refusal, WallStep};
 use super::syscalls;
 
 /// Capabilities have numbers below this one; Linux 6.18 has 41 of them.

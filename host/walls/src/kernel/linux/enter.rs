@@ -7,16 +7,16 @@ use std::os::fd::BorrowedFd;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Signal};
 
-use super::refusal::{Refusal, Step};
+use super::refusal::{Refusal, WallStep};
 use super::{capabilities, filter, folders, limits, namespaces, syscalls};
-use crate::kernel::report::{Report, State};
+use crate::kernel::report::{Report, WallState};
 use crate::kernel::rights::Rights;
 use crate::kernel::wall::Wall;
 
 /// A process behind its first walls. It may still map code and start threads.
 #[derive(Debug)]
 pub struct Entered {
-    site: Site,
+    site: EnterSite,
     memory_bytes_max: u64,
     files_max: u64,
     file_bytes_max: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Entered {
 
 /// The walls under construction.
 #[derive(Debug)]
-struct Site {
+struct EnterSite {
     report: Report,
     without: Vec<Wall>,
 }
@@ -39,7 +39,7 @@ struct Site {
 /// inherit them.
 pub fn enter(rights: &Rights<'_>) -> Entered {
     let report = Report::of_none("the process is not sealed");
-    let mut site = Site { report, without: rights.without.to_vec() };
+    let mut site = EnterSite { report, without: rights.without.to_vec() };
     site.build(Wall::NoNewPrivileges, no_new_privileges);
     site.build(Wall::Core, limits::no_core);
     site.build(Wall::Files, || limits::files(rights));
@@ -102,12 +102,12 @@ impl Entered {
     }
 }
 
-impl Site {
+impl EnterSite {
     fn build(&mut self, wall: Wall, build: impl FnOnce() -> Result<String, Refusal>) {
         let state = if self.without.contains(&wall) {
-            State::Missing("left away".to_owned())
+            WallState::Missing("left away".to_owned())
         } else {
-            build().map_or_else(|refusal| State::Missing(refusal.to_string()), State::Stands)
+            build().map_or_else(|refusal| WallState::Missing(refusal.to_string()), WallState::Stands)
         };
         self.report.put(wall, state);
     }
@@ -115,7 +115,7 @@ impl Site {
     /// The filter has the same effect if the wall itself is missing.
     fn hold(&mut self, wall: Wall, how: &str) {
         if !self.report.stands(wall) {
-            self.report.put(wall, State::Stands(how.to_owned()));
+            self.report.put(wall, WallState::Stands(how.to_owned()));
         }
     }
 }

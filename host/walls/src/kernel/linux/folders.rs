@@ -6,7 +6,7 @@ use landlock::{
 };
 use rustix::fs::FileType;
 
-use super::refusal::{Refusal, Step};
+use super::refusal::{Refusal, WallStep};
 use super::syscalls;
 use crate::kernel::rights::{Access, Folder};
 

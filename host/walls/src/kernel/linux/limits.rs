@@ -5,7 +5,7 @@ use std::io::Read;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::refusal::{Refusal, Step};
+use super::refusal::{Refusal, WallStep};
 use super::syscalls;
 use crate::kernel::ENDS_FIRST;
 use crate::kernel::rights::Rights;

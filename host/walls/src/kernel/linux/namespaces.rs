@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use rustix::fs::Mode;
 
-use super::refusal::{Refusal, Step};
+use super::refusal::{Refusal, WallStep};
 use super::syscalls::{self, Mount};
 use crate::kernel::IDS_REFUSED;
 

@@ -29,12 +29,12 @@ impl fmt::Display for Refusal {
 }
 
 /// Names the step that failed.
-pub(super) trait Step<T> {
+pub(super) trait WallStep<T> {
     /// The value, or a refusal that names `step`.
     fn step(self, step: &str) -> Result<T, Refusal>;
 }
 
-impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> WallStep<T> for Result<T, E> {
     fn step(self, step: &str) -> Result<T, Refusal> {
         self.map_err(|error| Refusal(format!("{step}: {}", error.into())))
     }

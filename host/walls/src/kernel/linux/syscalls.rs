@@ -229,7 +229,7 @@ pub(crate) struct FirstProcess<'a> {
 }
 
 /// What the new process reads until it runs its program.
-struct Plan<'a> {
+struct ProcessPlan<'a> {
     first: &'a FirstProcess<'a>,
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
@@ -245,7 +245,7 @@ pub(crate) fn start_first(first: &FirstProcess<'_>, namespaces: c_int) -> io::Re
     let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
     let arguments = pointers(first.arguments);
     let environment = pointers(first.environment);
-    let plan = Plan { first, arguments, environment, failed: AtomicI32::new(0) };
+    let plan = ProcessPlan { first, arguments, environment, failed: AtomicI32::new(0) };
     let mut stack = vec![0_u128; STACK_WORDS];
     let top = stack.as_mut_ptr_range().end.cast();
     let flags = namespaces | libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
@@ -272,7 +272,7 @@ pub(crate) fn start_first(first: &FirstProcess<'_>, namespaces: c_int) -> io::Re
 /// that one holds stays locked forever here.
 extern "C" fn become_program(plan: *mut c_void) -> c_int {
     // SAFETY: `start_first` hands over its plan, and keeps it while this runs.
-    let plan = unsafe { &*plan.cast_const().cast::<Plan<'_>>() };
+    let plan = unsafe { &*plan.cast_const().cast::<ProcessPlan<'_>>() };
     let error = match prepare(plan.first) {
         Ok(()) => run(plan),
         Err(error) => error,
@@ -312,7 +312,7 @@ fn write_map(path: &CStr, text: &CStr) -> io::Result<()> {
 }
 
 /// Returns only on failure.
-fn run(plan: &Plan<'_>) -> io::Error {
+fn run(plan: &ProcessPlan<'_>) -> io::Error {
     // SAFETY: each pointer is of a text of the plan, and each list ends with a null pointer; the
     // kernel only reads.
     unsafe { libc::execve(plan.first.program.as_ptr(), plan.arguments.as_ptr(), plan.environment.as_ptr()) };

@@ -22,12 +22,12 @@ const DATA_MIN: u64 = 4096;
 const DATA_BYTES_MAX: u64 = 256 << 20;
 
 /// The table of a module.
-pub(super) struct Table {
+pub(super) struct GoTable {
     /// The address of the word `end`.
     end_at: u32,
 }
 
-impl Table {
+impl GoTable {
     /// The table in a module's data; `None` if it cannot be found with certainty.
     pub(super) fn find(section: DataSectionReader<'_>, memory_bytes: u64) -> Option<Self> {
         let data = image(section, memory_bytes.min(DATA_BYTES_MAX))?;

@@ -34,22 +34,22 @@ const MEMORY_PAGES_MAX: u64 = 65_536;
 const MEMORY_SIZE: [u8; 2] = [0x3f, 0];
 
 /// The parts of a module that are read.
-struct Parts<'a> {
+struct ModuleParts<'a> {
     sections: Vec<(u8, &'a [u8])>,
     bodies: Vec<FunctionBody<'a>>,
     types: u32,
     functions_imported: u32,
     memory: MemoryType,
-    go: Option<go::Table>,
+    go: Option<go::GoTable>,
 }
 
 /// The module with room for the adapter. `None`, and the module stays unchanged, if it provides
 /// memory for the adapter itself, has no memory of its own, or cannot be read.
 pub(crate) fn with_room(module: &[u8]) -> Option<Vec<u8>> {
-    Parts::read(module)?.widened()
+    ModuleParts::read(module)?.widened()
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ModuleParts<'a> {
     fn read(module: &'a [u8]) -> Option<Self> {
         let mut sections = Vec::new();
         let mut bodies = Vec::new();
@@ -74,7 +74,7 @@ impl<'a> Parts<'a> {
                     }
                 }
                 Payload::CodeSectionEntry(body) => bodies.push(body),
-                Payload::DataSection(section) if by_go => go = go::Table::find(section, memory?.initial * PAGE),
+                Payload::DataSection(section) if by_go => go = go::GoTable::find(section, memory?.initial * PAGE),
                 _ => {}
             }
         }

@@ -53,12 +53,12 @@ fn sections(dice: &mut dyn Dice, depth: usize, around: usize, room: &mut usize) 
     let mut made = Vec::new();
     let mut at = Indices::default();
     for _ in 0..=pick(dice, 7) {
-        made.push(one(dice, (depth, around), &mut at, room));
+        made.push(one(dice, depth, around, &mut at, room));
     }
     made
 }
 
-fn one(dice: &mut dyn Dice, (depth, around): (usize, usize), at: &mut Indices, room: &mut usize) -> Vec<u8> {
+fn one(dice: &mut dyn Dice, depth: usize, around: usize, at: &mut Indices, room: &mut usize) -> Vec<u8> {
     match pick(dice, 15) {
         0 => {
             let body = module(dice, room);

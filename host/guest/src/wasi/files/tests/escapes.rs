@@ -245,7 +245,7 @@ fn do_everything(guest: &mut Guest, root: u32, path: &str, outside: &BTreeSet<u6
             (OpenFlags::TRUNCATE, WRITE),
             (CREATE | OpenFlags::EXCLUSIVE, WRITE),
         ] {
-            let Ok(opened) = guest.open_as(root, path, (follow, how.0, how.1)) else { continue };
+            let Ok(opened) = guest.open_as(root, path, follow, how.0, how.1) else { continue };
             let hash = guest.ask(|view| view.metadata_hash(at(opened))).unwrap();
             assert!(!outside.contains(&hash.lower), "opened: {path:?}");
             if let Ok(bytes) = guest.read(opened) {
@@ -361,7 +361,7 @@ fn pipes_sockets_and_devices_are_neither_opened_nor_waited_for() {
                 } else {
                     ErrorCode::NotPermitted
                 };
-                assert_eq!(guest.open_as(root, name, (FOLLOW, open, flags)), Err(expected), "{name} {flags:?}");
+                assert_eq!(guest.open_as(root, name, FOLLOW, open, flags), Err(expected), "{name} {flags:?}");
             }
         }
     }

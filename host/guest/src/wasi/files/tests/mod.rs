@@ -18,7 +18,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 use super::bindings::preopens::Host as _;
 use super::bindings::types::{DescriptorFlags, ErrorCode, Host as _, HostDescriptor as _, OpenFlags, PathFlags};
 use super::host::NewTimes;
-use super::listing::Step;
+use super::listing::ListingStep;
 use super::open::OpenRequest;
 use super::{Descriptor, Files, FilesView, HandedFiles, Prepared, Refused, ScratchFolder};
 use toolcell_sandbox::GrantProblem;
@@ -50,7 +50,7 @@ fn opened(folder: &Path, table: &str) -> Result<Arc<GrantedCapabilities>, Vec<Gr
     let sources = GrantSources {
         folder,
         variable: &|_| None,
-        secret: &|_| Err((String::new(), String::new())),
+        secret: &|_| Err(toolcell_policy::AdvisedFault::unadvised("")),
         state_folder: &state,
         shared_state: None,
         name_servers: &[],
@@ -130,19 +130,20 @@ impl Guest {
         &mut self,
         folder: u32,
         path: &str,
-        how: (PathFlags, OpenFlags, DescriptorFlags),
+        follow: PathFlags,
+        open: OpenFlags,
+        flags: DescriptorFlags,
     ) -> Result<u32, ErrorCode> {
-        let (follow, open, flags) = how;
         self.ask(|view| view.open_at(&at(folder), path, OpenRequest::new(follow, open, flags)?))
             .map(|opened| opened.rep())
     }
 
     fn open(&mut self, folder: u32, path: &str) -> Result<u32, ErrorCode> {
-        self.open_as(folder, path, (FOLLOW, as_is(), READ))
+        self.open_as(folder, path, FOLLOW, as_is(), READ)
     }
 
     fn create(&mut self, folder: u32, path: &str) -> Result<u32, ErrorCode> {
-        self.open_as(folder, path, (FOLLOW, CREATE, READ | WRITE))
+        self.open_as(folder, path, FOLLOW, CREATE, READ | WRITE)
     }
 
     fn write(&mut self, file: u32, bytes: usize, offset: u64) -> Result<u64, ErrorCode> {
@@ -182,9 +183,9 @@ impl Guest {
         let mut names = Vec::new();
         loop {
             match self.ask(|view| view.step(&Resource::new_borrow(listing)))? {
-                Step::Entry(entry) => names.push(entry.name),
-                Step::More => {}
-                Step::End => break,
+                ListingStep::Entry(entry) => names.push(entry.name),
+                ListingStep::More => {}
+                ListingStep::End => break,
             }
         }
         names.sort();

@@ -61,15 +61,15 @@ fn a_read_only_mount_inside_a_writable_one_is_not_written_around() {
     let work = guest.root("/work");
     let deep = guest.open(work, "deep").unwrap();
     let no = Err(ErrorCode::ReadOnly);
-    assert_eq!(guest.open_as(work, "deep/config/key", (FOLLOW, as_is(), WRITE)), no);
-    assert_eq!(guest.open_as(deep, "config/key", (FOLLOW, as_is(), WRITE)), no);
+    assert_eq!(guest.open_as(work, "deep/config/key", FOLLOW, as_is(), WRITE), no);
+    assert_eq!(guest.open_as(deep, "config/key", FOLLOW, as_is(), WRITE), no);
     assert_eq!(guest.unlink(deep, "config/key").map(|()| 0), no);
     assert_eq!(guest.rename(work, "deep", "moved"), Err(ErrorCode::Busy));
     assert_eq!(guest.rename(work, "file", "deep"), Err(ErrorCode::Busy));
     assert_eq!(guest.rename(work, "deep/config", "moved").map(|()| 0), no);
     assert_eq!(guest.ask(|view| view.remove_directory_at(at(work), "deep".to_owned())), Err(ErrorCode::Busy));
     guest.symlink(work, "deep", "link").unwrap();
-    assert_eq!(guest.open_as(work, "link/config/key", (FOLLOW, as_is(), WRITE)), Err(ErrorCode::Loop));
+    assert_eq!(guest.open_as(work, "link/config/key", FOLLOW, as_is(), WRITE), Err(ErrorCode::Loop));
     assert_eq!(guest.link(work, "deep/config/key", "hard").map(|()| 0), no);
     assert_eq!(std::fs::read_to_string(folder.path().join("work/deep/config/key")).unwrap(), "kept");
     guest.rename(work, "file", "deep/file").unwrap();
@@ -100,7 +100,7 @@ fn a_single_file_is_mounted_without_its_neighbours() {
     assert!(guest.view().is_same_object(at(root), at(root)).unwrap());
     assert_eq!(guest.mkdir(root, "etc"), Err(ErrorCode::ReadOnly));
 
-    let log = guest.open_as(root, "log.txt", (FOLLOW, as_is(), READ | WRITE)).unwrap();
+    let log = guest.open_as(root, "log.txt", FOLLOW, as_is(), READ | WRITE).unwrap();
     assert_eq!(guest.write(log, 5, 3), Ok(5));
     assert_eq!(guest.write(log, 1, 8), Err(ErrorCode::InsufficientSpace));
     assert_eq!(guest.unlink(root, "log.txt"), Err(ErrorCode::Busy));

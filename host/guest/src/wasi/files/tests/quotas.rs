@@ -87,7 +87,7 @@ fn every_name_counts_as_a_file() {
     assert_eq!(guest.symlink(out, "file", "fifth"), Err(FULL));
     assert_eq!(guest.link(out, "file", "fifth"), Err(FULL));
     assert!(!folder.path().join("out/fifth").exists());
-    guest.open_as(out, "file", (FOLLOW, CREATE, READ)).expect("what is there is opened, not made");
+    guest.open_as(out, "file", FOLLOW, CREATE, READ).expect("what is there is opened, not made");
     guest.unlink(out, "symlink").unwrap();
     guest.mkdir(out, "folder/fifth").unwrap();
     assert_eq!(guest.mkdir(out, "sixth"), Err(FULL));
@@ -126,7 +126,7 @@ fn removing_truncating_and_replacing_give_back() {
         guest.unlink(out, "a").unwrap();
     }
     fill(&mut guest, "a").unwrap();
-    let truncated = guest.open_as(out, "a", (FOLLOW, OpenFlags::TRUNCATE, WRITE)).unwrap();
+    let truncated = guest.open_as(out, "a", FOLLOW, OpenFlags::TRUNCATE, WRITE).unwrap();
     guest.close(truncated);
     fill(&mut guest, "b").unwrap();
     assert_eq!(fill(&mut guest, "a"), Err(FULL));
@@ -177,8 +177,8 @@ fn a_file_of_several_names_is_not_written() {
     std::fs::write(&outside, "kept").unwrap();
     std::fs::hard_link(&outside, folder.path().join("out/hard")).unwrap();
     let no = Err(ErrorCode::NotPermitted);
-    assert_eq!(guest.open_as(out, "hard", (FOLLOW, as_is(), WRITE)), no);
-    assert_eq!(guest.open_as(out, "hard", (FOLLOW, OpenFlags::TRUNCATE, READ)), no);
+    assert_eq!(guest.open_as(out, "hard", FOLLOW, as_is(), WRITE), no);
+    assert_eq!(guest.open_as(out, "hard", FOLLOW, OpenFlags::TRUNCATE, READ), no);
     let now = || super::super::bindings::types::NewTimestamp::Now;
     assert_eq!(
         guest
@@ -356,7 +356,7 @@ fn a_folder_that_holds_too_much_is_loaded_and_only_shrinks() {
     let mut guest = Guest::of(&prepared.prepared);
     let out = guest.root("/out");
     assert_eq!(guest.create(out, "new"), Err(FULL));
-    let file = guest.open_as(out, "1", (FOLLOW, as_is(), WRITE)).unwrap();
+    let file = guest.open_as(out, "1", FOLLOW, as_is(), WRITE).unwrap();
     assert_eq!(guest.write(file, 1, 0), Ok(1));
     assert_eq!(guest.write(file, 1, 1), Err(FULL));
     guest.unlink(out, "2").unwrap();

@@ -48,7 +48,7 @@ struct RecordPlace {
 
 /// Rows that were found, by the places of their records: the newest ones.
 #[derive(Default)]
-struct Found {
+struct FoundRows {
     rows: BTreeMap<RecordPlace, AuditRow>,
     is_more: bool,
 }
@@ -56,7 +56,7 @@ struct Found {
 /// Findings of a scan of the chains.
 #[derive(Default)]
 struct ChainScan {
-    found: Found,
+    found: FoundRows,
     /// Calls that run, by the places of their starts.
     running: BTreeMap<RecordPlace, AuditRow>,
 }
@@ -140,7 +140,7 @@ fn as_json(text: &str) -> Cow<'_, str> {
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default().to_owned().into()
 }
 
-impl Found {
+impl FoundRows {
     fn add(&mut self, place: RecordPlace, row: AuditRow) {
         self.rows.insert(place, row);
         self.keep(ROWS);

@@ -1,5 +1,4 @@
 //! The views of callers and of calls that wait for a person.
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use serde_json::{Map, Value};
@@ -64,9 +63,12 @@ impl Sources {
         let (waiting, decided) = self.activity.approvals.list();
         // Read once for all of them, and not where nothing waits.
         let written = if waiting.is_empty() { None } else { self.written() };
-        let from = (self.catalog(), written.as_ref());
+        let catalog = self.catalog();
         Approvals {
-            waiting: waiting.into_iter().map(|(number, pending)| waits(&from, number, pending)).collect(),
+            waiting: waiting
+                .into_iter()
+                .map(|(number, pending)| waits(&catalog, written.as_ref(), number, pending))
+                .collect(),
             decided: decided
                 .into_iter()
                 .map(|decided| DecidedApproval {
@@ -84,7 +86,8 @@ impl Sources {
 
 /// A call that waits, with what it may reach and where that is granted.
 fn waits(
-    (catalog, written): &(Arc<Catalog>, Option<&WrittenManifest>),
+    catalog: &Catalog,
+    written: Option<&WrittenManifest>,
     number: u64,
     pending: PendingApproval,
 ) -> WaitingApproval {

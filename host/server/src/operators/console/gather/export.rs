@@ -35,9 +35,9 @@ pub enum ExportForm {
 
 /// Callers of calls that have not ended, while records are read in their order.
 #[derive(Default)]
-struct Callers(BTreeMap<u64, String>);
+struct CallersByNumber(BTreeMap<u64, String>);
 
-impl Callers {
+impl CallersByNumber {
     /// Takes the next record. Gives its caller: its own, or that of its call; empty where nobody is
     /// named.
     fn take(&mut self, record: &Value) -> String {
@@ -70,7 +70,7 @@ pub fn export(archives: &[Archive], search: &Search, form: ExportForm, pieces: &
 }
 
 fn send(archives: &[Archive], search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) -> io::Result<()> {
-    let mut export = Export { search, form, pieces, piece: Vec::new() };
+    let mut export = RecordsExport { search, form, pieces, piece: Vec::new() };
     if form == ExportForm::Csv {
         export.piece.extend_from_slice(COLUMNS.join(",").as_bytes());
         export.piece.extend_from_slice(b"\r\n");
@@ -85,7 +85,7 @@ fn send(archives: &[Archive], search: &Search, form: ExportForm, pieces: &Sender
 }
 
 /// An export that is being sent.
-struct Export<'a> {
+struct RecordsExport<'a> {
     search: &'a Search,
     form: ExportForm,
     pieces: &'a Sender<io::Result<Bytes>>,
@@ -93,10 +93,10 @@ struct Export<'a> {
     piece: Vec<u8>,
 }
 
-impl Export<'_> {
+impl RecordsExport<'_> {
     /// Sends the records of one chain; false once the reader has gone.
     fn chain(&mut self, archive: &Archive) -> io::Result<bool> {
-        let mut callers = Callers::default();
+        let mut callers = CallersByNumber::default();
         for file in archive.files() {
             let mut lines = file.lines();
             while let Some(line) = lines.next_line().map_err(|error| unreadable(file, &error))? {

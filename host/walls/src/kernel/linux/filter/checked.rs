@@ -89,9 +89,9 @@ pub(super) fn calls(process: u32) -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-type Call = (c_long, Vec<SeccompRule>);
+type CheckedCall = (c_long, Vec<SeccompRule>);
 
-fn memory() -> Result<[Call; 4], BackendError> {
+fn memory() -> Result<[CheckedCall; 4], BackendError> {
     let map = vec![
         all([bits(2, 0, DATA), bits(3, bit(libc::MAP_PRIVATE), PRIVATE)])?,
         all([bits(2, 0, DATA), bits(3, bit(libc::MAP_SHARED), SHARED)])?,
@@ -106,7 +106,7 @@ fn memory() -> Result<[Call; 4], BackendError> {
     ])
 }
 
-fn threads(process: u32) -> Result<[Call; 5], BackendError> {
+fn threads(process: u32) -> Result<[CheckedCall; 5], BackendError> {
     let clone = THREADS.iter().map(|flags| all([word(0, bit(*flags))]));
     let futex = FUTEX.iter().map(|op| all([int_bits(1, op.cast_unsigned(), FUTEX_FREE)]));
     Ok([
@@ -120,7 +120,7 @@ fn threads(process: u32) -> Result<[Call; 5], BackendError> {
     ])
 }
 
-fn descriptors() -> Result<[Call; 5], BackendError> {
+fn descriptors() -> Result<[CheckedCall; 5], BackendError> {
     let ioctls = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::FIONCLEX];
     let ioctls = ioctls.iter().map(|request| all([int_bits(1, *request as u32, 0)]));
     Ok([
@@ -134,7 +134,7 @@ fn descriptors() -> Result<[Call; 5], BackendError> {
     ])
 }
 
-fn sockets() -> Result<[Call; 3], BackendError> {
+fn sockets() -> Result<[CheckedCall; 3], BackendError> {
     let options = || {
         let each = OPTIONS.iter().flat_map(|(level, names)| names.iter().map(move |n| (level, n)));
         each.map(|(level, name)| all([int(1, *level), int(2, *name)])).collect::<Result<_, _>>()

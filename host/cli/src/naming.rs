@@ -1,0 +1,51 @@
+//! The name that a component gets from its file, and the path by which a manifest names a file.
+use std::path::{Component, Path, PathBuf};
+
+use crate::exit::Failure;
+
+/// Longest name of a component in a manifest.
+const NAME_CHARS_MAX: usize = 64;
+
+/// A valid name made from the file's.
+pub fn component_name(file: &Path) -> String {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let letters = stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
+    let name: String = letters.skip_while(|letter| *letter == '_').take(NAME_CHARS_MAX).collect();
+    if name.is_empty() { "component".to_owned() } else { name }
+}
+
+/// Path of a file from a folder, without links on the way.
+pub fn relative(folder: &Path, file: &Path) -> Result<String, Failure> {
+    let wrong = |path: &Path, error: std::io::Error| {
+        Failure::at_fault(format!("{} cannot be found: {error}", path.display()), "make the folder first")
+    };
+    let from = folder.canonicalize().map_err(|error| wrong(folder, error))?;
+    // The file itself may be a link, which builds replace.
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent.canonicalize().map_err(|error| wrong(parent, error))?;
+    let to = file.file_name().map_or_else(|| parent.clone(), |name| parent.join(name));
+    let common = from.components().zip(to.components()).take_while(|(from, to)| from == to).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let path: PathBuf = up.chain(to.components().skip(common)).collect();
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::at_fault(format!("{} is not UTF-8 text", path.display()), "a manifest can name no such path")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_from_the_manifest_to_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["a/b", "c/d"] {
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        let relative = |from: &str, to: &str| relative(&root.path().join(from), &root.path().join(to)).unwrap();
+        assert_eq!(relative("a", "a/x.wasm"), "x.wasm");
+        assert_eq!(relative("a", "a/b/x.wasm"), "b/x.wasm");
+        assert_eq!(relative("a/b", "c/d/x.wasm"), "../../c/d/x.wasm");
+        assert_eq!(relative("a/b", "a/b/../b/wit"), "wit");
+    }
+}

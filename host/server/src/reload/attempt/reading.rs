@@ -1,0 +1,119 @@
+//! Reads the manifest, the lock and all files that they name, and builds a generation of them.
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell_mcp::ServedCatalog as _;
+use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, parse};
+
+use super::Reloader;
+use crate::catalog::{Basis, Built, Catalog, LoadStep, Tolerance, apps, folder_of, side_files, skills, texts};
+use crate::fetching::trust;
+use crate::files::file::absolute;
+use crate::lock::{self, Lock, LockPath};
+use crate::open::ManifestFile;
+use crate::reload::failure::ReloadFailure;
+
+/// Trigger of reloads after a change of files, which nobody ordered.
+const FILES: &str = "files";
+
+/// A built generation, with what it was built of.
+pub(super) struct BuiltGeneration {
+    pub(super) catalog: Catalog,
+    pub(super) manifest: Manifest,
+    pub(super) warnings: Vec<Diagnostic>,
+    /// The lock, where there is one.
+    pub(super) locked: Option<Lock>,
+}
+
+impl Reloader {
+    /// Reads the manifest and builds a generation.
+    pub(super) fn build(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<BuiltGeneration, ReloadFailure> {
+        self.note_files();
+        let path = self.setup.manifest_path.clone();
+        let file = match &self.setup.given {
+            Some(text) => ManifestFile::given(text.to_string()),
+            None => ManifestFile::read(&path).map_err(|problem| ReloadFailure::saying(&problem))?,
+        };
+        let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
+        let manifest = parsed.manifest;
+        self.narrow_early(&manifest, old)?;
+        // Stamped before they are read, like the manifest: any change from here on is seen.
+        self.served = sources(&manifest, &path);
+        self.setup.files.reading_also(&self.files());
+        let earlier: Vec<Arc<Catalog>> = [Some(old), self.proposed.as_ref()].into_iter().flatten().cloned().collect();
+        // A person who orders a reload also expects changes outside of the manifest to count, such
+        // as a replaced secret.
+        let elsewhere = (manifest.server().dns(), manifest.server().state());
+        let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
+        let locked = self.read_pins()?;
+        let pinned = locked.as_ref().filter(|_| self.setup.locked).map(Lock::pins);
+        let generation = old.tools().generation() + 1;
+        // What a start did without does not keep a change from being taken. What serves does.
+        let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
+        let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None, tolerance };
+        let built = self.setup.builder.build(&self.setup.services, &manifest, &folder_of(&path), &basis, &say_slow);
+        let Built { catalog, problems, withheld } = built;
+        let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
+        self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
+        self.withheld = withheld;
+        let problems = problems.into_iter().filter(|problem| problem.severity() == Severity::Warning);
+        let warnings = parsed.warnings.into_iter().chain(problems).collect();
+        Ok(BuiltGeneration { catalog, manifest, warnings, locked })
+    }
+
+    /// Takes rights away at once that callers have no more by the new manifest: components may take
+    /// long to load. Nobody is notified before the next generation serves.
+    fn narrow_early(&self, manifest: &Manifest, old: &Catalog) -> Result<(), ReloadFailure> {
+        if manifest.callers().canonical() == old.callers().canonical() {
+            return Ok(());
+        }
+        let rules = Arc::new(manifest.callers().clone());
+        let narrowed = old.also_under(&rules).map_err(|error| ReloadFailure::saying(&error.to_string()))?;
+        self.setup.current.replace(Arc::new(narrowed));
+        Ok(())
+    }
+
+    /// The lock. Where others than pinned components may be served, there may be none, and one that
+    /// is broken pins nothing.
+    fn read_pins(&self) -> Result<Option<Lock>, ReloadFailure> {
+        match &self.setup.lock {
+            Some(path) if self.setup.locked => read_lock(path).map(Some),
+            Some(path) => Ok(lock::read(path).unwrap_or_else(|error| {
+                tracing::warn!("{error}; {}", error.hint());
+                None
+            })),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Logs that a component takes long to compile.
+pub(super) fn say_slow(step: LoadStep<'_>) {
+    if let LoadStep::Compiling(compiling) = step {
+        tracing::info!("{compiling}");
+    }
+}
+
+/// The lock at this path, which has to be there.
+pub(super) fn read_lock(path: &LockPath) -> Result<Lock, ReloadFailure> {
+    let saying = |problem: String| ReloadFailure::saying(&problem);
+    let locked = lock::read(path).map_err(|error| saying(format!("{error}; {}", error.hint())))?;
+    locked.ok_or_else(|| {
+        saying(format!("{} is gone, and nothing else is to be served; `toolcell lock` writes it", path.display()))
+    })
+}
+
+/// Files of a manifest's components: code and side files.
+pub(super) fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
+    let folder = folder_of(path);
+    let named = manifest.components().iter().flat_map(|component| {
+        let code = match component.source() {
+            SourceRef::File(written) => Some(absolute(&folder.join(written))),
+            _ => None,
+        };
+        side_files::files(component, &folder).into_iter().chain(code)
+    });
+    let texts = texts::files(manifest, &folder).into_iter().chain(apps::files(manifest, &folder));
+    let trust = trust::files(manifest, &folder);
+    named.chain(texts).chain(skills::files(manifest, &folder)).chain(trust).collect()
+}

@@ -69,7 +69,7 @@ impl fmt::Display for VerifiedSigner {
         let strength = match (self.strength.log_entry, self.strength.timestamp) {
             (true, true) => "in a transparency log, with a timestamp",
             (true, false) => "in a transparency log",
-            (false, true) => "with a timestamp, not in a log",
+            (false, true) => "with a timestamp, in no log",
             (false, false) => "in no log",
         };
         write!(f, "{}, {strength}", self.identity)
@@ -100,7 +100,7 @@ mod tests {
         };
         assert_eq!(words(true, true), "key f, in a transparency log, with a timestamp");
         assert_eq!(words(true, false), "key f, in a transparency log");
-        assert_eq!(words(false, true), "key f, with a timestamp, not in a log");
+        assert_eq!(words(false, true), "key f, with a timestamp, in no log");
         assert_eq!(words(false, false), "key f, in no log");
     }
 

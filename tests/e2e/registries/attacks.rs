@@ -115,7 +115,7 @@ fn a_rule_that_requires_less_does_not_free_a_component_from_what_the_lock_pins()
         pinned.untrusted(&format!(
             "{} has no SBOM that counts: only a {} was found",
             pinned.manifest,
-            pinned.signature.trim_end_matches(", not in a log")
+            pinned.signature.trim_end_matches(", in no log")
         ))
     );
     // The rule asks for it no longer, and the lock still does.

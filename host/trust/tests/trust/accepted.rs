@@ -124,5 +124,5 @@ fn a_weaker_signature_has_other_words_for_a_lock() {
     let found = verify(&rule, &[bundle("mock/keyed-unlogged")]).unwrap().signers;
     assert_eq!(pinned[0].identity, found[0].identity);
     assert!(pinned[0].to_string().ends_with(", in a transparency log, with a timestamp"), "{}", pinned[0]);
-    assert!(found[0].to_string().ends_with(", not in a log"), "{}", found[0]);
+    assert!(found[0].to_string().ends_with(", in no log"), "{}", found[0]);
 }

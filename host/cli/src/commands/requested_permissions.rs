@@ -30,7 +30,12 @@ pub fn json(requested: &ReadPermissions) -> [(&'static str, Value); 2] {
 pub fn text(requested: &ReadPermissions) -> String {
     let rights = match requested {
         Ok(None) => return String::new(),
-        Err(problem) => return format!("  its requested permissions are not shown: {}\n", clipped(problem)),
+        Err(problem) => {
+            let problem = problem
+                .strip_prefix("the requested permissions")
+                .map_or_else(|| problem.clone(), |rest| format!("they{rest}"));
+            return format!("  its requests are not shown: {}\n", clipped(&problem));
+        }
         Ok(Some(requested)) => requested.rights(),
     };
     if rights.is_empty() {

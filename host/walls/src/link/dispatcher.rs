@@ -230,7 +230,7 @@ impl<F: Fn(Frame) + Send + Sync> Drop for Driving<'_, F> {
 /// A thread that receives on a link along with its other work, for as long as this lives. No other
 /// thread is woken meanwhile.
 ///
-/// It must call [`look`](Self::look) repeatedly. Before it sleeps it must [`arm`](Self::arm), and
+/// It must call [`poll`](Self::poll) repeatedly. Before it sleeps it must [`arm`](Self::arm), and
 /// poll the [`socket`](Self::socket). Once that is readable it must [`read`](Self::read).
 pub struct Attending<F: Fn(Frame) + Send + Sync>(Arc<Dispatcher<F>>);
 
@@ -265,7 +265,7 @@ impl<F: Fn(Frame) + Send + Sync> Attending<F> {
     /// something came; then it did not ask.
     ///
     /// # Errors
-    /// As for [`look`](Self::look).
+    /// As for [`poll`](Self::poll).
     pub fn arm(&self) -> Result<bool, LinkError> {
         self.hand_out(Receiver::poll_memory_last)
     }
@@ -273,7 +273,7 @@ impl<F: Fn(Frame) + Send + Sync> Attending<F> {
     /// Dispatches all that came, including over the socket. True if something did.
     ///
     /// # Errors
-    /// As for [`look`](Self::look).
+    /// As for [`poll`](Self::poll).
     pub fn read(&self) -> Result<bool, LinkError> {
         self.0.sender.0.flush();
         self.hand_out(Receiver::try_receive_before_poll)

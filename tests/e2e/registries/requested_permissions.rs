@@ -117,8 +117,7 @@ fn hostile_requested_permissions_are_named_and_never_shown_as_they_are() {
         let _ = run(&folder, &["push", &reference, "hostile.wasm"]).succeeded();
         let added = run(&folder, &add(&reference, &["--yes"]));
         let shown = added.succeeded();
-        let said: Vec<&str> =
-            shown.lines().filter(|line| line.contains("its requests are not shown: ")).collect();
+        let said: Vec<&str> = shown.lines().filter(|line| line.contains("its requests are not shown: ")).collect();
         assert!(said.len() == 1 && said[0].contains(problem), "{problem}: {shown}");
         assert!(said[0].chars().count() < 110, "{shown}");
         for text in [shown, &added.stderr] {

@@ -111,8 +111,8 @@ impl Found {
 impl Fitting {
     fn to(wanted: &Wanted, city: &City) -> Option<Self> {
         let month = months(city, wanted.units).find(|known| known.month == wanted.month)?;
-        let fits =
-            (wanted.min_high..=wanted.max_high).contains(&month.high) && month.precipitation.0 <= wanted.max_precipitation;
+        let fits = (wanted.min_high..=wanted.max_high).contains(&month.high)
+            && month.precipitation.0 <= wanted.max_precipitation;
         fits.then_some(Self {
             city: city.name,
             country: city.country,

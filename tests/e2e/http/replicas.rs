@@ -310,6 +310,9 @@ fn an_answer_and_a_cancellation_that_reach_nobody_are_not_taken_and_count_once_s
     let mut running = replicas[0].connect();
     running.send(&call(2, "sleep_hour", json!({})).of_session(&session).bytes());
     replicas[0].begins("sleep_hour");
+    // The server answers in turn: what that call asked of it is answered before what this one asks.
+    let behind = call(3, "echo", json!({"text": "x"})).of_session(&session);
+    assert_eq!(replicas[0].ask(&behind).status(), 200);
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
     let cancel = || replicas[1].ask(&Ask::post(&cancel).of_session(&session)).status();
     engine.pause();

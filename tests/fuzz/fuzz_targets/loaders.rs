@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     if let Some(ToLoader::List { limits, .. }) = means_the_same(data) {
         // Keys that there are not, and values out of bounds, change nothing.
         let limits = message::limits(&limits);
-        assert_eq!(message::limits(&message::told(&limits)), limits);
+        assert_eq!(message::limits(&message::limits_by_key(&limits)), limits);
     }
     if let Some(FromLoader::Listed(listing)) = means_the_same(data) {
         let limits = Limits::default();

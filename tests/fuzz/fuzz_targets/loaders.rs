@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         let limits = Limits::default();
         let is_whole = listing.is_whole();
         let report = listing.taken(&limits).report;
-        assert!(!is_whole || report.outcome.is_ok(), "a list that is whole is none");
+        assert!(!is_whole || report.outcome.is_ok(), "a whole list was not taken");
         assert!(report.captured.text.len() as u64 <= limits.log_bytes() * 3, "more prints than listing has");
         let detail = report.outcome.err().map_or(0, |failure| failure.detail().len());
         assert!(detail <= TEXT_BYTES_MAX, "a detail of {detail} bytes");

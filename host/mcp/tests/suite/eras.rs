@@ -56,7 +56,7 @@ fn a_second_initialize_begins_a_session_and_calls_go_on() {
     client.expect_silence();
     client.shared.gate.add_permits(1);
     assert_eq!(client.next(), legacy_text_result("1", "held"), "the session's own was cancelled first");
-    assert!(client.connection.is_idle());
+    client.expect_idle();
 }
 
 #[test]

@@ -63,7 +63,8 @@ struct Given<'a> {
     folder: &'a Path,
 }
 
-const PEERS: [Peer; 2] = [
+const PEERS: [Peer; 3] = [
+    Peer { name: "ACT", variable: "PEER_ACT", tool: "act.wasm", prepare: act },
     Peer { name: "wassette", variable: "PEER_WASSETTE", tool: "wassette.wasm", prepare: wassette },
     Peer { name: "hyper-mcp", variable: "PEER_HYPER_MCP", tool: "hyper_mcp.wasm", prepare: hyper_mcp },
 ];
@@ -193,6 +194,11 @@ impl Given<'_> {
     }
 }
 
+/// `act run --mcp` serves one component on stdio.
+fn act(given: &Given<'_>) -> anyhow::Result<Subject> {
+    Ok(given.subject(&["run".into(), "--mcp".into(), given.tool.clone().into_os_string()]))
+}
+
 /// `wassette component load` puts the tool into a folder, `wassette run` serves that folder on
 /// stdio.
 fn wassette(given: &Given<'_>) -> anyhow::Result<Subject> {
@@ -213,7 +219,7 @@ fn hyper_mcp(given: &Given<'_>) -> anyhow::Result<Subject> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Given, Peer, WINDOW, echo_of, hyper_mcp, wassette};
+    use super::{Given, WINDOW, act, echo_of, hyper_mcp, wassette};
     use crate::frame::Ask;
     use crate::link::{Link, Wire};
     use crate::stream::{Stream, converse};
@@ -221,7 +227,7 @@ mod tests {
     #[test]
     fn a_stand_in_is_started_and_asked_as_a_peer_is() {
         let program = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/peers/stand_in.py");
-        let prepares: [fn(&Given<'_>) -> _; 2] = [wassette, hyper_mcp];
+        let prepares: [fn(&Given<'_>) -> _; 3] = [act, wassette, hyper_mcp];
         for prepare in prepares {
             let folder = tempfile::tempdir().unwrap();
             let tool = folder.path().join("tool.wasm");
@@ -235,7 +241,7 @@ mod tests {
 
     #[test]
     fn each_peer_has_a_variable_of_its_own() {
-        let [one, other]: [Peer; 2] = super::PEERS;
-        assert_ne!(one.variable, other.variable);
+        let variables: std::collections::BTreeSet<&str> = super::PEERS.iter().map(|peer| peer.variable).collect();
+        assert_eq!(variables.len(), super::PEERS.len());
     }
 }

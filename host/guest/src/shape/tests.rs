@@ -156,6 +156,32 @@ fn a_program_with_functions_is_both_and_one_bad_export_takes_no_other_along() {
     assert!(matches!(load(&exporting(NO_RUN)).err().unwrap(), LoadError::Mismatch { .. }));
 }
 
+#[tokio::test]
+async fn what_a_toolchain_prepares_a_component_with_is_not_a_tool() {
+    let with = |parameters: &str| {
+        format!(
+            r#"(component (core module $m (memory (export "m") 1)
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) unreachable)
+                (func (export "init") (param i32 i32 i32 i32 i32 i32 i32 i32)) (func (export "go")))
+              (core instance $i (instantiate $m))
+              (func (export "init") {parameters} (canon lift (core func $i "init")
+                (memory $i "m") (realloc (func $i "realloc"))))
+              (func (export "go") (canon lift (core func $i "go"))))"#
+        )
+    };
+    let of_quickjs =
+        r#"(param "shim" string) (param "script" string) (param "entry-path" (option string)) (param "disable-gc" bool)"#;
+    let of_an_author =
+        r#"(param "shim" string) (param "script" string) (param "path" (option string)) (param "disable-gc" bool)"#;
+    for (parameters, expected) in [(of_quickjs, vec!["go"]), (of_an_author, vec!["init", "go"])] {
+        let component = load(&with(parameters)).unwrap();
+        let tools = component.list_tools(&Limits::default(), &Descriptions::default()).await.outcome.unwrap();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, expected);
+        assert_eq!(component.left_out(), []);
+    }
+}
+
 #[test]
 fn functions_of_resources_are_listed_with_the_reason() {
     let text = r#"(component
@@ -205,7 +231,7 @@ fn functions_that_json_cannot_serve_are_listed_with_the_reason() {
 }
 
 #[test]
-fn a_component_that_exports_nothing_is_no_tool() {
+fn a_component_that_exports_nothing_is_not_a_tool() {
     assert!(matches!(load("(component)").err().unwrap(), LoadError::NotATool { .. }));
 }
 

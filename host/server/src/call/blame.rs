@@ -82,7 +82,7 @@ impl OwnWords {
 
     fn new(texts: &[&str], is_error: bool) -> Self {
         let cut = texts.iter().map(|text| text.get(..text.floor_char_boundary(WORDS_BYTES_MAX)).unwrap_or_default());
-        let lines = cut.flat_map(str::lines).filter(|line| !is_of_stack(line));
+        let lines = cut.flat_map(str::lines).filter(|line| !is_of_stack(line) && !is_of_panic(line));
         let text: String = lines.flat_map(|line| [line, "\n"]).collect();
         let lower = text.to_lowercase();
         let mut names = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
@@ -125,6 +125,11 @@ fn is_of_stack(line: &str) -> bool {
     let has_place = line.trim_end_matches(')').rsplit(':').take(2).all(|part| part.parse::<u32>().is_ok());
     (line.starts_with("File \"") && line.contains("\", line "))
         || (line.contains(':') && has_place && (line.starts_with("at ") || line.contains('@')))
+}
+
+/// True for the note under a panic of Rust, which names a variable in each.
+fn is_of_panic(line: &str) -> bool {
+    line.starts_with("note: run with `RUST_BACKTRACE=1` environment variable")
 }
 
 #[cfg(test)]
@@ -196,6 +201,7 @@ mod tests {
             (answered("3_4 is no number, X_ neither", true), false),
             (answered("division by zero", true), false),
             (answered("API_KEY", false), false),
+            (trapped("panicked at a.rs:1:2:\nnone\nnote: run with `RUST_BACKTRACE=1` environment variable to …"), false),
         ] {
             assert_eq!(words.may_come_of(&denial), is_cause, "{:?}", words.text);
         }

@@ -38,6 +38,10 @@ const OF_RUNTIMES: [&str; 3] = ["wasi:", CONTRACT, "toolcell:dev/"];
 /// The interface through which componentize-py prepares its components.
 const OF_PYTHON: &str = "exports";
 
+/// The function, and its parameters, through which componentize-qjs prepares its components. It
+/// stays among their exports.
+const OF_QUICKJS: (&str, [&str; 4]) = ("init", ["shim", "script", "entry-path", "disable-gc"]);
+
 /// The functions of one component, ready to be called.
 pub(crate) struct TypedFunctions {
     pub(super) types: Types,
@@ -342,7 +346,7 @@ fn each(component: &Component, visit: &mut FunctionVisit<'_>) -> Result<(), TooL
     let engine = component.engine();
     for (name, export) in ty.exports(engine) {
         match export.ty {
-            ComponentItem::ComponentFunc(function) => {
+            ComponentItem::ComponentFunc(function) if !prepares_quickjs(name, &function) => {
                 if let Some(index) = component.get_export_index(None, name) {
                     visit(WitName { interface: None, version: None, name }, &function, index)?;
                 }
@@ -397,6 +401,13 @@ fn each_of(
 /// True for interfaces that runtimes and this host call, rather than models.
 pub(crate) fn is_of_runtime(interface: &str) -> bool {
     interface == OF_PYTHON || OF_RUNTIMES.iter().any(|begin| interface.starts_with(begin))
+}
+
+/// True for the function by which componentize-qjs hands a script to its engine. As a tool, it
+/// would run scripts of the caller in the author's place.
+fn prepares_quickjs(name: &str, function: &ComponentFunc) -> bool {
+    let (own_name, parameters) = OF_QUICKJS;
+    name == own_name && function.params().map(|(parameter, _)| parameter).eq(parameters)
 }
 
 /// `acme:weather/forecasts@1.0.0` without its version.

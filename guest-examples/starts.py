@@ -27,16 +27,21 @@ HERE = Path(__file__).resolve().parent
 NAME = "0-tool_box"  # a name that some languages' tools would refuse
 AWKWARD = "it's a clone"  # a folder's name with all that a build must quote
 # Rust is left to the end-to-end tests, which try every example in it, and words of the others.
-QUICK = [("typescript", "words"), *((language, "fetch") for language in ("python", "typescript", "js"))]
+QUICK = [
+    ("typescript", "words"),
+    *((language, "fetch") for language in ("python", "typescript", "js")),
+]
 COMPONENTS = ["rust", "python", "typescript", "js"]
+# Those that QuickJS runs unless another engine is named.
+ON_THE_OTHER = ["typescript-starlingmonkey", "js-starlingmonkey"]
 LANGUAGES = {
-    "words": [*COMPONENTS, "go", "c"],
+    "words": [*COMPONENTS, *ON_THE_OTHER, "go", "c"],
     "fetch": COMPONENTS,
     "files": [*COMPONENTS, "go", "c"],
-    "image": [*COMPONENTS, "go", "c"],
+    "image": [*COMPONENTS, *ON_THE_OTHER, "go", "c"],
     "secret": COMPONENTS,
     "state": COMPONENTS,
-    "ask": COMPONENTS,
+    "ask": [*COMPONENTS, *ON_THE_OTHER],
 }
 APIS = ["https://jsonplaceholder.typicode.com", "https://api.github.com"]
 TOKEN = "open sesame, if you please"
@@ -116,7 +121,7 @@ def packages(listed):
 def steps(language, project, toolcell):
     """The commands that build and test a project, and their environment."""
     environment = {**os.environ, "TOOLCELL": str(toolcell)}
-    if language in ("typescript", "js"):
+    if language in ("typescript", "js", *ON_THE_OTHER):
         (project / "node_modules").symlink_to(Path(packages(project / "package-lock.json")) / "node_modules")
         return [["npm", "run", "build", "--silent"], ["npm", "test", "--silent"]], environment
     make = ["make", "--no-print-directory"]
@@ -151,11 +156,29 @@ def point_at(project, address):
             path.write_text(text, "utf-8")
 
 
-def build(language, example, folder, toolcell, address):
+def plant(project):
+    """Puts a bug into a project of JavaScript that counts words, and returns the error that a call then gets."""
+    path = next(project.glob("src/counts.*"))
+    lines = path.read_text("utf-8").split("\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith("export function count(")) + 1
+    lines.insert(at, '  if (text === "a bug") throw new Error("my message");')
+    path.write_text("\n".join(lines), "utf-8")
+    return f"my message (src/{path.name}:{at + 1})"
+
+
+def written(language, example, folder, toolcell):
+    """The folder of a new project."""
     project = folder / f"{language}-{example}" / NAME
-    new = [toolcell, "new", NAME, "--lang", language, "--example", example, "--path", project]
+    name, _, engine = language.partition("-")
+    new = [toolcell, "new", NAME, "--lang", name, "--example", example, "--path", project]
+    if engine:
+        new += ["--engine", engine]
     subprocess.run(new, check=True, stdout=subprocess.DEVNULL)
-    point_at(project, address)
+    return project
+
+
+def build(language, example, project, toolcell):
+    """Builds a project and runs its tests; its manifest."""
     commands, environment = steps(language, project, toolcell)
     for command in commands:
         run = subprocess.run(command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -216,11 +239,16 @@ def asked(toolcell, manifest):
 
 def attempt(language, example, folder, toolcell, address):
     """The faults of a project, in words."""
-    manifest = build(language, example, folder, toolcell, address)
+    project = written(language, example, folder, toolcell)
+    point_at(project, address)
+    every = calls(example, language)
+    if example == "words" and language.startswith(("js", "typescript")):
+        every.append({"tool": "count_words", "arguments": {"text": "a bug"}, "is_error": True, "contains": [plant(project)]})
+    manifest = build(language, example, project, toolcell)
     wrong = advice(toolcell, manifest)
     if example == "ask":
         wrong += asked(toolcell, manifest)
-    for one in calls(example, language):
+    for one in every:
         wrong += [f"{one['tool']} {one['arguments']}: {problem}" for problem in check.differences(one, check.call(toolcell, manifest, one))]
     if example == "secret":
         os.environ["TOKEN"] = "a token that nobody knows"

@@ -92,9 +92,21 @@ pub struct NewArgs {
     /// What kind of component it is [default: what suits the example]
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<Shape>,
+    /// What runs JavaScript and TypeScript in it [default: quickjs, if it has what the example needs]
+    #[arg(long, value_name = "ENGINE")]
+    pub engine: Option<Engine>,
     /// Write it into this folder, which does not exist yet or is empty [default: NAME]
     #[arg(long, value_name = "FOLDER")]
     pub path: Option<PathBuf>,
+}
+
+/// What runs JavaScript in a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// QuickJS: components of 2 MB, which compile in a seventh of the time and have no fetch
+    Quickjs,
+    /// StarlingMonkey: components of 12 MB, with fetch and most else of the web
+    Starlingmonkey,
 }
 
 /// What a new project is written in.

@@ -23,7 +23,7 @@ use toolcell_server::http::HttpAddress;
 use toolcell_server::lock::SeenDigest;
 use toolcell_server::{CodeCacheOptions, ConsoleAddress};
 
-pub use authors::{AnnotateArgs, Example, InspectArgs, Language, NewArgs, Shape};
+pub use authors::{AnnotateArgs, Engine, Example, InspectArgs, Language, NewArgs, Shape};
 pub use bundle::{BundleArgs, ManArgs};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
 pub use components::{AddArgs, RemoveArgs, RenameArgs};

@@ -3,6 +3,7 @@
 import { ask } from "toolcell:mcp/asking@1.2.0";
 import input from "../schemas/input.json";
 import { DAY, booked } from "./booking.js";
+import { explained } from "./errors.js";
 
 const DEFINITION = {
   name: "book_table",
@@ -15,16 +16,19 @@ const DEFINITION = {
   metaJson: undefined,
 };
 
-export const tools = {
-  listTools: () => [DEFINITION],
+export const tools = explained(
+  {
+    listTools: () => [DEFINITION],
 
-  callTool(_name, argumentsJson) {
-    const { people } = JSON.parse(argumentsJson);
-    const text = booked(people, asked(`A table for ${people}: on which day?`));
-    const said = { text, annotations: undefined, metaJson: undefined };
-    return { content: [{ tag: "text", val: said }], structuredJson: undefined, isError: false, metaJson: undefined };
+    callTool(_name, argumentsJson) {
+      const { people } = JSON.parse(argumentsJson);
+      const text = booked(people, asked(`A table for ${people}: on which day?`));
+      const said = { text, annotations: undefined, metaJson: undefined };
+      return { content: [{ tag: "text", val: said }], structuredJson: undefined, isError: false, metaJson: undefined };
+    },
   },
-};
+  (message) => ({ tag: "failed", val: message }),
+);
 
 /** What the person filled in. With some clients the call ends here, and begins anew once there is an answer: ask first. */
 function asked(message) {

@@ -6,16 +6,21 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { componentize } from "@bytecodealliance/componentize-js";
 
+import { places } from "./places.mjs";
+
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 await mkdir(at("build"), { recursive: true });
-await build({
+const { outputFiles: [map, script] } = await build({
   entryPoints: [at("src/tool.{{js}}")],
   outfile: at("build/tool.js"),
   bundle: true,
   format: "esm",
   external: ["toolcell:*", "wasi:*"],
+  sourcemap: "external",
+  write: false,
   logLevel: "warning",
 });
+await writeFile(at("build/tool.js"), script.text + places(map.text));
 
 // Parts of the engine that are left out: take "http" away for `fetch`, "clocks" for dates and timers, "random" for
 // randomness. What the tool may reach with them is up to the manifest.

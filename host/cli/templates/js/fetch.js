@@ -1,9 +1,11 @@
 // The component's exports: the functions of wit/tool.wit, with their names in camelCase.
 
+import { explained } from "./errors.js";
+
 const API = "https://jsonplaceholder.typicode.com";
 
-export const todos = {
-  // What is thrown becomes the error of the `result`.
+export const todos = explained({
+  // A string that is thrown becomes the error of the `result`.
   async getTodo(id) {
     const url = `${API}/todos/${id}`;
     const answer = await fetch(url, { headers: { accept: "application/json" } }).catch((problem) => {
@@ -15,7 +17,7 @@ export const todos = {
     if (typeof title !== "string") throw "the API answers in another form";
     return { title, completed: completed === true };
   },
-};
+});
 
 /** What an error says: its message, if it is JSON with one, else the beginning of its text. */
 function reason(text) {

@@ -1,12 +1,13 @@
 // The component's exports: the functions of wit/tool.wit, with their names in camelCase.
 
 import { getDirectories } from "wasi:filesystem/preopens@0.2.12";
+import { explained } from "./errors.js";
 import { checked } from "./names.js";
 
 const BLOCK_BYTES = 64n * 1024n;
 
-export const notes = {
-  // What is thrown becomes the error of the `result`.
+export const notes = explained({
+  // A string that is thrown becomes the error of the `result`.
   readNote(name) {
     const path = `${checked(name)}.txt`;
     return tried(`the note ${name} cannot be read`, () => {
@@ -31,7 +32,7 @@ export const notes = {
       return bytes.length;
     });
   },
-};
+});
 
 /** The folder that toolcell.toml mounts at /notes. */
 function folder() {

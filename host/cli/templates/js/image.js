@@ -1,6 +1,7 @@
 // The component's exports: the contract of wit/tools.wit.
 
 import input from "../schemas/input.json";
+import { explained } from "./errors.js";
 import { bars } from "./png.js";
 
 const DEFINITION = {
@@ -14,20 +15,23 @@ const DEFINITION = {
   metaJson: undefined,
 };
 
-export const tools = {
-  listTools: () => [DEFINITION],
+export const tools = explained(
+  {
+    listTools: () => [DEFINITION],
 
-  callTool(_name, argumentsJson) {
-    const data = bars(JSON.parse(argumentsJson).values);
-    const picture = { data, mimeType: "image/png", annotations: undefined, metaJson: undefined };
-    return {
-      content: [{ tag: "image", val: picture }],
-      structuredJson: undefined,
-      isError: false,
-      metaJson: undefined,
-    };
+    callTool(_name, argumentsJson) {
+      const data = bars(JSON.parse(argumentsJson).values);
+      const picture = { data, mimeType: "image/png", annotations: undefined, metaJson: undefined };
+      return {
+        content: [{ tag: "image", val: picture }],
+        structuredJson: undefined,
+        isError: false,
+        metaJson: undefined,
+      };
+    },
   },
-};
+  (message) => ({ tag: "failed", val: message }),
+);
 
 // This runs once, when the component is built. What the engine compiles here is over before any call.
 tools.callTool("draw_bars", '{"values":[1]}');

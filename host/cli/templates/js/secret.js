@@ -1,9 +1,11 @@
 // The component's exports: the functions of wit/tool.wit, with their names in camelCase.
 
+import { explained } from "./errors.js";
+
 const API = "https://api.github.com";
 
-export const account = {
-  // What is thrown becomes the error of the `result`.
+export const account = explained({
+  // A string that is thrown becomes the error of the `result`.
   async whoAmI() {
     const url = `${API}/user`;
     // There is no token here: the host adds it, as toolcell.toml says.
@@ -17,4 +19,4 @@ export const account = {
     if (typeof login !== "string") throw "the API answers in another form";
     return { login, name: name ?? undefined };
   },
-};
+});

@@ -3,10 +3,11 @@
 import { increment } from "wasi:keyvalue/atomics@0.2.0-draft";
 import { open } from "wasi:keyvalue/store@0.2.0-draft";
 
+import { explained } from "./errors.js";
 import { checked } from "./names.js";
 
-export const counters = {
-  // What is thrown becomes the error of the `result`.
+export const counters = explained({
+  // A string that is thrown becomes the error of the `result`.
   count(name) {
     const key = checked(name);
     try {
@@ -15,4 +16,4 @@ export const counters = {
       throw `it is not counted: ${problem?.payload?.val ?? problem?.payload?.tag ?? problem}`;
     }
   },
-};
+});

@@ -1,11 +1,12 @@
 // The component's exports: the functions of wit/tool.wit, with their names in camelCase. What they do is in counts.js.
 
 import { count } from "./counts.js";
+import { explained } from "./errors.js";
 
-export const text = {
-  // `option` is `undefined` or the value; what is thrown becomes the error of a `result`.
+export const text = explained({
+  // `option` is `undefined` or the value; a string that is thrown becomes the error of a `result`.
   countWords: (text, minLength) => count(text, minLength ?? 1),
-};
+});
 
 // This runs once, when the component is built. What the engine compiles here is over before any call.
 text.countWords("one two\nthree", 2);

@@ -4,6 +4,7 @@ import input from "../schemas/input.json";
 import output from "../schemas/output.json";
 
 import { count } from "./counts.js";
+import { explained } from "./errors.js";
 
 const DEFINITION = {
   name: "count_words",
@@ -16,15 +17,18 @@ const DEFINITION = {
   metaJson: undefined,
 };
 
-export const tools = {
-  listTools: () => [DEFINITION],
+export const tools = explained(
+  {
+    listTools: () => [DEFINITION],
 
-  // What is thrown becomes the error of the `result`: a `failure` of wit/types.wit.
-  callTool(_name, argumentsJson) {
-    const { text, min_length: minLength = 1 } = JSON.parse(argumentsJson);
-    return { content: [], structuredJson: JSON.stringify(counted(text, minLength)), isError: false, metaJson: undefined };
+    // What is thrown becomes the error of the `result`: a `failure` of wit/types.wit.
+    callTool(_name, argumentsJson) {
+      const { text, min_length: minLength = 1 } = JSON.parse(argumentsJson);
+      return { content: [], structuredJson: JSON.stringify(counted(text, minLength)), isError: false, metaJson: undefined };
+    },
   },
-};
+  (message) => ({ tag: "failed", val: message }),
+);
 
 function counted(text, minLength) {
   try {

@@ -5,6 +5,7 @@ import type { CallResult, Tool } from "toolcell:mcp/types@1.2.0";
 
 import input from "../schemas/input.json";
 import { DAY, booked } from "./booking";
+import { explained } from "./errors";
 
 const DEFINITION: Tool = {
   name: "book_table",
@@ -17,16 +18,19 @@ const DEFINITION: Tool = {
   metaJson: undefined,
 };
 
-export const tools = {
-  listTools: (): Tool[] => [DEFINITION],
+export const tools = explained(
+  {
+    listTools: (): Tool[] => [DEFINITION],
 
-  callTool(_name: string, argumentsJson: string): CallResult {
-    const { people } = JSON.parse(argumentsJson);
-    const text = booked(people, asked(`A table for ${people}: on which day?`));
-    const said = { text, annotations: undefined, metaJson: undefined };
-    return { content: [{ tag: "text", val: said }], structuredJson: undefined, isError: false, metaJson: undefined };
+    callTool(_name: string, argumentsJson: string): CallResult {
+      const { people } = JSON.parse(argumentsJson);
+      const text = booked(people, asked(`A table for ${people}: on which day?`));
+      const said = { text, annotations: undefined, metaJson: undefined };
+      return { content: [{ tag: "text", val: said }], structuredJson: undefined, isError: false, metaJson: undefined };
+    },
   },
-};
+  (message) => ({ tag: "failed", val: message }),
+);
 
 /** What the person filled in. With some clients the call ends here, and begins anew once there is an answer: ask first. */
 function asked(message: string): string | undefined {

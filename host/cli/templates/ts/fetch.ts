@@ -2,10 +2,12 @@
 
 import type { Todo } from "local:tool/todos";
 
+import { explained } from "./errors";
+
 const API = "https://jsonplaceholder.typicode.com";
 
-export const todos = {
-  // What is thrown becomes the error of the `result`.
+export const todos = explained({
+  // A string that is thrown becomes the error of the `result`.
   async getTodo(id: number): Promise<Todo> {
     const url = `${API}/todos/${id}`;
     const answer = await fetch(url, { headers: { accept: "application/json" } }).catch((problem) => {
@@ -17,7 +19,7 @@ export const todos = {
     if (typeof title !== "string") throw "the API answers in another form";
     return { title, completed: completed === true };
   },
-};
+});
 
 /** What an error says: its message, if it is JSON with one, else the beginning of its text. */
 function reason(text: string): string {

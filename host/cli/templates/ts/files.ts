@@ -3,12 +3,13 @@
 import { getDirectories } from "wasi:filesystem/preopens@0.2.12";
 import type { Descriptor } from "wasi:filesystem/types@0.2.12";
 
+import { explained } from "./errors";
 import { checked } from "./names";
 
 const BLOCK_BYTES = 64n * 1024n;
 
-export const notes = {
-  // What is thrown becomes the error of the `result`.
+export const notes = explained({
+  // A string that is thrown becomes the error of the `result`.
   readNote(name: string): string {
     const path = `${checked(name)}.txt`;
     return tried(`the note ${name} cannot be read`, () => {
@@ -33,7 +34,7 @@ export const notes = {
       return bytes.length;
     });
   },
-};
+});
 
 /** The folder that toolcell.toml mounts at /notes. */
 function folder(): Descriptor {

@@ -3,6 +3,7 @@
 import type { CallResult, Tool } from "toolcell:mcp/types@1.2.0";
 
 import input from "../schemas/input.json";
+import { explained } from "./errors";
 import { bars } from "./png";
 
 const DEFINITION: Tool = {
@@ -16,15 +17,18 @@ const DEFINITION: Tool = {
   metaJson: undefined,
 };
 
-export const tools = {
-  listTools: (): Tool[] => [DEFINITION],
+export const tools = explained(
+  {
+    listTools: (): Tool[] => [DEFINITION],
 
-  callTool(_name: string, argumentsJson: string): CallResult {
-    const data = bars(JSON.parse(argumentsJson).values);
-    const picture = { data, mimeType: "image/png", annotations: undefined, metaJson: undefined };
-    return { content: [{ tag: "image", val: picture }], structuredJson: undefined, isError: false, metaJson: undefined };
+    callTool(_name: string, argumentsJson: string): CallResult {
+      const data = bars(JSON.parse(argumentsJson).values);
+      const picture = { data, mimeType: "image/png", annotations: undefined, metaJson: undefined };
+      return { content: [{ tag: "image", val: picture }], structuredJson: undefined, isError: false, metaJson: undefined };
+    },
   },
-};
+  (message) => ({ tag: "failed", val: message }),
+);
 
 // This runs once, when the component is built. What the engine compiles here is over before any call.
 tools.callTool("draw_bars", '{"values":[1]}');

@@ -2,10 +2,12 @@
 
 import type { User } from "local:tool/account";
 
+import { explained } from "./errors";
+
 const API = "https://api.github.com";
 
-export const account = {
-  // What is thrown becomes the error of the `result`.
+export const account = explained({
+  // A string that is thrown becomes the error of the `result`.
   async whoAmI(): Promise<User> {
     const url = `${API}/user`;
     // There is no token here: the host adds it, as toolcell.toml says.
@@ -19,4 +21,4 @@ export const account = {
     if (typeof login !== "string") throw "the API answers in another form";
     return { login, name: name ?? undefined };
   },
-};
+});

@@ -3,11 +3,12 @@
 import type { Counts } from "local:tool/text";
 
 import { count } from "./counts";
+import { explained } from "./errors";
 
-export const text = {
-  // `option` is `undefined` or the value; what is thrown becomes the error of a `result`.
+export const text = explained({
+  // `option` is `undefined` or the value; a string that is thrown becomes the error of a `result`.
   countWords: (text: string, minLength: number | undefined): Counts => count(text, minLength ?? 1),
-};
+});
 
 // This runs once, when the component is built. What the engine compiles here is over before any call.
 text.countWords("one two\nthree", 2);

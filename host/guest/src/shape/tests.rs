@@ -169,8 +169,7 @@ async fn what_a_toolchain_prepares_a_component_with_is_not_a_tool() {
               (func (export "go") (canon lift (core func $i "go"))))"#
         )
     };
-    let of_quickjs =
-        r#"(param "shim" string) (param "script" string) (param "entry-path" (option string)) (param "disable-gc" bool)"#;
+    let of_quickjs = r#"(param "shim" string) (param "script" string) (param "entry-path" (option string)) (param "disable-gc" bool)"#;
     let of_an_author =
         r#"(param "shim" string) (param "script" string) (param "path" (option string)) (param "disable-gc" bool)"#;
     for (parameters, expected) in [(of_quickjs, vec!["go"]), (of_an_author, vec!["init", "go"])] {

@@ -201,7 +201,10 @@ mod tests {
             (answered("3_4 is no number, X_ neither", true), false),
             (answered("division by zero", true), false),
             (answered("API_KEY", false), false),
-            (trapped("panicked at a.rs:1:2:\nnone\nnote: run with `RUST_BACKTRACE=1` environment variable to …"), false),
+            (
+                trapped("panicked at a.rs:1:2:\nnone\nnote: run with `RUST_BACKTRACE=1` environment variable to …"),
+                false,
+            ),
         ] {
             assert_eq!(words.may_come_of(&denial), is_cause, "{:?}", words.text);
         }

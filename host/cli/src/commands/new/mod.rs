@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use toolcell_policy::names;
 use toolcell_server::shell;
 
-use crate::args::{Example, Language, NewArgs, Shape};
+use crate::args::{Engine, Example, Language, NewArgs, Shape};
 use crate::exit::Exit;
 use crate::terminal;
 use starts::Base;
-use template::Template;
+use template::{Template, Wanted};
 
 /// Writes the project.
 pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
@@ -29,7 +29,7 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
             "a component's name is 1 to 64 of a-z 0-9 _ -, and begins with a letter or a digit, such as word_count";
         return refused(&format!("the name {:?} {problem}", args.name), forms);
     }
-    let Some(template) = template::find(args.example, args.lang, args.shape) else {
+    let Some(template) = template::find(Wanted::from(args)) else {
         let (message, hint) = missing(args);
         return refused(&message, &hint);
     };
@@ -53,6 +53,22 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
 fn missing(args: &NewArgs) -> (String, String) {
     let example = args.example;
     let language = args.lang;
+    if let Some(engine) = args.engine {
+        if !matches!(language, Language::Js | Language::Typescript) {
+            return (
+                format!("--engine is for JavaScript and TypeScript, and this project is in {}", language.name()),
+                "leave --engine out".to_owned(),
+            );
+        }
+        let listed = template::examples_in(engine);
+        if !listed.contains(&example) {
+            let listed = listed.into_iter().map(Example::label).collect::<Vec<_>>().join(", ");
+            return (
+                format!("there is no example {} for {}", example.label(), engine.name()),
+                format!("it has {listed}; leave --engine out for an engine with fetch, files and state"),
+            );
+        }
+    }
     let shapes = template::shapes(example, language);
     if let Some(shape) = args.shape.filter(|_| !shapes.is_empty()) {
         let listed = shapes.into_iter().map(Shape::label).collect::<Vec<_>>().join(", ");
@@ -60,7 +76,7 @@ fn missing(args: &NewArgs) -> (String, String) {
             format!("there is no example {} in {} of the shape {}", example.label(), language.label(), shape.label());
         return (message, format!("it is there as {listed}"));
     }
-    let listed: Vec<&str> = template::languages(example, None).into_iter().map(Language::label).collect();
+    let listed: Vec<&str> = template::languages(example).into_iter().map(Language::label).collect();
     let message = format!("there is no example {} in {}", example.label(), language.label());
     (message, format!("it is there in {}{}", listed.join(", "), reason(language)))
 }
@@ -135,6 +151,16 @@ impl Language {
     }
 }
 
+impl Engine {
+    /// Its name for people.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Starlingmonkey => "StarlingMonkey",
+            Self::Quickjs => "QuickJS",
+        }
+    }
+}
+
 impl Shape {
     /// Its name on the command line.
     const fn label(self) -> &'static str {
@@ -148,7 +174,6 @@ impl Shape {
 
 impl Example {
     /// Every example.
-    #[cfg(test)]
     const ALL: [Self; 7] = [Self::Words, Self::Fetch, Self::Files, Self::Image, Self::Secret, Self::State, Self::Ask];
 
     /// Its name on the command line.

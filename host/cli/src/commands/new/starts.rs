@@ -1,7 +1,7 @@
 //! Every project of `toolcell new`: a base for each language and shape, and a start for each
 //! example in it. The texts are in `templates/` and in `wit/`.
 
-use crate::args::{Example, Language, Shape};
+use crate::args::{Engine, Example, Language, Shape};
 
 /// A path in the project, and the text of the file.
 pub type File = (&'static str, &'static str);
@@ -9,6 +9,8 @@ pub type File = (&'static str, &'static str);
 /// Files and commands that projects of a language and shape share.
 pub struct Base {
     pub language: Language,
+    /// The engine of JavaScript in the component; none in other languages.
+    pub engine: Option<Engine>,
     pub shape: Shape,
     /// Programs to install first.
     pub needs: &'static str,
@@ -91,29 +93,70 @@ const PYTHON: &[File] = &[
     ("dev/live.py", text!("python/live.py")),
     ("dev/live.wit", text!("python/live.wit")),
 ];
+const NPMRC: File = (".npmrc", text!("js/npmrc"));
+const PLACES: File = ("places.mjs", text!("js/places.mjs"));
+const TSCONFIG: File = ("tsconfig.json", text!("ts/tsconfig.json"));
+const ERRORS_JS: File = ("src/errors.js", text!("js/errors.js"));
+const ERRORS_TS: File = ("src/errors.ts", text!("ts/errors.ts"));
+const QUICKJS_BUILD: File = ("build.mjs", text!("qjs/build.mjs"));
 const JS: &[File] = &[
     ("package.json", text!("js/package.json")),
     ("package-lock.json", text!("js/package-lock.json")),
-    (".npmrc", text!("js/npmrc")),
     ("build.mjs", text!("js/build.mjs")),
+    NPMRC,
+    PLACES,
+    ERRORS_JS,
 ];
 const TYPESCRIPT: &[File] = &[
     ("package.json", text!("ts/package.json")),
     ("package-lock.json", text!("ts/package-lock.json")),
-    (".npmrc", text!("js/npmrc")),
-    ("tsconfig.json", text!("ts/tsconfig.json")),
     ("build.mjs", text!("js/build.mjs")),
+    NPMRC,
+    PLACES,
+    TSCONFIG,
+    ERRORS_TS,
+];
+const QUICKJS: &[File] = &[
+    ("package.json", text!("qjs/package.json")),
+    ("package-lock.json", text!("qjs/package-lock.json")),
+    QUICKJS_BUILD,
+    NPMRC,
+    PLACES,
+    ERRORS_JS,
+];
+const QUICKJS_TYPESCRIPT: &[File] = &[
+    ("package.json", text!("qjs/package_ts.json")),
+    ("package-lock.json", text!("qjs/package-lock_ts.json")),
+    QUICKJS_BUILD,
+    NPMRC,
+    PLACES,
+    TSCONFIG,
+    ERRORS_TS,
 ];
 const GO: &[File] = &[("go.mod", text!("go/go.mod")), ("Makefile", text!("go/makefile"))];
 const C: &[File] = &[("requirements.txt", text!("c/requirements.txt")), ("Makefile", text!("c/makefile"))];
 
-/// Every base; the first of a language has its usual shape.
-pub const BASES: [Base; 11] = [
+/// Every base; the first of a language has its usual engine and shape.
+pub const BASES: [Base; 15] = [
     base(Language::Rust, Shape::Typed, [NEEDS_RUST, MAKE, MAKE_TEST, ANNOTATE_RUST, "src/lib.rs"], RUST),
     base(Language::Rust, Shape::Contract, [NEEDS_RUST, MAKE, MAKE_TEST, COPY_RUST, "src/lib.rs"], RUST),
     base(Language::Rust, Shape::Program, [NEEDS_RUST, MAKE, MAKE_TEST, COPY_RUST, "src/main.rs"], RUST_PROGRAM),
     base(Language::Python, Shape::Typed, [NEEDS_PYTHON, MAKE, MAKE_TEST, ANNOTATE_PYTHON, "component.py"], PYTHON),
     base(Language::Python, Shape::Contract, [NEEDS_PYTHON, MAKE, MAKE_TEST, MOVE_PYTHON, "component.py"], PYTHON),
+    on_quickjs(base(
+        Language::Typescript,
+        Shape::Typed,
+        [NEEDS_NODE, NPM, NPM_TEST, ANNOTATE_NPM, "src/tool.ts"],
+        QUICKJS_TYPESCRIPT,
+    )),
+    on_quickjs(base(
+        Language::Typescript,
+        Shape::Contract,
+        [NEEDS_NODE, NPM, NPM_TEST, MOVE_NPM, "src/tool.ts"],
+        QUICKJS_TYPESCRIPT,
+    )),
+    on_quickjs(base(Language::Js, Shape::Typed, [NEEDS_NODE, NPM, NPM_TEST, ANNOTATE_NPM, "src/tool.js"], QUICKJS)),
+    on_quickjs(base(Language::Js, Shape::Contract, [NEEDS_NODE, NPM, NPM_TEST, MOVE_NPM, "src/tool.js"], QUICKJS)),
     base(Language::Typescript, Shape::Typed, [NEEDS_NODE, NPM, NPM_TEST, ANNOTATE_NPM, "src/tool.ts"], TYPESCRIPT),
     base(Language::Typescript, Shape::Contract, [NEEDS_NODE, NPM, NPM_TEST, MOVE_NPM, "src/tool.ts"], TYPESCRIPT),
     base(Language::Js, Shape::Typed, [NEEDS_NODE, NPM, NPM_TEST, ANNOTATE_NPM, "src/tool.js"], JS),
@@ -122,10 +165,29 @@ pub const BASES: [Base; 11] = [
     base(Language::C, Shape::Program, [NEEDS_C, MAKE, MAKE_TEST, "", "src/main.c"], C),
 ];
 
-/// A base; `texts` holds what it needs, its build, its test, its last step and its main file.
+/// A base; `texts` holds what it needs, its build, its test, its last step and its main file. That
+/// of JavaScript has StarlingMonkey.
 const fn base(language: Language, shape: Shape, texts: [&'static str; 5], files: &'static [File]) -> Base {
     let [needs, build, test, finish, main] = texts;
-    Base { language, shape, needs, build, test, finish, main, files }
+    let engine = match language {
+        Language::Js | Language::Typescript => Some(Engine::Starlingmonkey),
+        _ => None,
+    };
+    Base { language, engine, shape, needs, build, test, finish, main, files }
+}
+
+/// The same base with QuickJS as its engine.
+const fn on_quickjs(base: Base) -> Base {
+    Base { engine: Some(Engine::Quickjs), ..base }
+}
+
+/// True if an example has what it needs in an engine. QuickJS has no `fetch`, and its 64-bit
+/// integers, which files and state have, are numbers in place of `BigInt`.
+pub fn runs_in(example: Example, engine: Engine) -> bool {
+    match engine {
+        Engine::Starlingmonkey => true,
+        Engine::Quickjs => matches!(example, Example::Words | Example::Image | Example::Ask),
+    }
 }
 
 /// WIT of `wasi:http` and of the packages that it names.

@@ -1,8 +1,8 @@
 //! A project of `toolcell new` with its name filled in.
 
-use crate::args::{Example, Language, Shape};
+use crate::args::{Engine, Example, Language, NewArgs, Shape};
 
-use super::starts::{BASES, Base, CONTRACT_WIT, FILES_WIT, File, HTTP_WIT, STARTS, STATE_WIT, Start, text};
+use super::starts::{BASES, Base, CONTRACT_WIT, FILES_WIT, File, HTTP_WIT, STARTS, STATE_WIT, Start, runs_in, text};
 
 /// A project.
 #[derive(Clone, Copy)]
@@ -11,23 +11,53 @@ pub struct Template {
     start: &'static Start,
 }
 
-/// The template of this example in this language; in this shape, if one is named.
-pub fn find(example: Example, language: Language, shape: Option<Shape>) -> Option<Template> {
+/// What a template is chosen by.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    pub example: Example,
+    pub language: Language,
+    /// The usual one where it is not named.
+    pub shape: Option<Shape>,
+    /// The usual one where it is not named.
+    pub engine: Option<Engine>,
+}
+
+impl From<&NewArgs> for Wanted {
+    fn from(args: &NewArgs) -> Self {
+        Self { example: args.example, language: args.lang, shape: args.shape, engine: args.engine }
+    }
+}
+
+/// The template that is wanted.
+pub fn find(wanted: Wanted) -> Option<Template> {
+    let Wanted { example, language, shape, engine } = wanted;
     let is_wanted = |start: &&Start| start.example == example && start.language == language;
     let start = STARTS.iter().filter(is_wanted).find(|start| shape.is_none_or(|shape| start.shape == shape))?;
-    let base = BASES.iter().find(|base| base.language == language && base.shape == start.shape)?;
+    let has_engine = |base: &&Base| match (engine, base.engine) {
+        (None, None) => true,
+        (None, Some(engine)) => runs_in(example, engine),
+        (Some(wanted), own) => own == Some(wanted) && runs_in(example, wanted),
+    };
+    let of_start = |base: &&Base| base.language == language && base.shape == start.shape;
+    let base = BASES.iter().filter(of_start).find(has_engine)?;
     Some(Template { base, start })
 }
 
-/// The languages that have this example, in this shape if one is named.
-pub fn languages(example: Example, shape: Option<Shape>) -> Vec<Language> {
-    Language::ALL.into_iter().filter(|language| find(example, *language, shape).is_some()).collect()
+/// The languages that have this example.
+pub fn languages(example: Example) -> Vec<Language> {
+    let has = |language: &Language| find(Wanted { example, language: *language, shape: None, engine: None }).is_some();
+    Language::ALL.into_iter().filter(has).collect()
 }
 
 /// The shapes that this example has in this language.
 pub fn shapes(example: Example, language: Language) -> Vec<Shape> {
     let own = STARTS.iter().filter(|start| start.example == example && start.language == language);
     own.map(|start| start.shape).collect()
+}
+
+/// The examples that an engine of JavaScript has.
+pub fn examples_in(engine: Engine) -> Vec<Example> {
+    Example::ALL.into_iter().filter(|example| runs_in(*example, engine)).collect()
 }
 
 /// Call of a tool of the example, as a command line.
@@ -75,6 +105,7 @@ impl Template {
     /// Path and text of every file of a project with this name.
     pub fn written(&self, name: &str) -> Vec<(&'static str, String)> {
         let files = self.base.files.iter().chain(self.start.files).chain(self.schemas()).chain(self.wit());
+        let files = files.chain(self.of_engine());
         let own = files.map(|&(path, text)| (path, text.to_owned()));
         let slow = if self.carries_an_engine() { text!("examples/slow.toml") } else { "" };
         let manifest = [text!("examples/base.toml"), slow, manifest(self.start.example, self.start.shape)].concat();
@@ -127,6 +158,17 @@ impl Template {
         tool.iter().chain(imported)
     }
 
+    /// What QuickJS lacks of the web, and the WIT by which that writes to the log.
+    fn of_engine(&self) -> &'static [File] {
+        match (self.base.engine, self.start.shape) {
+            (Some(Engine::Quickjs), Shape::Contract) => &[("src/web.js", text!("qjs/web_contract.js"))],
+            (Some(Engine::Quickjs), _) => {
+                &[("src/web.js", text!("qjs/web.js")), ("wit/deps/logging.wit", text!("qjs/logging.wit"))]
+            }
+            _ => &[],
+        }
+    }
+
     fn is_javascript(&self) -> bool {
         matches!(self.base.language, Language::Js | Language::Typescript)
     }
@@ -156,6 +198,7 @@ impl Template {
             ("{{tools}}", tools(example)),
             ("{{files}}", if text.contains("export notes") { files } else { &files_told }),
             ("{{http}}", http),
+            ("{{logging}}", if self.base.engine == Some(Engine::Quickjs) { IMPORT_LOGGING } else { "" }),
             ("{{shape}}", about_shape),
             ("{{world}}", world),
             ("{{project_world}}", project_world),
@@ -174,6 +217,7 @@ impl Template {
 
 const ABOUT_LIVE: &str = "\n| `dev/` | what `toolcell dev` serves: it imports your modules anew at each save |";
 const IMPORT_HTTP: &str = "    import wasi:http/outgoing-handler@0.2.12;\n";
+const IMPORT_LOGGING: &str = "    import wasi:logging/logging@0.1.0-draft;\n";
 const IMPORT_FILES: &str = "    import wasi:filesystem/preopens@0.2.12;\n    import wasi:filesystem/types@0.2.12;\n";
 
 /// Lines of the README's table, and a sentence, on a shape.
@@ -233,10 +277,18 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<Template> {
-        let found = STARTS.iter().filter_map(|start| find(start.example, start.language, Some(start.shape)));
-        let found: Vec<Template> = found.collect();
-        assert_eq!(found.len(), STARTS.len(), "each start has its base");
-        found
+        let in_engine = |engine: Option<Engine>| {
+            STARTS.iter().filter_map(move |start| {
+                find(Wanted { example: start.example, language: start.language, shape: Some(start.shape), engine })
+            })
+        };
+        let usual: Vec<Template> = in_engine(None).collect();
+        assert_eq!(usual.len(), STARTS.len(), "each start has its base");
+        let on_quickjs = usual.iter().filter(|template| template.base.engine == Some(Engine::Quickjs));
+        assert_eq!(on_quickjs.count(), 7, "words in three ways, pictures and questions in two");
+        let on_the_other: Vec<Template> = in_engine(Some(Engine::Starlingmonkey)).collect();
+        assert_eq!(on_the_other.len(), 15, "every one of JavaScript and TypeScript");
+        [usual, on_the_other].concat()
     }
 
     #[test]
@@ -271,7 +323,7 @@ mod tests {
             let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", example.label())));
             let cells: Vec<&str> = row.unwrap_or_default().split('|').map(str::trim).collect();
             let said = cells.get(3).copied().unwrap_or_default();
-            let there: Vec<&str> = languages(example, None).into_iter().map(Language::name).collect();
+            let there: Vec<&str> = languages(example).into_iter().map(Language::name).collect();
             let expected = if there.len() == Language::ALL.len() { "all".to_owned() } else { there.join(", ") };
             assert_eq!(said, expected, "{}", example.label());
         }

@@ -1,0 +1,35 @@
+// What an exception becomes. Knows nothing of components.
+
+type Functions = Record<string, (...values: any[]) => unknown>;
+
+declare global {
+  /** Where the lines of the built file come from: build.mjs adds it. */
+  var places: Record<string, string> | undefined;
+}
+
+/**
+ * The same functions, except that an `Error` they throw becomes its message, with its place in `src/`. Whatever else
+ * they throw stays as it is. `error` makes of the message what the WIT declares as the function's error.
+ */
+export function explained<F extends Functions>(functions: F, error: (message: string) => unknown = (message) => message): F {
+  const fail = (problem: unknown) => {
+    throw problem instanceof Error ? error(message(problem)) : problem;
+  };
+  const explains = (run: (...values: any[]) => unknown) => (...values: any[]) => {
+    try {
+      const answer = run(...values);
+      return answer instanceof Promise ? answer.catch(fail) : answer;
+    } catch (problem) {
+      return fail(problem);
+    }
+  };
+  return Object.fromEntries(Object.entries(functions).map(([name, run]) => [name, explains(run)])) as F;
+}
+
+/** The message of an `Error`, with the innermost place in `src/` that its stack names. */
+export function message({ name, message, stack }: Error): string {
+  const lines = [...String(stack).matchAll(/(?:tool|user)\.js:(\d+):\d+/g)].map(([, line]) => line);
+  const place = lines.map((line) => globalThis.places?.[line]).find(Boolean);
+  const text = name === "Error" ? message : `${name}: ${message}`;
+  return place ? `${text} (${place})` : text;
+}

@@ -92,7 +92,7 @@ pub struct NewArgs {
     /// What kind of component it is [default: what suits the example]
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<Shape>,
-    /// What runs JavaScript and TypeScript in it [default: quickjs, if it has what the example needs]
+    /// What runs JavaScript in it [default: quickjs, if it has what the example needs]
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<Engine>,
     /// Write it into this folder, which does not exist yet or is empty [default: NAME]

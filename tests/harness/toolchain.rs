@@ -22,8 +22,8 @@ pub struct Toolchain {
     variables: Vec<(&'static str, String)>,
     /// Further arguments of `make`.
     arguments: Vec<String>,
-    /// The folder that `npm install` would make, for projects that npm builds.
-    node_modules: Option<PathBuf>,
+    /// The script that installs what a project's own lock file pins, for projects that npm builds.
+    packages: Option<PathBuf>,
 }
 
 impl Toolchain {
@@ -43,14 +43,14 @@ impl Toolchain {
             wrapper: None,
             variables: vec![("TOOLCELL", toolcell)],
             arguments: Vec::new(),
-            node_modules: None,
+            packages: None,
         };
         let packages = |tools: &Tools, list: &str| tools.packages(&examples, list);
         match language {
             "rust" => toolchain.wrapper = Some(examples.join("toolchain.sh")),
             "js" => {
-                let packages = packages(&toolchain.tools, "markdown/package-lock.json")?;
-                toolchain.node_modules = Some(Path::new(&packages).join("node_modules"));
+                Command::new("npm").arg("--version").output().map_err(|error| format!("npm: {error}"))?;
+                toolchain.packages = Some(examples.join("packages.sh"));
             }
             "python" => {
                 let packages = packages(&toolchain.tools, "statistics/requirements.txt")?;
@@ -80,7 +80,7 @@ impl Toolchain {
     /// If one fails.
     pub fn build_and_test(&self, project: &Path, shape: &str) {
         self.build(project, shape);
-        match &self.node_modules {
+        match &self.packages {
             Some(_) => self.run(Command::new("npm").args(["test"]), project),
             None => self.make(project, shape, &["test"]),
         }
@@ -91,8 +91,11 @@ impl Toolchain {
     /// # Panics
     /// If that fails.
     pub fn build(&self, project: &Path, shape: &str) {
-        let Some(modules) = &self.node_modules else { return self.make(project, shape, &[]) };
-        std::os::unix::fs::symlink(modules, project.join("node_modules")).unwrap();
+        let Some(packages) = &self.packages else { return self.make(project, shape, &[]) };
+        let mut command = Command::new(packages);
+        command.arg(project.join("package-lock.json"));
+        let installed = Path::new(said_by(command).unwrap().trim()).join("node_modules");
+        std::os::unix::fs::symlink(installed, project.join("node_modules")).unwrap();
         self.run(Command::new("npm").args(["run", "build"]), project);
     }
 

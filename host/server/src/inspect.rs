@@ -1,4 +1,4 @@
-//! A look at a component without a manifest: what it is, and the tools it lists.
+//! Inspects a component without a manifest: its facts, and its tools.
 use toolcell_policy::{AdvisedFault, Limits, LoadLimits};
 use toolcell_sandbox::{
     CarriedPermissions, ComponentDigest, HeldComponent, Inspection, LeftOutFunction, ListJob, ListedBeside,
@@ -7,13 +7,12 @@ use toolcell_sandbox::{
 
 use crate::machine::Machine;
 
-/// Advice where it was not loaded within its limits.
+/// Advice for a component that exceeds the limits of loading.
 pub const MORE: &str = "serve it from a manifest whose [components.NAME.load] gives it more time or memory";
 
-/// Advice where its loader ended, or did not start.
+/// Advice if its loader ended, or did not start.
 const AGAIN: &str = "load it again; if that ends the same way, it met a fault of the engine, or was made to harm";
 
-/// Findings about a component.
 pub struct Inspected {
     /// Its digest, exports and imports.
     pub inspection: Inspection,
@@ -23,27 +22,26 @@ pub struct Inspected {
     pub beside: ListedBeside,
     /// Shape that makes tools of it.
     pub shape: Option<ShapeName>,
-    /// True if it is a command-line program, whatever else it is.
+    /// True if it is a command-line program, even if it is also something else.
     pub is_program: bool,
-    /// The function behind each tool, as in WIT with interface and version; none of a component
-    /// whose tools are not functions.
+    /// The function behind each tool, as in WIT with interface and version; empty if its tools are
+    /// not functions.
     pub functions: Vec<String>,
     /// Functions that cannot be tools.
     pub left_out: Vec<LeftOutFunction>,
-    /// The requested permissions that it carries; none of one that cannot be served.
+    /// Its requested permissions; none if it cannot be served.
     pub requested: CarriedPermissions,
 }
 
 impl Inspected {
-    /// True if a manifest may say that it goes without some of its functions.
+    /// True if a manifest may leave out some of its functions.
     #[must_use]
     pub fn skips_functions(&self) -> bool {
         self.shape == Some(ShapeName::Typed) && !self.left_out.is_empty()
     }
 }
 
-/// Reads a component and lists its tools, under the limits of a manifest that sets none. `name` is
-/// where it lies.
+/// Reads a component and lists its tools, with the default limits. `name` is its path.
 ///
 /// # Errors
 /// One sentence, and advice: it is not a component.

@@ -1,4 +1,4 @@
-//! Opens a manifest on disk and builds its catalog: every command but `inspect` begins here.
+//! Opens a manifest on disk and builds its catalog: every command except `inspect` starts here.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::machine::{CodeCacheOptions, GuestRunners, Machine};
 use crate::observing::open_audit;
 use crate::state::shared::SharedKept;
 
-/// Name of a manifest that no file holds.
+/// Name of a manifest that is not in a file.
 const COMMAND_LINE: &str = "(command line)";
 
 /// A manifest's text, with the path that the user gave.
@@ -26,7 +26,7 @@ pub struct ManifestFile {
     path: PathBuf,
     name: String,
     text: String,
-    /// True if no file holds it.
+    /// True if it is not in a file.
     is_given: bool,
 }
 
@@ -35,27 +35,27 @@ pub struct ManifestFile {
 pub struct OpenOptions<'a> {
     /// Folder of compiled code.
     pub code: CodeCacheOptions,
-    /// File for audit records; none by default.
+    /// Where audit records go; nowhere by default.
     pub records: Records<'a>,
-    /// True if only components may be served that the lock pins; others give a [`Refusal`]. False
-    /// by default.
+    /// True if only components in the lock may be served; others give a [`Refusal`]. False by
+    /// default.
     pub locked: bool,
-    /// True if calls will be served: a component that others signed than those whom the lock pins
-    /// gives a [`Refusal`], whatever `locked` says. False by default.
+    /// True if calls will be served: then a component whose signers differ from the lock gives a
+    /// [`Refusal`], whatever `locked` says. False by default.
     pub serves: bool,
-    /// True if components that are broken are left out, unless the manifest's `start` says
-    /// otherwise: others are served then. False by default: each error is one of the manifest.
+    /// True if broken components are left out so that others are served, unless the manifest's
+    /// `start` says otherwise. False by default: each error fails the manifest.
     pub what_works: bool,
     /// True if certificates of listeners are checked as well: those that clients refuse are errors.
-    /// False by default: a server goes on with the one it has.
+    /// False by default: a running server keeps the certificate that it has.
     pub certificates: bool,
-    /// True if attempts of guests are observed: more of them are then denied where they are noted.
-    /// False by default.
+    /// True if the guests' attempts are observed: then more of them reach a check that denies and
+    /// notes them. False by default.
     pub observing: bool,
-    /// The means of running guests. None by default: no manifest can be opened then.
+    /// The means of running guests. Without them, the default, no manifest can be opened.
     pub guests: GuestRunners,
-    /// The folder of components that `toolcell dev` builds, which are served in place of those that
-    /// the manifest names. None by default.
+    /// The folder of components that `toolcell dev` builds, which replace those of the manifest.
+    /// None by default.
     pub dev: Option<DevFolder>,
     /// Called at each step of loading, with the number of all components.
     pub progress: Option<&'a Progress<'a>>,
@@ -64,10 +64,10 @@ pub struct OpenOptions<'a> {
 /// Destination of audit records.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Records<'a> {
-    /// None, even if the manifest names one: for commands that do not serve.
+    /// Nowhere, even if the manifest names a file: for commands that do not serve.
     #[default]
     Nowhere,
-    /// This file, or else the manifest's.
+    /// To this file, or else to the manifest's.
     In(Option<&'a Path>),
 }
 
@@ -82,11 +82,11 @@ pub struct Opened {
     pub problems: Vec<Diagnostic>,
     /// The tools to serve, if there was no error.
     pub ready: Option<Ready>,
-    /// Reason besides the problems why nothing can be served.
+    /// Why nothing can be served, apart from the problems.
     pub refusal: Option<Refusal>,
 }
 
-/// Reason besides the manifest's problems why nothing can be served.
+/// Why nothing can be served, apart from the manifest's problems.
 #[derive(Debug)]
 pub enum Refusal {
     /// The audit cannot be opened: one sentence.
@@ -99,20 +99,17 @@ pub enum Refusal {
     Drift {
         /// The lock file.
         lock: PathBuf,
-        /// The differing components.
         drifts: Vec<Drift>,
     },
 }
 
 /// A checked manifest, its tools, and the machinery to run them.
 pub struct Ready {
-    /// The manifest's digest, path and name are its file's.
     pub(crate) opened: OpenedAs,
     /// The manifest.
     pub manifest: Manifest,
     /// Its tools.
     pub catalog: Catalog,
-    /// The threads and the engine for them.
     pub machine: Machine,
     /// Builds further generations.
     pub builder: CatalogBuilder,
@@ -126,7 +123,7 @@ pub(crate) struct OpenedAs {
     pub(crate) name: String,
     pub(crate) digest: toolcell_sandbox::ComponentDigest,
     pub(crate) locked: bool,
-    /// The warnings that were found, which were shown on opening.
+    /// The warnings that were already shown.
     pub(crate) warned: Vec<String>,
     /// True if components differ from the lock, and are not served.
     pub(crate) differs: bool,
@@ -144,17 +141,16 @@ impl ManifestFile {
         Ok(Self { path: path.to_owned(), name, text, is_given: false })
     }
 
-    /// A text that will be at this path, and may not be there yet.
+    /// A text for this path, which may not exist yet.
     pub fn unwritten(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), name: path.display().to_string(), text, is_given: false }
     }
 
-    /// A text that no file holds. Its relative paths start from the current folder.
+    /// A text that is not in a file. Relative paths start from the current folder.
     pub fn given(text: String) -> Self {
         Self { is_given: true, ..Self::unwritten(Path::new(COMMAND_LINE), text) }
     }
 
-    /// The text as a source of diagnostics.
     pub fn source(&self) -> Source<'_> {
         Source { name: &self.name, text: &self.text }
     }
@@ -174,10 +170,11 @@ impl ManifestFile {
         &self.name
     }
 
-    /// Parses it, opens the audit and loads every component. If only a lock is served, withholds
-    /// others than the pinned components.
+    /// Parses it, opens the audit and loads every component. If only the lock's components are
+    /// served, others are withheld.
     ///
     /// # Errors
+    ///
     /// The machine is at fault. Problems of the manifest go into [`Opened`].
     pub fn open(self, options: &OpenOptions<'_>) -> Result<Opened, StartError> {
         let locked = match options.locked.then(|| locked(&self.path)).transpose() {
@@ -228,7 +225,7 @@ impl ManifestFile {
         let Some(catalog) = catalog.filter(|_| !is_refused) else {
             let is_error = |problem: &Diagnostic| problem.severity() == Severity::Error;
             let refusal = locked.filter(|_| !problems.iter().any(is_error)).map(|locked| {
-                // What differs kept the rest from being compiled.
+                // The difference kept the rest from being compiled.
                 Refusal::Drift {
                     lock: lock::path_beside(&self.path).into_path(),
                     drifts: unread(&locked, &withheld).collect(),
@@ -241,7 +238,7 @@ impl ManifestFile {
             None if options.serves && !self.is_given => lost_signers(&self.path, &catalog),
             None => Vec::new(),
         };
-        // What is left out is missing for another reason.
+        // A component that is left out is not a difference.
         let is_left_out = |drift: &Drift| catalog.left_out().iter().any(|out| out.name == drift.component);
         let drifts: Vec<Drift> = drifts.into_iter().filter(|drift| !is_left_out(drift)).collect();
         let differs = !drifts.is_empty();
@@ -273,8 +270,8 @@ impl ManifestFile {
     }
 }
 
-/// The catalog without the components that differ from the lock; `None` if a start has to fail. The
-/// first reload, which follows at once, notes them as quarantined.
+/// The catalog without the components that differ from the lock; `None` if a start must fail. The
+/// first reload, which follows at once, quarantines them.
 fn without(catalog: Catalog, drifts: &[Drift], tolerant: bool) -> Option<Catalog> {
     if drifts.is_empty() {
         return Some(catalog);
@@ -288,7 +285,7 @@ fn without(catalog: Catalog, drifts: &[Drift], tolerant: bool) -> Option<Catalog
     (!catalog.components().is_empty()).then_some(catalog)
 }
 
-/// Components whose sources have other bytes now, and that are served as the lock has them.
+/// Components whose source has changed, and whose pinned bytes are served instead.
 fn serving_as_pinned(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> BTreeSet<String> {
     if withheld.is_empty() {
         return BTreeSet::new();
@@ -298,7 +295,7 @@ fn serving_as_pinned(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) ->
         let (Some(pinned), Some(mut now)) = (locked.components.get(name), now.components.remove(name)) else {
             return false;
         };
-        // Where the bytes came from is what may differ, and all else may not.
+        // Only the source may differ.
         now.source.clone_from(&pinned.source);
         let only = |component: &PinnedComponent| Lock { components: [(name.clone(), component.clone())].into() };
         now.digest == pinned.digest && lock::drift(&only(pinned), &only(&now)).is_empty()
@@ -306,7 +303,7 @@ fn serving_as_pinned(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) ->
     withheld.iter().map(|held| held.name.clone()).filter(is_as_pinned).collect()
 }
 
-/// The lock next to this manifest.
+/// The lock of this manifest.
 fn locked(manifest: &Path) -> Result<Lock, Refusal> {
     let path = lock::path_beside(manifest);
     match lock::read(&path) {
@@ -316,21 +313,21 @@ fn locked(manifest: &Path) -> Result<Lock, Refusal> {
     }
 }
 
-/// Components that differ from the lock. Withheld ones come first: nothing has parsed them.
+/// Components that differ from the lock. Withheld ones, which nothing has parsed, come first.
 fn drifts(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> Vec<Drift> {
     let is_withheld = |drift: &Drift| withheld.iter().any(|held| held.name == drift.component);
     let drifts = lock::drift(locked, &Lock::of(catalog)).into_iter().filter(|drift| !is_withheld(drift));
     unread(locked, withheld).chain(drifts).collect()
 }
 
-/// Components whose pinned signers are lost, or signed less. None where no lock can be read: then
-/// nothing is pinned, and a start says so.
+/// Components whose pinned signers are missing or signed less. None if the lock cannot be read,
+/// which a start reports.
 pub fn lost_signers(manifest: &Path, catalog: &Catalog) -> Vec<Drift> {
     let Ok(Some(locked)) = lock::read(&lock::path_beside(manifest)) else { return Vec::new() };
     lock::drift(&locked, &Lock::of(catalog)).into_iter().filter(|drift| drift.lost_signers).collect()
 }
 
-/// Components that were not parsed, as they differ from the lock.
+/// Components that were not parsed, because they differ from the lock.
 fn unread(locked: &Lock, withheld: &[Withheld]) -> impl Iterator<Item = Drift> {
     withheld.iter().map(|held| lock::withheld(locked, held))
 }

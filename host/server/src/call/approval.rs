@@ -26,10 +26,10 @@ const ARGUMENTS_CHARS_MAX: usize = 1_000;
 /// Most bytes of an answer: its action, and additions of clients.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// Said of a call whose caller ended it while it waited.
+/// The answer to a call whose caller cancelled it while it waited.
 pub(super) const CANCELLED: &str = "the call was cancelled while it waited for a person's approval: it did not run";
 
-/// Who ended such a call.
+/// Who cancelled such a call.
 pub(super) const CALLER: &str = "the caller";
 
 /// Approval of one call. It is returned for another try unless the call runs to its end.
@@ -40,8 +40,7 @@ pub struct ClaimedApproval<'a> {
 }
 
 impl ClaimedApproval<'_> {
-    /// Marks the call as ended. A call that asks its caller for input has not used its approval
-    /// yet.
+    /// The call has ended. If it only asked its caller for input, its approval is not used up.
     pub async fn ended(self, outcome: Outcome) {
         if let Some(claim) = self.claim.filter(|_| outcome == Outcome::InputRequired) {
             give_back(self.state, claim).await;
@@ -49,7 +48,7 @@ impl ClaimedApproval<'_> {
     }
 }
 
-/// Makes usable again what was used. Where that fails, the person is asked again.
+/// Makes the approval usable again. If that fails, the person is asked again.
 pub(super) async fn give_back(state: &dyn SharedState, claim: Claim) {
     if let Err(away) = state.give_back(claim).await {
         tracing::warn!("an approval stays used, though its call did not end: {}", away.internal());
@@ -57,8 +56,8 @@ pub(super) async fn give_back(state: &dyn SharedState, claim: Claim) {
 }
 
 impl StartedCall<'_> {
-    /// Has a person confirm the call, as the manifest wants it. `Err` is the end of a call that
-    /// must not run.
+    /// Asks a person to confirm the call, if the manifest requires it. `Err` is the answer to a
+    /// call that must not run.
     pub(super) async fn approve(&self, call: &Call, approval: Approval) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.services.state.as_ref();
         let free = ClaimedApproval { state, claim: None };
@@ -101,7 +100,7 @@ impl StartedCall<'_> {
         self.answered(call, approval, &what, answer).await
     }
 
-    /// Notes the answer of the person at the client. `Err` is the end of a call that must not run.
+    /// Notes the person's answer at the client. `Err` is the answer to a call that must not run.
     async fn answered(
         &self,
         call: &Call,
@@ -133,8 +132,8 @@ impl StartedCall<'_> {
         }
     }
 
-    /// Uses the answer of these rounds, whatever it was, where the call asks in rounds: a person
-    /// decides once. `Err` if another call did.
+    /// Uses up the answer of these rounds, whatever it is: a person decides once. `Err` if another
+    /// call used it.
     async fn claim(&self, call: &Call, wait: Duration) -> Result<Option<Claim>, Box<EndedCall>> {
         let Some(chain) = call.context.asking.chain() else { return Ok(None) };
         match self.catalog.services.state.claim(&chain, wait).await {
@@ -147,8 +146,8 @@ impl StartedCall<'_> {
         }
     }
 
-    /// End of a call whose approval cannot be looked up. The approval is not used: the same round
-    /// can come again.
+    /// The answer to a call whose approval cannot be checked. The approval is not used up, so the
+    /// same round can be sent again.
     fn state_away(&self, away: &Away) -> Box<EndedCall> {
         let text = away.to_string();
         self.note_approval("failed", Some(&text));
@@ -251,7 +250,7 @@ impl StartedCall<'_> {
     }
 }
 
-/// A text for a person to judge: on one line, cut, with misleading characters escaped.
+/// A text for a person to judge: on one line, shortened, with misleading characters escaped.
 pub(super) fn shown(text: &str, chars_max: usize) -> (String, usize) {
     let mut out = String::new();
     for character in text.chars().take(chars_max) {

@@ -1,15 +1,15 @@
-//! Which denials of a call are offered as the cause of its failure.
+//! Which denials are shown as the possible cause of a call's failure.
 //!
-//! Runtimes of languages look for files that they can do without: sources while they print a stack,
-//! time zones, settings of a home. Such a denial is recorded like any other, but it did not make
-//! the tool fail. So a denied file is a cause only where nothing else answered, or where the answer
-//! speaks of it. Whatever else is denied is something that the tool's own code asked for.
+//! Language runtimes look for optional files: sources for a stack trace, time zones, settings in a
+//! home folder. Such a denial is recorded like any other, but it did not make the tool fail. So a
+//! denied file counts as a cause only if the tool gave no answer of its own, or if the answer
+//! mentions the file. Any other denial is of something that the tool's own code asked for.
 use toolcell_mcp::{CallResult, ContentKind, ResultContent};
 use toolcell_policy::{Capability, Denial};
 use toolcell_sandbox::{CallFailure, Captured};
 
-/// Words by which languages say that a file was not opened, in lower case: of `strerror`, of names
-/// of exceptions, and of WASI's own codes.
+/// Phrases in lower case with which languages report that a file was not opened: from `strerror`,
+/// exception names and WASI error codes.
 const FILE_WORDS: [&str; 23] = [
     "no such file",
     "file not found",
@@ -36,36 +36,35 @@ const FILE_WORDS: [&str; 23] = [
     "eperm",
 ];
 
-/// Words by which tools say that a variable is missing, in lower case.
+/// Words in lower case with which tools report a missing variable.
 const ENV_WORDS: [&str; 3] = ["environ", "variable", "getenv"];
 
-/// Bytes of an answer, and of what was printed, that are searched. Who writes more has not said it
-/// in an error.
+/// Bytes of an answer, and of what was printed, that are searched. An error message is shorter.
 const WORDS_BYTES_MAX: usize = 64 << 10;
 
-/// What a guest itself said: its answer, and what it printed.
+/// The guest's own words: its answer, and what it printed.
 pub(super) struct OwnWords {
-    /// Without lines of stacks.
+    /// Without stack traces.
     text: String,
     is_error: bool,
-    /// True if the text says in general that a file was not opened.
+    /// True if the text reports that some file was not opened.
     tells_of_files: bool,
-    /// True if it speaks of variables, or has a word that looks like the name of one.
+    /// True if it mentions variables, or has a word that looks like the name of one.
     tells_of_variables: bool,
 }
 
 impl OwnWords {
-    /// Of a call that the host ended, or that ended without an answer.
+    /// For a call that the host ended, or that ended without an answer.
     pub(super) fn of_failure(failure: &CallFailure, printed: &Captured) -> Self {
         let said = match failure {
-            // The host's words for the end of a guest that says nothing.
+            // The host's words for a guest that ended without a message.
             CallFailure::Trapped { .. } | CallFailure::Exited { .. } => String::new(),
             other => other.to_string(),
         };
         Self::new(&[&said, &printed.text], true)
     }
 
-    /// Of an answer. The first line of a failed program's is the host's.
+    /// For an answer. The first line of a failed program's answer is the host's.
     pub(super) fn of_answer(result: &CallResult, printed: &Captured, is_program: bool) -> Self {
         let text = |content: &ResultContent| match &content.kind {
             ContentKind::Text(text) => text.clone(),
@@ -94,7 +93,7 @@ impl OwnWords {
         }
     }
 
-    /// True if the call's answer may come of this denial.
+    /// True if this denial may have caused the call's answer.
     pub(super) fn may_come_of(&self, denial: &Denial) -> bool {
         let is_silent = self.is_error && self.text.trim().is_empty();
         match denial.capability() {
@@ -104,7 +103,7 @@ impl OwnWords {
         }
     }
 
-    /// True if the text names the denied file.
+    /// True if the text mentions the denied file.
     fn names(&self, denial: &Denial) -> bool {
         let name = denial.asked().rsplit('/').next().unwrap_or_default();
         !name.is_empty() && self.text.contains(name)
@@ -118,8 +117,8 @@ fn is_variable(word: &str) -> bool {
     begins && word.bytes().all(is_plain) && word.trim_end_matches('_').contains('_')
 }
 
-/// True for a line as Python (`File "a.py", line 3`), JavaScript and Rust (`at a.js:3:4`), or
-/// SpiderMonkey (`name@a.js:3:4`) print them.
+/// True for a line of a stack trace, as Python (`File "a.py", line 3`), JavaScript and Rust (`at
+/// a.js:3:4`), or SpiderMonkey (`name@a.js:3:4`) print it.
 fn is_of_stack(line: &str) -> bool {
     let line = line.trim_start();
     let has_place = line.trim_end_matches(')').rsplit(':').take(2).all(|part| part.parse::<u32>().is_ok());

@@ -1,6 +1,5 @@
-//! The sandbox's view of an MCP caller: progress, log, who may end the call, news of resources that
-//! it changes, and request metadata of one call. Must not hold: how a guest is ended, or how
-//! clients are notified.
+//! The sandbox's view of an MCP caller: progress, log, cancellation, updates of resources, and the
+//! metadata of one request. Must not hold: how a guest is ended, or how clients are notified.
 //!
 //! Clients are only notified of addresses of the call's own component. Past the rate, all resources
 //! of the component count as changed: nothing is lost.
@@ -23,12 +22,12 @@ use crate::catalog::{DeclaredResources, Services, pace};
 use crate::observing::activity::{CallPhase, LiveCall};
 use crate::observing::traces::CallTrace;
 
-/// Changes that one call tells of at once, and then a second. No client hears of one address more
-/// often than ten times a second; a call that fills a page of a list changes a hundred.
+/// Changes that one call reports at once, and then per second. Clients are notified of one address
+/// at most ten times a second; a call that fills a page of a list changes a hundred.
 const NOTIFIED_PER_SECOND: u64 = 100;
 
-/// Entries of state that one operation changes. More of them are reported as a change of any of the
-/// component's: each is held against up to 64 rules.
+/// Entries of state that one operation changes. More of them are reported as a change of every
+/// entry of the component: each is compared with up to 64 rules.
 const ENTRIES_MAX: usize = 256;
 
 /// The connection of one call to its caller.
@@ -36,21 +35,20 @@ pub struct McpCaller {
     context: Box<CallContext>,
     denials: DenialRecords,
     questions: Questions,
-    /// Questions about what no rule allows, where the manifest wants them.
+    /// Permission requests to a person, if the manifest wants them.
     consenting: Option<Consenting>,
     /// Progress reports that the rate still allows.
     progress: Mutex<Allowance>,
     interruptions: Interruptions,
     /// The call in the console, if there is one.
     live: Option<Arc<LiveCall>>,
-    /// Trace of the call.
     trace: Option<Arc<CallTrace>>,
-    /// News of resources that it changes.
+    /// Notifies clients of resources that it changes.
     notifier: Option<CallNotifier>,
     /// Set once the guest got the error that shared state is away: the reason.
     state_away: OnceLock<String>,
-    /// The guest's log lines with their levels, where the call is by hand. The limit `log` bounds
-    /// them.
+    /// The guest's log lines with their levels, if a person calls it by hand. The limit `log`
+    /// bounds them.
     logged: Option<Mutex<String>>,
 }
 
@@ -79,12 +77,12 @@ impl McpCaller {
         }
     }
 
-    /// Also asks about what no rule allows.
+    /// Also asks for permission if no rule allows a request.
     pub fn consenting(self, consenting: Option<Consenting>) -> Self {
         Self { consenting, ..self }
     }
 
-    /// Also tells of resources that the call changes.
+    /// Also notifies clients of resources that the call changes.
     pub fn notifying(self, notifier: CallNotifier) -> Self {
         Self { notifier: Some(notifier), ..self }
     }
@@ -100,14 +98,13 @@ impl McpCaller {
         logged.map(|mut logged| std::mem::take(&mut *logged)).unwrap_or_default()
     }
 
-    /// The call has ended.
     pub async fn ended(&self, outcome: Outcome) {
         if let Some(consenting) = &self.consenting {
             consenting.ended(outcome).await;
         }
     }
 
-    /// Also shows what it does in the console, whose operators may end it.
+    /// Also shows the call in the console, where operators may end it.
     pub fn shown_as(self, live: Option<Arc<LiveCall>>) -> Self {
         Self { live, ..self }
     }
@@ -119,12 +116,13 @@ impl McpCaller {
 }
 
 impl McpCaller {
-    /// The reason why shared state was away when the guest first asked for it, if it was.
+    /// Why shared state was unreachable when the guest first asked for it, if it was.
     pub fn missed_state(&self) -> Option<&str> {
         self.state_away.get().map(String::as_str)
     }
 
-    /// Shows where the call is. The phase of a question is left by its answer.
+    /// Shows the call's current phase. Only the answer to a question ends the phase of that
+    /// question.
     fn enter(&self, phase: CallPhase) {
         self.live.iter().for_each(|live| live.enter(phase));
     }
@@ -314,14 +312,14 @@ fn mcp_level(level: GuestLogLevel) -> McpLevel {
     }
 }
 
-/// Everybody who may end one call.
+/// Everything that may end a call early.
 #[derive(Clone)]
 pub struct Interruptions {
-    /// Its caller, or the end of its connection.
+    /// The caller, or the end of its connection.
     caller: Cancellation,
     /// A reload that took rights away from its tool.
     narrowed: Option<Cancellation>,
-    /// The call in the console, whose operators may end it.
+    /// The call in the console, where operators may end it.
     live: Option<Arc<LiveCall>>,
 }
 
@@ -345,7 +343,6 @@ impl Interruption {
 }
 
 impl Interruptions {
-    /// Those of this call.
     pub fn of(started: &StartedCall<'_>, context: &CallContext) -> Self {
         Self {
             caller: context.cancellation.clone(),
@@ -387,7 +384,7 @@ async fn cancelled(cancellation: Option<&Cancellation>) {
     }
 }
 
-/// The news of one call.
+/// Notifies clients of the resources that one call changes.
 pub struct CallNotifier {
     services: Arc<Services>,
     resources: Arc<DeclaredResources>,
@@ -398,7 +395,7 @@ pub struct CallNotifier {
 }
 
 impl CallNotifier {
-    /// News of a call of this component's, by this caller.
+    /// For a call of this component by this caller.
     pub fn new(services: &Arc<Services>, resources: &Arc<DeclaredResources>, component: &str, caller: &str) -> Self {
         let keeps_entries = resources.entries_of(component).next().is_some();
         Self {
@@ -411,9 +408,9 @@ impl CallNotifier {
         }
     }
 
-    /// The guest says that what is read at this address has changed.
+    /// The guest reports that the content at this address has changed.
     pub fn updated(&self, uri: &str) {
-        // Before it is looked up, which takes time in proportion to all templates.
+        // Checked before the lookup, whose time grows with the number of templates.
         if !self.may_notify() {
             self.services.news.notify_of_all(&self.component, None);
             return;
@@ -449,7 +446,7 @@ impl CallNotifier {
     }
 
     fn notify(&self, to: Option<String>, uris: impl IntoIterator<Item = String>) {
-        // No number tells these states apart.
+        // These changes have no version number.
         let updated = uris.into_iter().map(|uri| (uri, 0)).collect();
         self.services.news.notify(&self.component, ResourceNews { to, updated, ..ResourceNews::default() });
     }

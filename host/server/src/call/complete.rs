@@ -1,5 +1,5 @@
-//! Values for an argument: those that the manifest, a definition or a folder names, or else those
-//! that a component finds.
+//! Completions of an argument: values from the manifest, a definition or a folder, or else from a
+//! component.
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use toolcell_shared::{AllowanceName, Taken};
 
 use crate::catalog::{CallTarget, Catalog, CatalogEntry, TEXTS, in_whole_seconds, pace};
 
-/// Callers with an allowance of their own for one component. Beyond these, new ones share one.
+/// Callers of one component that have their own allowance. Any others share one.
 const CALLERS_MAX: usize = 1_000;
 
 /// The values that a component finds, as a sandbox gives them.
@@ -24,8 +24,8 @@ struct CompletedValues {
 }
 
 impl Catalog {
-    /// Looks for values. Each search counts against `completion_rate`; one that runs a component is
-    /// a call of it, with all that belongs to one.
+    /// Finds completions. Each search counts against `completion_rate`; one that runs a component
+    /// is a recorded call of it.
     pub(super) async fn complete_argument(&self, call: Call, completing: Completing) -> Result<Completions, String> {
         let target = self.target(call.tool);
         let limits = match (target, self.text_of(call.tool)) {
@@ -51,7 +51,7 @@ impl Catalog {
         }
     }
 
-    /// The place of the entry that completes for the component of this target, if it does that.
+    /// The entry that completes arguments for the component of this target, if it has one.
     fn completes(&self, target: &CallTarget) -> Option<usize> {
         let own = |entry: &CatalogEntry| {
             entry.target().filter(|other| other.name == export::COMPLETION).is_some() && entry.is_of(&target.component)

@@ -1,5 +1,5 @@
-//! Requests of a running guest that no rule allows: a person is asked to allow one, through the
-//! client or on the terminal.
+//! A running guest's requests that no rule allows: a person is asked, through the client or on the
+//! terminal.
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,11 +28,11 @@ const KEY_DIGITS: usize = 40;
 /// Most bytes of an answer: its action, its choice, and additions of clients.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// Characters of a request that are shown. A longer one is asked about nobody: a person could not
+/// Characters of a request that are shown. Nobody is asked about a longer one: a person could not
 /// judge it.
 const SHOWN_CHARS_MAX: usize = 1_000;
 
-/// The questions of one call about what no rule allows.
+/// Permission requests of one call.
 pub struct Consenting {
     services: Arc<Services>,
     asking: CallAsking,
@@ -43,11 +43,11 @@ pub struct Consenting {
     component: String,
     digest: String,
     wait: Duration,
-    /// Consents of rounds that this call used.
+    /// Consents of rounds that this call has used up.
     claimed: Mutex<Vec<Claim>>,
 }
 
-/// A question without an answer yet.
+/// A question without an answer so far.
 struct Unanswered<'a> {
     consenting: &'a Consenting,
     offer: &'a Askable,
@@ -55,7 +55,6 @@ struct Unanswered<'a> {
 }
 
 impl Consenting {
-    /// Of the call with this context.
     pub fn new(
         catalog: &Catalog,
         target: &CallTarget,
@@ -77,7 +76,7 @@ impl Consenting {
         }
     }
 
-    /// True if a person allowed it before, for more than one call.
+    /// True if a person has allowed it for more than one call.
     pub fn has(&self, offer: &Askable) -> bool {
         let holds = self.services.consents.holds(&self.caller, &self.what(offer));
         if holds {
@@ -86,8 +85,8 @@ impl Consenting {
         holds
     }
 
-    /// Asks. If dropped before the answer, it records the question as cancelled, and who ended the
-    /// call, or else as timed out.
+    /// Asks. If dropped before the answer, it records the question as cancelled, with who ended the
+    /// call, or as timed out.
     pub async fn ask(&self, offer: &Askable) -> ConsentAnswer {
         let mut open = Unanswered { consenting: self, offer, recorded: false };
         let (text, left_out) = shown(offer.asked(), SHOWN_CHARS_MAX);
@@ -98,7 +97,7 @@ impl Consenting {
         let Some(_turn) = consents.turn(&self.what(offer)).await else {
             return open.refused("refused", "too many questions are under way");
         };
-        // Another call may have been given the answer meanwhile.
+        // Another call may have got the answer meanwhile.
         if consents.holds(&self.caller, &self.what(offer)) {
             open.end("remembered", None);
             return ConsentAnswer::Given;
@@ -127,8 +126,7 @@ impl Consenting {
 
     async fn decided(&self, choice: Option<Choice>, mut open: Unanswered<'_>) -> ConsentAnswer {
         let offer = open.offer;
-        // A person decides once: with the question's state, a client could bring another answer to
-        // it.
+        // A person decides once: a client that kept the question's state could send another answer.
         match self.claim(offer, choice).await {
             Ok(true) => {}
             Ok(false) => return open.refused("refused", "the answer was used already"),
@@ -153,7 +151,7 @@ impl Consenting {
                 ConsentAnswer::Given
             }
             Some(Choice::Manifest) => {
-                // It holds at once, and not only after the reload that follows.
+                // Takes effect at once, before the reload that follows.
                 self.services.consents.remember(&self.caller, self.what(offer)).await;
                 let services = Arc::clone(&self.services);
                 let written = offer.clone();
@@ -170,7 +168,7 @@ impl Consenting {
         }
     }
 
-    /// The call has ended. One that asks its caller for more has not used its consents yet.
+    /// The call has ended. If it only asked its caller for more, its consents are not used up.
     pub async fn ended(&self, outcome: Outcome) {
         let claimed = std::mem::take(&mut *self.claimed.lock().unwrap_or_else(PoisonError::into_inner));
         if outcome == Outcome::InputRequired {
@@ -180,8 +178,8 @@ impl Consenting {
         }
     }
 
-    /// Uses the answer of these rounds. False if another call did. A consent to one request is
-    /// given back where the call asks for more; any other decision stays.
+    /// Uses up the answer of these rounds; false if another call did. A consent to one request
+    /// becomes usable again if the call asks for more; any other decision stays.
     async fn claim(&self, offer: &Askable, choice: Option<Choice>) -> Result<bool, Away> {
         let Some(chain) = self.asking.chain() else { return Ok(true) };
         let claim = self.services.state.claim(&format!("{chain}\n{}", offer.asked()), self.wait).await?;
@@ -232,8 +230,8 @@ impl Consenting {
         }
     }
 
-    /// The choices of this caller: nobody keeps anything for callers without a name, and only the
-    /// process that started the host has its manifest written.
+    /// The choices that this caller gets. Nothing is remembered for callers without a name, and
+    /// only the process that started the host may have its manifest written.
     fn choices(&self) -> Vec<Choice> {
         let mut choices = vec![Choice::Once];
         if self.caller != Caller::anyone().name() {
@@ -264,7 +262,7 @@ impl Consenting {
         text
     }
 
-    /// Binds a consent to the caller, the tool, its code and the exact request.
+    /// What a consent is bound to: the caller, the tool, its code and the exact request.
     fn what(&self, offer: &Askable) -> String {
         [&self.caller, self.records.tool(), &self.digest, offer.asked()].join("\n")
     }
@@ -282,7 +280,7 @@ impl Unanswered<'_> {
         self.consenting.note(self.offer, answer, detail);
     }
 
-    /// Ends with the call, if somebody ended that, or else so.
+    /// Records the end: by whoever ended the call, or else with this outcome.
     fn end_unanswered(&mut self, answer: &str) {
         match self.consenting.interruptions.cause() {
             Some(interruption) => self.end("cancelled", Some(interruption.text())),
@@ -329,7 +327,7 @@ async fn on_terminal(person: &Arc<dyn crate::catalog::Person>, message: &str, ch
     let choices = choices.to_vec();
     let asking = std::thread::Builder::new().name("toolcell-ask".to_owned());
     let ask = move || {
-        // Nobody waits any more where the call was cancelled.
+        // The call may have been cancelled meanwhile.
         let _ = tell.send(person.ask(&message, &choices));
     };
     asking.spawn(ask).ok()?;

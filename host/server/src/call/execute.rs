@@ -1,4 +1,4 @@
-//! The run of a started call: its limits, and the result made of the sandbox's report.
+//! The run of a started call: its limits, and how the sandbox's report becomes a result.
 use std::sync::Arc;
 
 use toolcell_audit::{Outcome, Usage};
@@ -16,33 +16,32 @@ use super::record::log_call;
 use crate::catalog::{CallTarget, content};
 use crate::observing::activity::{CallPhase, LiveCall};
 
-/// Key in a result's `_meta` for the call's usage, where the manifest asks for it.
+/// Key in a result's `_meta` for the call's usage, if the manifest asks for it.
 pub const USAGE_KEY: &str = "toolcell/usage";
 
 /// Key in a result's `_meta` for the guest's denials, except for those in the text of an error.
 pub const DENIALS_KEY: &str = "toolcell/denials";
 
-/// End of one call, for the audit.
 pub(super) struct EndedCall {
     pub(super) outcome: Outcome,
     pub(super) usage: Usage,
     pub(super) detail: String,
     pub(super) result: CallResult,
-    /// Problems of the structured result, where its schema is applied in another process.
+    /// Problems of the structured result, if a sandbox process checks the schema.
     pub(super) unfit: Option<String>,
     pub(super) beside: CallTraces,
 }
 
-/// Traces of a call besides its result, for a person who makes it by hand.
+/// What a call leaves besides its result, for a person who makes it by hand.
 #[derive(Debug, Default)]
 pub struct CallTraces {
     /// The output of the guest.
     pub printed: Captured,
     /// The lines that it logged, each with its level; only of a call by hand.
     pub logged: String,
-    /// Its first denials, as far as its answer may come of them.
+    /// Its first denials that may have caused its answer.
     pub denials: Vec<Denial>,
-    /// The others, which it got along without.
+    /// Its other denials, which did not make it fail.
     pub denied_aside: Vec<Denial>,
     /// Its usage, if the guest ran.
     pub usage: Option<Usage>,
@@ -60,11 +59,11 @@ impl CallTraces {
     }
 }
 
-/// End of a measured call.
+/// The end of a call, with everything that is measured.
 pub struct Measured {
     /// The result, before its structured part is checked.
     pub result: CallResult,
-    /// Problems of that part, where its schema is applied in another process.
+    /// Problems of that part, if a sandbox process checks the schema.
     pub unfit: Option<String>,
     /// Its outcome in the audit.
     pub outcome: Outcome,
@@ -96,7 +95,7 @@ fn finish(tool: &McpTool, result: CallResult, unfit: Option<String>, patience: &
 pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall {
     let target = started.target;
     let Call { arguments, context, .. } = call;
-    // Nobody waits at a connection for a task.
+    // A task holds up no connection.
     let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
     let kept = target.instances.as_ref().and_then(|kept| kept.of_caller(context.caller.name()));
     let denials = started.record.denials(target, &context.caller);
@@ -150,7 +149,7 @@ impl EndedCall {
         let tool = started.tool;
         let CallReport { outcome, mut usage, captured, denials, unfit, .. } = report;
         if let Err(CallFailure::Unfit { problems }) = outcome {
-            // Nothing ran: the answer is that of arguments that are checked here.
+            // Nothing ran: the answer is the same as for arguments that are checked here.
             let result = tool.refuse_arguments(&problems);
             return Self { detail: problems, result, ..Self::refused(Outcome::InvalidInput, String::new()) };
         }
@@ -192,7 +191,7 @@ impl EndedCall {
         Self { outcome, usage, detail, result, unfit, beside }
     }
 
-    /// This end, unless narrowing the tool caused it.
+    /// This end, unless the end came because the tool was narrowed.
     fn unless_narrowed(self, target: &CallTarget) -> Self {
         match target.narrowed_text().filter(|_| self.was_cut_short()) {
             Some(text) => self.cancelled(text),
@@ -200,7 +199,7 @@ impl EndedCall {
         }
     }
 
-    /// This end, unless an operator caused it.
+    /// This end, unless an operator ended the call.
     pub(super) fn unless_stopped(self, live: &LiveCall) -> Self {
         match live.stopped_text().filter(|_| self.was_cut_short()) {
             Some(text) => self.cancelled(text.to_owned()),
@@ -208,18 +207,18 @@ impl EndedCall {
         }
     }
 
-    /// True if the host ended the call, or its guest gave up: a guest may see that it was cancelled
-    /// before the host ends it. A result that it gave before stays.
+    /// True if the host ended the call, or its guest gave up: a guest may notice the cancellation
+    /// before the host ends it. A result that it has already returned stays.
     fn was_cut_short(&self) -> bool {
         matches!(self.outcome, Outcome::Cancelled | Outcome::ToolError | Outcome::Trap)
     }
 
-    /// The call's end for someone who cancelled it, and said why.
+    /// How a cancelled call ends, with the reason.
     fn cancelled(self, why: String) -> Self {
         Self { outcome: Outcome::Cancelled, result: CallResult::error(why.as_str()), detail: why, ..self }
     }
 
-    /// Records in the audit that shared state was away for the guest, whatever it made of the
+    /// Records in the audit that shared state was unreachable, however the guest handled that
     /// error.
     fn telling_of_state(mut self, caller: &McpCaller) -> Self {
         if let Some(why) = caller.missed_state() {
@@ -264,13 +263,12 @@ fn log_captured(caller: &McpCaller, captured: &Captured) {
     }
 }
 
-/// Adds the denials to the result, without secrets that they may name. An error's text gets those
-/// that it may come of, behind the tool's own words. `_meta` gets the others, which the tool got
-/// along without.
+/// Adds the denials to the result, without secrets. Those that may have caused an error go into its
+/// text, after the tool's own words. The others go into `_meta`.
 fn tell_denials(denials: &[Denial], words: &OwnWords, redactor: &Redactor, result: &mut CallResult) {
     let mut causes: Vec<String> = Vec::new();
     let mut aside: Vec<String> = Vec::new();
-    // Most programs read their environment, and never mind that it is empty.
+    // Most programs read their environment, and work if it is empty.
     for denial in denials.iter().filter(|denial| denial.capability() != Capability::Env) {
         let is_cause = result.is_error && words.may_come_of(denial);
         let lines = if is_cause { &mut causes } else { &mut aside };

@@ -39,9 +39,9 @@ pub use execute::{CallTraces, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
 use record::{CallName, CallRecord, CallSource, CallStart, log_call};
 
-/// Bytes of a message next to arguments and answers: metadata, and the state of a round of
-/// questions. 1 MiB: more than clients send, and arguments somewhat past their limit are still told
-/// so by their tool.
+/// Bytes of a message besides arguments and answers: metadata, and the state of a round of
+/// questions. 1 MiB is more than clients send. Arguments somewhat over their limit still reach the
+/// check that names the limit.
 const MESSAGE_BYTES_BESIDE: usize = 1024 * 1024;
 
 /// A call that is recorded as started.
@@ -54,7 +54,7 @@ struct StartedCall<'a> {
     trace: Option<Arc<CallTrace>>,
     /// The call in the console, if there is one.
     live: Option<TrackedCall>,
-    /// True if a person makes it by hand, and gets what it logs.
+    /// True if a person makes it by hand, and gets its log lines.
     by_hand: bool,
 }
 
@@ -128,13 +128,12 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     }
 
     fn terms(&self, tool: usize) -> CallTerms {
-        // The prompts of the manifest check their size themselves.
         let Some(target) = self.target(tool) else { return CallTerms::default() };
         let component = &target.component;
         let can_ask = target.limits.asks() > 0;
         let may_ask = component.inspection().asks() && can_ask;
-        // What a guest asks, and what it asks to reach, is held against the question of the round
-        // that has the answer: it counts there if the same is asked.
+        // A guest's questions and permission requests are compared with the round that brings the
+        // answer: an answer counts if the question is the same.
         let asks = may_ask || target.approval.is_some() || (target.capabilities.may_ask() && can_ask);
         CallTerms {
             asks: asks.then(|| format!("{} {}", component.name(), target.approved_as)),
@@ -195,8 +194,8 @@ impl Catalog {
         ended.into()
     }
 
-    /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
-    /// tool's output and denials.
+    /// Runs a call without waiting for a slot or counting against the rate, for commands that
+    /// measure a tool as its only caller. Every other limit applies.
     pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, CallTraces) {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
@@ -273,7 +272,7 @@ impl Catalog {
         traces.begin(&subject, &call.context)
     }
 
-    /// The target of the call, and the start to record. `None` if its index is not from this
+    /// The target of the call, and the record of its start. `None` if the index is not in this
     /// catalog's list.
     fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
         let target = self.target(call.tool)?;
@@ -328,8 +327,8 @@ impl StartedCall<'_> {
         ended
     }
 
-    /// Runs the call until an operator ends it. A guest that runs by then is ended by its own
-    /// means.
+    /// Runs the call until an operator ends it. A guest that already runs is ended by its own
+    /// cancellation.
     async fn run_unless_stopped(&self, call: Call) -> EndedCall {
         let Some(live) = self.live() else { return self.run_approved(call).await };
         tokio::select! {
@@ -346,8 +345,8 @@ impl StartedCall<'_> {
         self.live.as_ref().map(TrackedCall::call)
     }
 
-    /// Runs the call if it needs no person, or one confirms it. It holds no slot while it waits for
-    /// that.
+    /// Runs the call if it needs no approval, or once a person confirms it. It holds no slot while
+    /// it waits for that.
     async fn run_approved(&self, call: Call) -> EndedCall {
         let approved = match self.target.approval {
             None => None,
@@ -356,7 +355,7 @@ impl StartedCall<'_> {
                 Err(ended) => return *ended,
             },
         };
-        // An operator who ended it was told that it does not run.
+        // The operator who ended it has seen that it does not run.
         if self.live().is_some_and(|live| live.is_stopped()) {
             return EndedCall::refused(Outcome::Cancelled, String::new());
         }
@@ -379,8 +378,8 @@ impl StartedCall<'_> {
         let state = self.catalog.services.state.as_ref();
         let admission = &self.target.admission;
         let taken = take_rates(state, caller.name(), rights.rate(), admission);
-        // Both are asked at once, as the state may be on another machine. A call that may wait for
-        // its caller's other calls takes no slot of its tool meanwhile.
+        // Both are taken with one request, since the state may be on another machine. A call that
+        // may wait for its caller's other calls takes no slot of its tool meanwhile.
         let bytes = call.arguments.get().len();
         let waits_first = rights.bounds_calls() || bytes >= LARGE_BYTES;
         let asked = async {
@@ -450,7 +449,7 @@ impl StartedCall<'_> {
     ) -> (CheckedResult, CallTraces) {
         self.record.used(&ended);
         let mut beside = std::mem::take(&mut ended.beside);
-        // A check is bounded by its steps, a tenth of a second of one core.
+        // The number of steps bounds a check: to a tenth of a second of one core.
         let patience = Patience { until: None, given_up: Some(cancellation.given_up()) };
         if self.tool.finishing_takes_long(&ended.result) {
             toolcell_mcp::leave_thread().await;

@@ -1,5 +1,5 @@
-//! Requests that a client may send again, under a key of its own: each runs once, and gives its
-//! answer again.
+//! Requests with an idempotency key: a client may send one again, and gets the first answer instead
+//! of a second run.
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,20 +13,20 @@ use super::execute::EndedCall;
 /// The key of a request, in its `_meta`.
 const REQUEST_KEY: &str = "toolcell/requestKey";
 
-/// The last part of it, which no way of writing JSON changes in practice. A request without it is
-/// not read twice.
+/// The last part of it, which JSON writers never escape. A request without it is not parsed for the
+/// key.
 const ITS_END: &str = "requestKey";
 
 /// The longest key, in bytes: a UUID has 36.
 const KEY_BYTES_MAX: usize = 128;
 
-/// Time for which an answer is kept. A client that has lost its connection sends again at once.
+/// How long an answer is kept. A client that lost its connection sends again at once.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
-/// Time past its limits for which a request counts as running, where its replica says no more.
+/// How long after its limits a request counts as running, if its replica reports nothing.
 const RUNS_ON: Duration = Duration::from_secs(10);
 
-/// A request under a key, which runs.
+/// A running request with a key.
 pub(super) struct Once<'a> {
     state: &'a dyn SharedState,
     request: Claim,
@@ -39,7 +39,7 @@ struct Keyed {
 }
 
 impl StartedCall<'_> {
-    /// Begins the request, where it has a key. `Err` is the end of one that must not run.
+    /// Begins the request, if it has a key. `Err` is the answer if it must not run.
     pub(super) async fn once(&self, call: &Call) -> Result<Option<Once<'_>>, Box<EndedCall>> {
         let Some(key) =
             key(&call.context.meta_json).map_err(|text| Box::new(EndedCall::refused(Outcome::InvalidInput, text)))?
@@ -75,7 +75,7 @@ impl StartedCall<'_> {
 }
 
 impl Once<'_> {
-    /// Keeps the answer that the tool gave. A request that ended without one may run again.
+    /// Keeps the tool's answer. A request that ended without one may run again.
     pub(super) async fn ended(self, ended: &EndedCall) {
         let is_answer = matches!(ended.outcome, Outcome::Ok | Outcome::ToolError) && ended.unfit.is_none();
         let answer = if is_answer { written(&ended.result) } else { String::new() };
@@ -93,7 +93,7 @@ fn written(result: &CallResult) -> String {
     })
 }
 
-/// The end of a request that was answered before.
+/// The kept answer of an earlier request.
 fn again(answer: &str) -> EndedCall {
     match serde_json::from_str(answer) {
         Ok(result) => EndedCall { result, ..EndedCall::refused(Outcome::Repeated, String::new()) },

@@ -1,4 +1,4 @@
-//! Calls that an operator confirms in the console, next to the person at the client.
+//! Calls that an operator confirms in the console, in addition to the person at the client.
 use std::time::{Instant, SystemTime};
 
 use toolcell_mcp::{AskOutcome, Call, Caller, QuestionKind};
@@ -19,8 +19,7 @@ pub(super) enum OperatorAsked {
     NoRoom,
 }
 
-/// A call that waits for its approval. If dropped before that is over, it records who ended the
-/// call.
+/// A call that waits for its approval. If dropped while it waits, it records who ended the call.
 pub(super) struct UndecidedCall<'a> {
     started: &'a StartedCall<'a>,
     caller: &'a Caller,
@@ -32,7 +31,6 @@ impl<'a> UndecidedCall<'a> {
         Self { started, caller, over: false }
     }
 
-    /// It waits no longer.
     pub(super) fn end(mut self) {
         self.over = true;
     }
@@ -62,7 +60,7 @@ impl Drop for UndecidedCall<'_> {
 }
 
 impl StartedCall<'_> {
-    /// Shows operators the end of a wait that none of them answered.
+    /// Shows operators that a wait ended without a decision of theirs.
     pub(super) fn notify_operators(&self, caller: &Caller, answer: &'static str, by: &str) {
         let Some(queue) = self.operators() else { return };
         queue.note(DecidedCall {
@@ -75,14 +73,14 @@ impl StartedCall<'_> {
         });
     }
 
-    /// The queue of operators, where they are asked.
+    /// The queue of operators, if they are asked.
     pub(super) fn operators(&self) -> Option<&ApprovalQueue> {
         let queue = &self.catalog.services.activity.as_ref()?.approvals;
         queue.is_open().then_some(queue)
     }
 
-    /// Asks the operators, and the client where it can be asked as well. Who answers first
-    /// decides. A modern client is asked by ending the call, so operators are not asked then.
+    /// Asks the operators, and the client if it can also be asked. The first answer decides. A
+    /// modern client is asked by ending the call, so operators are not asked then.
     pub(super) async fn ask_operators(&self, queue: &ApprovalQueue, call: &Call, approval: Approval) -> OperatorAsked {
         let wait = self.target.limits.ask_wait();
         let asking = &call.context.asking;
@@ -132,7 +130,7 @@ impl StartedCall<'_> {
         }
     }
 
-    /// Notes an operator's answer. `Err` is the end of a call that must not run.
+    /// Notes an operator's answer. `Err` is the answer to a call that must not run.
     pub(super) async fn decided_by(
         &self,
         answer: &OperatorAnswer,

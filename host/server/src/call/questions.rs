@@ -1,4 +1,4 @@
-//! Translates a guest's questions and their answers between sandbox and protocol; each question is
+//! Translates a guest's questions and their answers between sandbox and protocol; each question has
 //! one audit record.
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use toolcell_sandbox as sandbox;
 use super::caller::Interruptions;
 use super::record::AskRecords;
 
-/// Questions of one call.
 pub struct Questions {
     asking: mcp::CallAsking,
     interruptions: Interruptions,
@@ -21,7 +20,6 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Questions of the call with this context.
     pub fn new(context: &mcp::CallContext, records: AskRecords, limits: &Limits, interruptions: Interruptions) -> Self {
         let asker = match sandbox::export::prompt_of(records.tool()) {
             Some(prompt) => format!("The prompt {prompt:?}"),
@@ -45,8 +43,8 @@ impl Questions {
         self.asking.supports_sampling_tools()
     }
 
-    /// Asks. If dropped before the answers, it records the questions as cancelled, and who ended
-    /// the call, or else as timed out.
+    /// Asks. If dropped before the answers, it records the questions as cancelled, with who ended
+    /// the call, or as timed out.
     pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::AskResult {
         let asked: Vec<(String, &'static str)> =
             asks.iter().map(|ask| (ask.key.clone(), question_kind(ask.question.kind()).name())).collect();
@@ -129,7 +127,7 @@ impl Drop for UnansweredQuestions<'_> {
     }
 }
 
-/// Word for an answer in records.
+/// The answer's name in audit records.
 pub fn named(answer: &mcp::ClientAnswer) -> &'static str {
     match answer {
         mcp::ClientAnswer::Accepted(_) => "accepted",

@@ -8,7 +8,7 @@ use crate::resources::folders::{ReadFile, ReadProblem};
 use crate::resources::kept_entries::NotNow;
 
 impl Catalog {
-    /// Reads for a caller who sees it. Without a record it is not given out.
+    /// Reads for a caller who may see it. Nothing is returned without a record.
     pub(super) async fn read_by_host(&self, reading: &HostReading) -> Result<HostContents, NotRead> {
         if let Some((_, held)) = self.resources.held(&reading.uri) {
             let read = self.within_rate(reading).await.map(|()| held.contents());
@@ -40,7 +40,7 @@ impl Catalog {
         self.record_read(reading, origin.component.name(), read)
     }
 
-    /// Records a reading. What is not recorded is not given out.
+    /// Records a read. `Err` if that fails: then nothing is returned.
     fn record_read(
         &self,
         reading: &HostReading,

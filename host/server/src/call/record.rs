@@ -1,5 +1,6 @@
-//! Audit records of one call: its start, without which it does not run, and its end, which is never
-//! missing. A refused call has one record. A call has one name in the operator's log.
+//! The audit records of one call: its start, without which it does not run, and its end, which is
+//! never missing. A refused call has one record. The operator's log names a call the same way
+//! throughout.
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -23,13 +24,13 @@ pub struct CallStart<'a> {
     pub generation: u64,
     pub tool: &'a Arc<McpTool>,
     pub source: CallSource<'a>,
-    /// Takes the tool's secrets out of recorded texts; none where it has none.
+    /// Removes the tool's secrets from recorded texts; `None` if it has none.
     pub redactor: Option<&'a Redactor>,
     /// True if its failures raise alerts.
     pub is_alerting: bool,
 }
 
-/// The component that a call runs, or what stands in its place.
+/// The component that a call runs, or what takes its place.
 #[derive(Clone, Copy)]
 pub struct CallSource<'a> {
     pub name: &'a str,
@@ -40,7 +41,6 @@ pub struct CallSource<'a> {
 }
 
 impl<'a> CallSource<'a> {
-    /// This component.
     pub fn of(component: &'a LoadedComponent) -> Self {
         Self { name: component.name(), digest: &component.digest, policy_digest: &component.policy_digest }
     }
@@ -54,7 +54,7 @@ pub struct CallRecord {
     tool: Arc<McpTool>,
     meters: Arc<Meters>,
     further: FurtherUse,
-    /// The caller, where alerts hear of failures.
+    /// The caller, if its failures raise alerts.
     alerted: Option<Caller>,
     ended: bool,
 }
@@ -73,14 +73,13 @@ pub struct CallName<'a> {
 }
 
 impl<'a> CallName<'a> {
-    /// Name of a call of this tool with this context.
     pub fn new(call: u64, context: &'a CallContext, tool: &'a str) -> Self {
         let request = sanitize::line(&context.request_id);
         let caller = sanitize::line(context.caller.name());
         Self { call, request, caller, tool }
     }
 
-    /// This name, detached from the call's context.
+    /// This name, owned.
     pub fn kept<'b>(self, tool: &'b str) -> CallName<'b> {
         let request = self.request.into_owned().into();
         let caller = self.caller.into_owned().into();
@@ -105,7 +104,6 @@ macro_rules! log_call {
 pub(super) use log_call;
 
 impl CallStart<'_> {
-    /// Name of the call in the log.
     pub fn name<'a>(&'a self, call: &'a Call) -> CallName<'a> {
         CallName::new(self.id, &call.context, &self.tool.definition().name)
     }
@@ -142,7 +140,7 @@ impl CallRecord {
         self.id
     }
 
-    /// Records of the call's denials, also in the observation and the console, if there are.
+    /// Records of the call's denials, also for the observation and the console, if they are on.
     pub fn denials(&self, target: &CallTarget, caller: &Caller) -> DenialRecords {
         let services = Arc::clone(&self.services);
         let tool = Arc::clone(&self.tool);
@@ -151,7 +149,6 @@ impl CallRecord {
         DenialRecords { services, id: self.id, caller: caller.clone(), tool, component, redactor }
     }
 
-    /// Records of the call's questions.
     pub fn asks(&self, target: &CallTarget) -> AskRecords {
         let sink = Arc::clone(&self.services.sink);
         let tool = Arc::clone(&self.tool);
@@ -159,7 +156,7 @@ impl CallRecord {
         AskRecords { sink, id: self.id, tool, component, redactor: target.capabilities.redactor().clone() }
     }
 
-    /// Notes the use of limits by a call that ended so, besides its usage.
+    /// Notes how much of its limits the call used, besides its usage.
     pub fn used(&mut self, ended: &EndedCall) {
         self.further.output_items = ended.result.content.len() as u64;
         self.further.log_dropped_bytes = ended.beside.printed.dropped_bytes;
@@ -193,7 +190,6 @@ impl Drop for CallRecord {
     }
 }
 
-/// Records of one call's denials.
 pub struct DenialRecords {
     services: Arc<Services>,
     id: u64,
@@ -209,17 +205,16 @@ impl DenialRecords {
         self.id
     }
 
-    /// Name of the tool, as clients see it.
+    /// The tool, as clients see it.
     pub fn tool(&self) -> &str {
         &self.tool.definition().name
     }
 
-    /// Text of a denial, without the values of secrets.
+    /// Text of a denial, without secrets.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.text(text)
     }
 
-    /// Records one denial.
     pub fn write(&self, denial: &Denial) {
         if let Some(observation) = &self.services.observation {
             observation.note(self.component.name(), denial, &self.redactor);
@@ -264,7 +259,6 @@ impl DenialRecords {
     }
 }
 
-/// Records of one call's questions.
 pub struct AskRecords {
     sink: Arc<Sink>,
     id: u64,
@@ -274,12 +268,11 @@ pub struct AskRecords {
 }
 
 impl AskRecords {
-    /// Name of the tool, as clients see it.
+    /// The tool, as clients see it.
     pub fn tool(&self) -> &str {
         &self.tool.definition().name
     }
 
-    /// Records one question and its answer.
     pub fn write(&self, asked: &str, key: &str, answer: &str, detail: Option<&str>) {
         let key = self.redactor.text(key);
         let detail = detail.map(|detail| self.redactor.text(detail));
@@ -300,7 +293,7 @@ impl AskRecords {
     }
 }
 
-/// Records a call that is refused before anything of it runs. It is refused even if recording
+/// Records a call that is refused before anything of it runs. The call is refused even if recording
 /// fails.
 pub fn refused(sink: &Sink, start: &CallStart<'_>, call: &Call, outcome: Outcome, detail: &str) {
     if !sink.is_enabled() {
@@ -321,7 +314,7 @@ fn digest(call: &Call) -> String {
     ComponentDigest::of(call.arguments.get().as_bytes()).to_string()
 }
 
-/// The arguments without values of secrets, if the manifest asks to record them.
+/// The arguments without secrets, if the manifest asks to record them.
 fn kept<'a>(sink: &Sink, start: &CallStart<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
     let text = call.arguments.get();
     let clean = || start.redactor.map_or(Cow::Borrowed(text), |redactor| redactor.text(text));

@@ -1,4 +1,5 @@
-//! Getting a prompt of the manifest itself: rate, records and bounds of any call, and no guest.
+//! Getting a prompt of the manifest itself: rates, records and limits as for any call, but no
+//! guest.
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,5 @@
 //! Views that clients show for results of tools (ext-apps): those of files are read once, when the
-//! generation is built, and held.
+//! generation is built, and kept.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::held::{HeldBody, HeldFile, HeldFiles};
 use crate::files::file;
 use crate::files::file::absolute;
 
-/// The name of all of them together, where a component's name would stand. No component has a dot.
+/// Stands for all of them where records name a component. No component's name has a dot.
 pub const APPS: &str = "manifest.apps";
 
 /// Begins the address of each view.
@@ -26,7 +26,7 @@ const MIME_TYPE: &str = "text/html;profile=mcp-app";
 /// Begins a document of HTML 5, in any case.
 const DOCTYPE: &str = "<!doctype html";
 
-/// The member of `_meta` that belongs to views.
+/// The key in `_meta` that belongs to views.
 const UI: &str = "ui";
 
 /// All views of a manifest, in its order.
@@ -38,7 +38,7 @@ pub struct Apps {
 /// One view.
 pub struct App {
     rule: AppRule,
-    /// Its document; `None`: a tool reads it.
+    /// Its document; `None` if a tool returns it.
     document: Option<Arc<str>>,
     /// `sha256:…` of all that clients get of it.
     digest: String,
@@ -82,8 +82,8 @@ impl Apps {
         self.digest() == other.digest()
     }
 
-    /// `_meta` of the content of a view, as clients get it; `None` if the address is not a view's.
-    /// A view that the manifest does not name, or says nothing about, may reach nothing.
+    /// The `_meta` of a view's content; `None` if the address belongs to no view. A view that the
+    /// manifest does not mention may reach nothing.
     pub fn meta_of(&self, uri: &str) -> Option<Map> {
         let known = || self.all.iter().find(|app| app.rule.uri() == uri);
         uri.starts_with(SCHEME).then(|| known().map(App::meta).unwrap_or_default())
@@ -111,7 +111,7 @@ impl Apps {
         held
     }
 
-    /// Views that nothing reads or nobody names, and tools that name views that are not there.
+    /// Finds views that nothing provides or no tool uses, and tools that name missing views.
     /// `guests` are the addresses that components declare.
     pub fn check(
         &self,
@@ -167,12 +167,12 @@ impl App {
         self.rule.description()
     }
 
-    /// The file that it is read from, as the manifest names it. `None`: a component reads it.
+    /// The file that it is read from, as in the manifest. `None` if a component provides it.
     pub fn file(&self) -> Option<&str> {
         self.rule.file()
     }
 
-    /// All that clients get of it, for the lock: its document by its digest.
+    /// What the lock pins of it: everything that clients get, the document by its digest.
     pub fn pinned(&self) -> Value {
         json!({
             "uri": self.uri(), "title": self.rule.title(), "description": self.rule.description(),

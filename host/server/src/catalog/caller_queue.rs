@@ -13,17 +13,17 @@ use toolcell_shared::{Place, SharedState};
 
 use super::queue::{QueuePosition, QueueRefusal};
 
-/// Callers with a queue of their own, about 200 bytes each. Beyond these, new ones share one.
+/// Callers with a queue of their own, about 200 bytes each. Any others share one.
 const CALLERS_MAX: usize = 10_000;
 
-/// Name under which callers beyond [`CALLERS_MAX`] share; no caller has this name.
+/// The name of the shared queue; no caller has this name.
 const EVERYBODY_ELSE: &str = "";
 
-/// Bytes from which arguments are large: checking and reading them takes milliseconds of a core.
+/// Arguments of this many bytes are large: checking and reading them takes milliseconds of a core.
 pub const LARGE_BYTES: usize = 64 * 1024;
 
 /// Calls with large arguments that one caller runs at once. It is half of what a tool runs by
-/// default, which leaves room for others.
+/// default, so others get their turn.
 const LARGE_OWN_MAX: usize = 8;
 
 /// Calls with large arguments that run at once, of all callers.
@@ -73,8 +73,7 @@ pub struct CallerPermit {
 }
 
 impl CallerQueues {
-    /// Waits for one of the caller's call slots. The tool's `queue` and `queue_wait` bound the
-    /// wait.
+    /// Waits for one of the caller's slots. The tool's `queue` and `queue_wait` bound the wait.
     pub async fn enter(
         &self,
         caller: &str,
@@ -88,8 +87,7 @@ impl CallerQueues {
         self.queue(caller, bounds).wait(limits, state, &name, cancellation).await
     }
 
-    /// Waits for a turn for a call with these bytes of arguments, where they are large. The tool's
-    /// `queue_wait` bounds the wait.
+    /// Waits for a turn, if these are large arguments. The tool's `queue_wait` bounds the wait.
     pub async fn turn(
         &self,
         caller: &str,
@@ -129,7 +127,7 @@ impl CallerQueues {
 }
 
 impl CallerBounds {
-    /// `None` if the caller may have as many as its tools.
+    /// `None` if the caller has no bound of its own.
     fn of(rights: &Rights<'_>) -> Option<Self> {
         let shared = rights.concurrency_shared();
         let here = rights.concurrency().or(shared)?;
@@ -158,7 +156,7 @@ impl CallerQueue {
         Self { bounds, places: Arc::new(Semaphore::new(bounds.here)), waiting: AtomicUsize::new(0) }
     }
 
-    /// True if nothing is used of it, so that a new queue would equal it.
+    /// True if it equals a new queue, so that it can be dropped.
     fn is_as_new(self: &Arc<Self>) -> bool {
         self.places.available_permits() == self.bounds.here && Arc::strong_count(self) == 1
     }

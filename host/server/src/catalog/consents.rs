@@ -15,26 +15,25 @@ use super::queue::pace;
 use crate::files::file::{read_bounded, write_whole};
 use crate::replicas::replicated_sets::{ReplicatedSetName, ReplicatedSets};
 
-/// Requests that are remembered, of at most 2 KiB each. A person allows a few in a day. Without
-/// room one is not remembered, and the person is asked again.
+/// Requests that are remembered, of at most 2 KiB each. A person allows a few a day. A request that
+/// does not fit is asked about again.
 const GIVEN_MAX: usize = 1_024;
 
-/// The share of one caller, who may answer its own questions: a quarter, as of what else clients
-/// hold.
+/// The share of one caller, who may answer its own questions: a quarter, as for other state of
+/// clients.
 const GIVEN_PER_CALLER_MAX: usize = GIVEN_MAX / 4;
 
-/// Time for which replicas remember what was allowed: a working day. No one of them knows when all
-/// of them have ended.
+/// How long replicas remember a consent: a working day. None of them can know when all have ended.
 const GIVEN_FOR: Duration = Duration::from_secs(12 * 3_600);
 
-/// Questions that are under way at once. Past them, nobody is asked.
+/// Questions that may be open at once. Beyond them, nobody is asked.
 const OPEN_MAX: usize = 1_024;
 
-/// Questions that one caller's person is asked. Who is asked every half minute for an hour reads
-/// none of them. A round that brings the answer back counts as well.
+/// How often one caller's person is asked: somebody who is asked every half minute for an hour
+/// stops reading. A round that brings an answer counts as well.
 const ASKED: Rate = Rate { count: 120, per: Per::Hour };
 
-/// Callers whose questions are counted apart.
+/// Callers whose questions are counted separately.
 const ASKED_CALLERS_MAX: usize = 1_000;
 
 /// A person at a terminal, who is asked there.
@@ -48,7 +47,7 @@ pub trait Person: Send + Sync {
 pub enum Choice {
     /// It is allowed in this call.
     Once,
-    /// It is allowed to this caller's calls of this tool, until the host ends or the component
+    /// It is allowed for this caller's calls of this tool, until the host ends or the component
     /// changes.
     Session,
     /// Its lines are written into the manifest.
@@ -60,14 +59,13 @@ pub enum Choice {
 /// Consents of persons.
 pub struct Consents {
     given: Mutex<GivenConsents>,
-    /// The turn of each running question: a second caller with the same question waits for its
-    /// answer.
+    /// Running questions: a second caller with the same question waits for the first answer.
     open: Mutex<HashMap<String, Weak<Semaphore>>>,
     asked: Mutex<Allowances>,
-    /// The manifest, where persons may have it written.
+    /// The manifest, if persons may have it written.
     manifest: OnceLock<PathBuf>,
     writing: Mutex<()>,
-    /// All replicas know what was allowed.
+    /// Shares consents with all replicas.
     sets: OnceLock<Arc<ReplicatedSets>>,
     person: OnceLock<Arc<dyn Person>>,
 }
@@ -111,7 +109,6 @@ impl Default for Consents {
 }
 
 impl Choice {
-    /// Its name in forms and records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -148,7 +145,7 @@ impl Consents {
         self.person.get()
     }
 
-    /// From now on what was allowed for more than one call is known to all replicas.
+    /// From now on, consents for more than one call are shared with all replicas.
     pub fn share(&self, sets: &Arc<ReplicatedSets>) {
         let _ = self.sets.set(Arc::clone(sets));
     }
@@ -174,7 +171,8 @@ impl Consents {
         }
     }
 
-    /// Remembers that this was allowed to the caller. Without room, it is asked again.
+    /// Remembers that this was allowed to the caller. If it does not fit, the person is asked
+    /// again.
     pub async fn remember(&self, caller: &str, what: String) {
         let remembered = match self.sets.get() {
             Some(sets) => {
@@ -189,14 +187,14 @@ impl Consents {
         }
     }
 
-    /// Takes one question from the caller's allowance. False if none is left.
+    /// Takes one question from the caller's allowance. False if it is used up.
     pub fn charge(&self, caller: &str) -> bool {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.take(caller, Instant::now()).is_ok()
     }
 
     /// The turn to ask about this; waits while another call asks the same. `None` if too many
-    /// questions are under way.
+    /// questions are open.
     pub async fn turn(&self, what: &str) -> Option<OwnedSemaphorePermit> {
         let turn = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

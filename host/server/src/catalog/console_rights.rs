@@ -1,4 +1,4 @@
-//! Who may be at the console, and whether they decide: a part of each generation.
+//! Who may use the console, and who may decide there: a part of each generation.
 use toolcell_policy::Manifest;
 
 /// Rights at the console, as the manifest of this generation gives them.
@@ -6,23 +6,22 @@ use toolcell_policy::Manifest;
 pub struct ConsoleRights {
     /// True if operators may decide.
     pub decide: bool,
-    /// Callers who sign in with their tokens.
+    /// Callers who may sign in with their tokens.
     operators: Vec<String>,
 }
 
 impl ConsoleRights {
-    /// Those of this manifest.
     pub fn of(manifest: &Manifest) -> Self {
         let Some(console) = manifest.console() else { return Self::default() };
         Self { decide: console.decide(), operators: console.operators().to_vec() }
     }
 
-    /// True if callers of this name sign in.
+    /// True if callers of this name may sign in.
     pub fn names(&self, operator: &str) -> bool {
         self.operators.iter().any(|name| name == operator)
     }
 
-    /// True if nobody signs in with a token.
+    /// True if nobody may sign in with a token.
     pub const fn names_nobody(&self) -> bool {
         self.operators.is_empty()
     }

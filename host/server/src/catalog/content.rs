@@ -30,7 +30,7 @@ pub fn result(answer: contract::GuestResult) -> Result<CallResult, String> {
     })
 }
 
-/// The speakers and the description of a prompt's result, as a sandbox gives them.
+/// Roles and description of a prompt's result, as a sandbox returns them.
 #[derive(Deserialize)]
 struct GivenPromptParts {
     description: Option<String>,

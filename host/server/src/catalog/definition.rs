@@ -9,7 +9,7 @@ use toolcell_schema::SchemaFindings;
 
 use super::{apps, content};
 
-/// Overrides the component's texts with the manifest's: the operator writes for its own clients.
+/// Replaces the component's texts with the manifest's: the operator writes for its own clients.
 pub fn overrule(tool: &mut contract::GuestTool, said: &ToolPolicy) {
     if let Some(title) = said.title() {
         tool.title = Some(title.to_owned());
@@ -44,19 +44,19 @@ pub const fn task_plan(rule: TaskRule) -> TaskPlan {
     }
 }
 
-/// The reason to look at no further tool of a component.
+/// Why no further tool of a component is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingStop {
-    /// No time is left for their schemas.
+    /// No time is left for the schemas.
     TooLate,
-    /// The process that looked at their schemas found enough problems.
+    /// The process that checked the schemas found enough problems.
     Problems,
 }
 
 /// Takes the findings about the schemas of tool number `place`.
 ///
 /// # Errors
-/// Neither it nor any tool after it can be looked at.
+/// Neither this tool nor any after it can be checked.
 pub fn found(schemas: &mut SchemaFindings, place: usize) -> Result<Vec<DefinitionProblem>, ListingStop> {
     match schemas.tools.get_mut(place) {
         Some(problems) => Ok(std::mem::take(problems)),

@@ -1,5 +1,5 @@
-//! The folder in which a build puts what `toolcell dev` serves: components that read the project's
-//! files when they run, and those files.
+//! The folder where a build puts components for `toolcell dev`, which read the project's files when
+//! they run, and those files.
 //!
 //! A build finds the folder in the variable `TOOLCELL_DEV`. Of the component `NAME` of the manifest
 //! it may write `NAME.wasm` and a folder `NAME` there. Both together are served in place of the
@@ -24,7 +24,7 @@ pub const DEV_FOLDER: &str = ".toolcell/dev";
 /// Most files of a component's source. A tool has dozens.
 const FILES_MAX: usize = 2_000;
 
-/// Bytes of all of them together, as they reach the guest: each call reads them anew.
+/// Bytes of all of them together, as the guest gets them: each call reads them again.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
 
 /// The folder in which builds put what is served.
@@ -47,7 +47,7 @@ enum DevContent {
 }
 
 impl DevFolder {
-    /// That of this project, whose path has no links.
+    /// The folder of this project, whose path has no links.
     #[must_use]
     pub fn of(project: &Path) -> Self {
         Self(project.join(DEV_FOLDER))
@@ -60,9 +60,8 @@ impl DevFolder {
         (component.is_file() && folder.is_dir()).then_some(DevComponent { component, folder })
     }
 
-    /// Removes the sources of an earlier process: a build that does not make components for this
-    /// folder any more must not have old ones served. The components stay, so that builds find
-    /// them.
+    /// Removes the sources of an earlier process: old ones must not be served once a build no
+    /// longer writes here. The components stay, so that builds find them.
     ///
     /// # Errors
     /// They cannot be removed, or the folder is a link to another place.

@@ -11,7 +11,7 @@ use super::{CallTarget, LoadedComponent, TextPrompt, skills};
 #[derive(Clone)]
 pub(crate) struct CatalogEntry {
     pub kind: EntryKind,
-    /// The rules for its callers: those of the manifest that it was loaded with.
+    /// The rules for its callers, from the manifest that it was loaded with.
     pub rules: Arc<Callers>,
 }
 
@@ -32,7 +32,7 @@ impl CatalogEntry {
         }
     }
 
-    /// Its names, as rules for callers match them.
+    /// Its names, for rules about callers.
     pub fn called(&self) -> ToolName<'_> {
         match &self.kind {
             EntryKind::Export(target) => target.called(),
@@ -41,7 +41,7 @@ impl CatalogEntry {
         }
     }
 
-    /// Rules for its callers, in words; `None`: everybody. It looks at every pattern of every rule.
+    /// Rules for its callers, in words; `None`: everybody. Evaluates every pattern of every rule.
     pub fn called_by(&self) -> Option<Vec<String>> {
         if !self.rules.tells_apart() {
             return None;
@@ -58,7 +58,7 @@ impl CatalogEntry {
         }
     }
 
-    /// The prompt of the manifest that it is.
+    /// The prompt of the manifest, if it is one.
     pub fn text(&self) -> Option<&Arc<TextPrompt>> {
         match &self.kind {
             EntryKind::Text(text) => Some(text),

@@ -7,13 +7,12 @@ use toolcell_sandbox::contract;
 
 use super::{content, definition};
 
-/// Templates of one component. Each is held against every address that is read.
+/// Templates of one component. Each is matched against every address that is read.
 const TEMPLATES_MAX: usize = 32;
 
 /// The scheme of views of MCP Apps.
 const VIEWS: &str = "ui://";
 
-/// A resource of a component, or a template, without a reader.
 #[derive(Clone, Debug)]
 pub struct GuestResource {
     pub address: UriTemplate,
@@ -70,7 +69,7 @@ fn one(resource: contract::ListedResource, limits: &LoadLimits) -> Result<GuestR
     let problem = |field: &str, message: String| vec![DefinitionProblem::new(field, message)];
     let mut meta = content::meta(meta_json).map_err(|message| problem("meta-json", message))?;
     if uri.get(..VIEWS.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(VIEWS)) {
-        // Only the manifest says what a view may reach.
+        // Only the manifest decides what a view may reach.
         meta.remove("ui");
     }
     let mut values: BTreeMap<String, Vec<String>> =
@@ -127,7 +126,7 @@ pub fn pinned(resources: &[GuestResource]) -> serde_json::Value {
         }
         definition
     };
-    // By address: one more changes no other line.
+    // Keyed by address, so that adding one changes no other line.
     let all: serde_json::Map<_, _> =
         resources.iter().map(|resource| (resource.declared.uri.clone(), definition(resource))).collect();
     serde_json::json!({

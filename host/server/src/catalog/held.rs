@@ -1,4 +1,4 @@
-//! Files that the host holds whole and gives out as resources: those of skills, and views.
+//! Files that the host keeps in memory and returns as resources: those of skills, and views.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::resources::folders::media_type;
 /// One file.
 #[derive(Clone, Debug)]
 pub struct HeldFile {
-    /// The name of its kind, where a component's name would stand in records.
+    /// The name of its kind, for records in place of a component's name.
     pub holder: &'static str,
-    /// The place of its resource in [`HeldFiles::declared`]. The files of a skill have one.
+    /// Index of its resource in [`HeldFiles::declared`]. All files of a skill share one.
     pub declared: usize,
     /// Its media type.
     pub mime_type: String,
@@ -32,7 +32,7 @@ pub enum HeldBody {
     Bytes(Arc<[u8]>),
 }
 
-/// All files that the host holds, by their addresses.
+/// All kept files, by address.
 #[derive(Debug, Default)]
 pub struct HeldFiles {
     pub declared: Vec<DeclaredResource>,
@@ -40,7 +40,6 @@ pub struct HeldFiles {
 }
 
 impl HeldBody {
-    /// The content of these bytes.
     pub fn of(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => Self::Text(text.into()),
@@ -57,7 +56,7 @@ impl HeldBody {
         }
     }
 
-    /// The media type that the name tells, or else the content.
+    /// The media type according to the name, or else to the content.
     pub fn mime_type(&self, name: &str) -> &'static str {
         let otherwise = if matches!(self, Self::Text(_)) { media_type::TEXT } else { media_type::BYTES };
         media_type::of_name(name).unwrap_or(otherwise)
@@ -65,7 +64,6 @@ impl HeldBody {
 }
 
 impl HeldFile {
-    /// It as clients get it.
     pub fn contents(&self) -> HostContents {
         let body = match &self.body {
             HeldBody::Text(text) => ResourceBody::Text(text.as_ref().to_owned()),
@@ -82,7 +80,7 @@ impl HeldFiles {
         Some((self.declared.get(file.declared)?, file))
     }
 
-    /// Adds the files of others behind these.
+    /// Adds the files of another collection after these.
     pub fn extend(&mut self, others: Self) {
         let before = self.declared.len();
         self.declared.extend(others.declared);

@@ -42,7 +42,7 @@ pub struct HostFiles {
 struct ReservedFile<'m> {
     what: String,
     path: PathBuf,
-    /// Some, if even reading it is a danger, except for the component of this name.
+    /// `None` if it may be read. `Some` if only the component of this name may read it, or none.
     unread: Option<Option<&'m str>>,
 }
 
@@ -105,8 +105,7 @@ impl HostFiles {
             || targets(entries).flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
         let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
         let paths: BTreeSet<PathBuf> = files.iter().map(|file| file.path.clone()).chain(paths).collect();
-        // A path that cannot be examined holds nothing. Reading it is refused later, with the
-        // reason.
+        // A path that cannot be examined holds nothing. Reading it fails later, with the reason.
         let look = |path: &Path| PathIdentities::of(path);
         let identities: HashMap<PathBuf, PathIdentities> = blocking_files::each(paths, look)
             .into_iter()
@@ -229,8 +228,8 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
 }
 
 impl ComponentMount<'_> {
-    /// True if the mount is this file or folder, holds it, or lies inside of it, and so gives the
-    /// component a forbidden access.
+    /// True if the mount is this file or folder, holds it, or lies inside it, and so gives the
+    /// component forbidden access.
     fn exposes(&self, file: &ReservedFile<'_>, path: &PathIdentities) -> bool {
         let read = file.unread.is_some_and(|but| but != Some(self.component.name()));
         let lies_inside = path.own.is_some_and(|own| self.holders.is_some_and(|holders| holders.contains(&own)));

@@ -7,8 +7,8 @@ use toolcell_policy::{ComponentPolicy, InstancePolicy};
 use toolcell_sandbox::{RemoteInstance, ReusedInstance, StartCall};
 
 /// Callers of one component with an instance at a time; each holds a share of the pool. A further
-/// caller takes the instance slot of the caller idle for longest. If nobody is idle, its calls get
-/// an instance each, as without `instance = "per-caller"`. State is lost, never shared.
+/// caller replaces the one that was idle for longest. If nobody is idle, each of its calls gets its
+/// own instance, as without `instance = "per-caller"`. State is lost, never shared.
 pub(super) const CALLERS_MAX: usize = 64;
 
 /// Logs once for a component that its instances cannot be prewarmed.
@@ -16,21 +16,19 @@ pub(super) fn report_unwarmed(component: &str, call: &StartCall) {
     tracing::info!(component, "no instances are prewarmed: {call}");
 }
 
-/// The kept instances of one component, by caller. Tools that reach the same share them.
+/// The kept instances of one component, by caller. Tools with the same grants share them.
 pub struct InstancesByCaller {
     callers: Mutex<HashMap<String, CallerInstance>>,
     idle: Duration,
     lifetime: Duration,
 }
 
-/// Slot of one caller.
 struct CallerInstance {
     kept: Arc<ReusedInstance<RemoteInstance>>,
     used: Instant,
 }
 
 impl InstancesByCaller {
-    /// Some, if the manifest says `instance = "per-caller"`.
     pub fn of(policy: &ComponentPolicy) -> Option<Arc<Self>> {
         match policy.instance() {
             InstancePolicy::PerCall => None,
@@ -40,7 +38,7 @@ impl InstancesByCaller {
         }
     }
 
-    /// That of this caller; `None` where all places are in use.
+    /// The instance of this caller; `None` if all places are in use.
     pub(crate) fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance<RemoteInstance>>> {
         let used = Instant::now();
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,14 +50,14 @@ impl InstancesByCaller {
         let kept = Arc::new(ReusedInstance::new(self.idle, self.lifetime));
         callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
-        // The process of the one that has to go is notified.
+        // Dropping it notifies its process.
         drop(gone);
         Some(kept)
     }
 }
 
-/// Takes the slot of the caller whose last call is the longest ago. A running or waiting call keeps
-/// its own.
+/// Evicts the caller whose last call was longest ago. Callers with a running or waiting call keep
+/// their instance.
 fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<ReusedInstance<RemoteInstance>>> {
     let idle = callers.iter().filter(|(_, slot)| Arc::strong_count(&slot.kept) == 1);
     let longest = idle.min_by_key(|(_, slot)| slot.used).map(|(caller, _)| caller.clone())?;

@@ -1,4 +1,4 @@
-//! Components that a generation is without, since something of each is broken.
+//! Components that a generation leaves out because they are broken.
 use std::collections::BTreeSet;
 
 use toolcell_policy::{Diagnostic, Severity};
@@ -8,21 +8,21 @@ use super::TEXTS;
 /// The components that may be broken without keeping the others from being served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tolerance {
-    /// None: each error is one of the whole generation.
+    /// None: each error fails the whole generation.
     #[default]
     None,
     /// All, as long as one is left.
     All,
-    /// These, which the serving generation is without already.
+    /// These, which the current generation already leaves out.
     Those(BTreeSet<String>),
 }
 
-/// A component that a generation is without.
+/// A component that a generation leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutComponent {
     /// Its name in the manifest.
     pub name: String,
-    /// The first thing that is wrong with it, in one sentence.
+    /// Its first problem, in one sentence.
     pub problem: String,
 }
 
@@ -30,7 +30,7 @@ impl Tolerance {
     pub(super) fn takes(&self, component: &str) -> bool {
         match self {
             Self::None => false,
-            // What belongs to no component is of the whole.
+            // A problem of no component concerns the whole generation.
             Self::All => !component.is_empty() && component != TEXTS,
             Self::Those(names) => names.contains(component),
         }

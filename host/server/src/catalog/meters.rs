@@ -84,7 +84,6 @@ impl Default for Meters {
 }
 
 impl Meters {
-    /// Counts a call that never ran.
     pub fn not_run(&self, outcome: Outcome) {
         self.count(outcome);
     }
@@ -96,7 +95,7 @@ impl Meters {
         }
     }
 
-    /// Counts a call that ended so. Its usage counts if any of it ran.
+    /// Counts a call with this outcome. Its usage counts if any of it ran.
     pub fn ended(&self, outcome: Outcome, usage: &Usage, further: &FurtherUse) {
         self.count(outcome);
         if usage.duration.is_zero() {
@@ -108,7 +107,7 @@ impl Meters {
         self.memory.add(usage.memory_peak_bytes);
     }
 
-    /// Counts a wait for a call slot, also one that ended without a slot.
+    /// Counts a wait for a slot, with or without success.
     pub fn waited(&self, time: Duration) {
         self.waits.add(nanos(time));
         self.used.waited(nanos(time));
@@ -119,7 +118,7 @@ impl Meters {
         Outcome::ALL.into_iter().zip(self.outcomes.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
-    /// Use of its limits by calls that ran.
+    /// How much of its limits calls used.
     pub fn used(&self) -> UseSoFar {
         self.used.read()
     }

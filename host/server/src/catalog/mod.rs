@@ -79,7 +79,7 @@ pub use walls::WalledComponents;
 pub struct Catalog {
     pub(crate) services: Arc<Services>,
     pub(crate) settings: Arc<CatalogSettings>,
-    /// Those of components, behind them the prompts of the manifest, and then the skills.
+    /// First those of components, then the prompts of the manifest, then the skills.
     pub(crate) entries: Vec<CatalogEntry>,
     pub(crate) components: Vec<Arc<LoadedComponent>>,
     pub(crate) skills: Arc<Skills>,
@@ -93,16 +93,16 @@ pub struct Catalog {
     pub(crate) left_out: Arc<[LeftOutComponent]>,
 }
 
-/// What the manifest says of all entries together.
+/// Settings of the manifest for all entries together.
 pub(crate) struct CatalogSettings {
     /// Rules for callers.
     pub(crate) callers: Arc<Callers>,
     /// Present if clients search for tools.
     pub(crate) searching: Option<Searching>,
     pub(crate) console: ConsoleRights,
-    /// True if results say what their calls used.
+    /// True if results report their usage.
     pub(crate) tells_usage: bool,
-    /// Places of resources that are files.
+    /// Folders of resources that are files.
     pub(crate) places: FolderPlaces,
 }
 
@@ -123,7 +123,7 @@ pub struct LoadedComponent {
     pub(crate) component: Arc<HeldComponent>,
     pub(crate) digest: String,
     pub(crate) policy_digest: String,
-    /// Those who signed it, where the manifest asks for them.
+    /// Who signed it, if the manifest requires signatures.
     pub(crate) signed: Signed,
     /// The resources that it declares.
     pub(crate) resources: Vec<GuestResource>,
@@ -139,8 +139,7 @@ pub struct LoadedComponent {
 pub(crate) struct CallTarget {
     pub(crate) tool: Arc<McpTool>,
     pub(crate) component: Arc<LoadedComponent>,
-    /// The tool's own name, without the manifest's prefix. Of any other export the path that a
-    /// sandbox knows it by.
+    /// The tool's own name, without the manifest's prefix; for any other export, its path.
     pub(crate) name: String,
     /// Command line and input of its program, if its component is a program.
     pub(crate) program: Option<Arc<Program>>,
@@ -148,19 +147,19 @@ pub(crate) struct CallTarget {
     pub(crate) capabilities: Arc<GrantedCapabilities>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) instances: Option<Arc<InstancesByCaller>>,
-    /// Rule for calls that a person confirms, if any.
+    /// When a person has to confirm calls, if ever.
     pub(crate) approval: Option<Approval>,
-    /// Digest of all that a person confirms besides the call: what the tool may reach, and the
-    /// rule. Empty where no call is confirmed.
+    /// Digest of what an approval covers besides the call: the tool's grants, and the rule. Empty
+    /// if no call needs approval.
     pub(crate) approved_as: String,
-    /// Ends its calls once the manifest narrows what they may reach; `None` if they reach nothing.
+    /// Ends its calls when the manifest narrows its grants; `None` if it has none.
     pub(crate) narrowed: Option<ToolNarrowing>,
     /// Counters of its calls, over all generations that have it.
     pub(crate) meters: Arc<Meters>,
 }
 
 impl CallTarget {
-    /// The answer to a call that its tool's narrowing ended, if that has begun.
+    /// The answer to a call that ended because its tool was narrowed.
     pub(crate) fn narrowed_text(&self) -> Option<String> {
         let narrowed = self.narrowed.as_ref().filter(|narrowed| narrowed.cancellation().is_cancelled());
         narrowed.map(|narrowed| narrowed.text(self.component.name()))
@@ -188,7 +187,7 @@ impl LoadedComponent {
         &self.policy_digest
     }
 
-    /// Those who signed it, where the manifest asks for them.
+    /// Who signed it, if the manifest requires signatures.
     pub const fn signed(&self) -> &Signed {
         &self.signed
     }
@@ -319,17 +318,18 @@ impl Catalog {
         Self::new(generation, &self.services, Arc::clone(&self.settings), parts, walled, left_out)
     }
 
-    /// This catalog for callers who may see and call a tool by these rules too. Nobody gains
-    /// anything by it.
+    /// This catalog, restricted to what callers may also see and call under these rules.
     ///
     /// # Errors
+    ///
     /// None that this catalog does not have itself.
     pub fn also_under(&self, rules: &Arc<Callers>) -> Result<Self, CatalogError> {
         let same = self.replacing(&BTreeSet::new(), None)?;
         Ok(Self { visibility: same.visibility.also_under(rules), ..same })
     }
 
-    /// True if callers see less than its own rules let them see, until the next generation serves.
+    /// True while callers see less than the catalog's own rules allow, until the next generation is
+    /// served.
     pub const fn is_narrowed(&self) -> bool {
         self.visibility.is_narrowed()
     }
@@ -344,7 +344,6 @@ impl Catalog {
         &self.walled
     }
 
-    /// The component of this name in the manifest.
     pub fn component(&self, name: &str) -> Option<&Arc<LoadedComponent>> {
         self.components.iter().find(|component| component.name() == name)
     }
@@ -354,7 +353,7 @@ impl Catalog {
         self.entries.iter().filter_map(|entry| Some(ToolOffer { entry, target: entry.target()? }))
     }
 
-    /// The prompt of the manifest at this place of the list, if one is there.
+    /// The prompt of the manifest at this index, if there is one.
     pub(crate) fn text_of(&self, place: usize) -> Option<&Arc<TextPrompt>> {
         self.entries.get(place)?.text()
     }
@@ -386,7 +385,7 @@ impl Catalog {
 }
 
 impl CatalogSettings {
-    /// Those of a manifest in this folder.
+    /// The settings of a manifest in this folder.
     fn of(manifest: &Manifest, folder: &Path) -> Self {
         let server = manifest.server();
         Self {
@@ -399,7 +398,7 @@ impl CatalogSettings {
     }
 }
 
-/// What a catalog is put together from.
+/// The parts of a catalog.
 #[derive(Default)]
 struct CatalogParts {
     entries: Vec<CatalogEntry>,
@@ -409,7 +408,7 @@ struct CatalogParts {
 }
 
 impl CatalogParts {
-    /// Adds a component of another catalog with its tools, under these rules or else under its
+    /// Adds a component of another catalog with its tools, under these rules, or else under the
     /// rules there.
     fn take_over(&mut self, catalog: &Catalog, component: &Arc<LoadedComponent>, rules: Option<&Arc<Callers>>) {
         for entry in catalog.entries.iter().filter(|entry| entry.is_of(component)) {
@@ -419,7 +418,7 @@ impl CatalogParts {
         self.components.push(Arc::clone(component));
     }
 
-    /// Takes a component away, with its tools.
+    /// Removes a component with its tools.
     fn take_away(&mut self, name: &str) {
         self.entries.retain(|entry| entry.target().is_none_or(|target| target.component.name() != name));
         self.components.retain(|component| component.name() != name);
@@ -427,7 +426,7 @@ impl CatalogParts {
 }
 
 impl CallTarget {
-    /// Its names, as rules for callers match them.
+    /// Its names, for rules about callers.
     pub(crate) fn called(&self) -> ToolName<'_> {
         let component = self.component.name();
         match self.tool.prompt() {

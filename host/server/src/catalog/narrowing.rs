@@ -1,14 +1,14 @@
-//! The end of a tool's calls once the manifest lets them reach less.
+//! Ends a tool's calls when the manifest narrows its grants.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolcell_mcp::Cancellation;
 
-/// Ends the calls of one tool. Cheap to clone; once begun it stays so.
+/// Ends the calls of one tool. Cheap to clone. It cannot be undone.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolNarrowing {
     cancellation: Cancellation,
-    /// The component has left the manifest.
+    /// True if the component has left the manifest.
     removed: Arc<AtomicBool>,
 }
 
@@ -17,18 +17,18 @@ impl ToolNarrowing {
         Self { cancellation: Cancellation::new(), removed: Arc::default() }
     }
 
-    /// Ends them. `removed`: the component has left the manifest.
+    /// Ends the calls. `removed` is true if the component has left the manifest.
     pub(crate) fn begin(&self, removed: bool) {
         self.removed.store(removed, Ordering::SeqCst);
         self.cancellation.cancel();
     }
 
-    /// Cancelled once it has begun.
+    /// Cancelled once the tool is narrowed.
     pub(crate) const fn cancellation(&self) -> &Cancellation {
         &self.cancellation
     }
 
-    /// The answer to a call of this component that it ended.
+    /// The answer to a call of this component that ended this way.
     pub(crate) fn text(&self, component: &str) -> String {
         if self.removed.load(Ordering::SeqCst) {
             format!("the call was ended: its component {component:?} was removed from the manifest meanwhile")

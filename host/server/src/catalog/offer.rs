@@ -15,7 +15,7 @@ pub struct ToolOffer<'a> {
 }
 
 impl<'a> ToolOffer<'a> {
-    /// Rules for its callers, in words; `None`: everybody. It looks at every pattern of every rule.
+    /// Rules for its callers, in words; `None`: everybody. Evaluates every pattern of every rule.
     pub fn called_by(&self) -> Option<Vec<String>> {
         self.entry.called_by()
     }
@@ -30,7 +30,7 @@ impl<'a> ToolOffer<'a> {
         &self.target.name
     }
 
-    /// Its names, as rules for callers match them.
+    /// Its names, for rules about callers.
     pub fn called(&self) -> ToolName<'a> {
         self.target.called()
     }
@@ -40,7 +40,7 @@ impl<'a> ToolOffer<'a> {
         &self.target.component
     }
 
-    /// Command line and input of its program; nothing for a tool of another shape.
+    /// Command line and input of its program; `None` for a tool of another shape.
     pub fn program(&self) -> Option<&'a Program> {
         self.target.program.as_deref()
     }
@@ -50,12 +50,12 @@ impl<'a> ToolOffer<'a> {
         self.target.capabilities.grants()
     }
 
-    /// Rule for calls that a person confirms, if any.
+    /// When a person has to confirm calls, if ever.
     pub fn approval(&self) -> Option<Approval> {
         self.target.approval
     }
 
-    /// Identity of its call slots. Generations may share them.
+    /// Identity of its slots, which generations may share.
     pub fn places(&self) -> usize {
         Arc::as_ptr(&self.target.admission).addr()
     }
@@ -70,8 +70,8 @@ impl<'a> ToolOffer<'a> {
         &self.target.meters
     }
 
-    /// Ends its running and waiting calls, because what they may reach was narrowed. `removed`: the
-    /// component has left the manifest.
+    /// Ends its running and waiting calls because its grants were narrowed. `removed` is true if
+    /// the component has left the manifest.
     pub fn narrow(&self, removed: bool) {
         if let Some(narrowed) = &self.target.narrowed {
             narrowed.begin(removed);

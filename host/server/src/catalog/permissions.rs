@@ -12,7 +12,7 @@ use crate::files::{blocking_files, file};
 use crate::identity::secrets;
 use crate::state::shared::SharedKept;
 
-/// Bytes read from a certificate file to see if it answers: as many as it may have.
+/// Bytes read from a certificate file to check that it can be read: as many as it may have.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
 
 /// Code of the problem that a variable or a secret has no value for this process. Another process
@@ -41,8 +41,8 @@ impl<'a> ToolCapabilities<'a> {
         Self { policy, context }
     }
 
-    /// Capabilities of this tool, by its own name. Anything that the host lacks becomes a problem,
-    /// and the tool is sealed. A catalog with such a problem is not served.
+    /// Capabilities of this tool, by its own name. Anything that is missing becomes a problem, and
+    /// the tool gets no grants. A catalog with such a problem is not served.
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<GrantedCapabilities> {
         let grants = self.policy.tool_grants(tool);
         let GrantContext { folder, server, kept, observing } = self.context;
@@ -87,7 +87,7 @@ impl<'a> ToolCapabilities<'a> {
         }
     }
 
-    /// Files and folders of the grant that do not answer. Preparing them would block for ever.
+    /// Files and folders of the grant that do not respond. Preparing them would block forever.
     fn silent(&self, grants: &Grants) -> Vec<Diagnostic> {
         let certificates = grants.network().ca().iter().map(|file| (file.path(), file.span()));
         let folders = grants.files().iter().filter_map(|mount| match mount.kind() {
@@ -109,7 +109,7 @@ impl<'a> ToolCapabilities<'a> {
         silent.map(problem).collect()
     }
 
-    /// The server that replicas share cannot be used for this grant at any time.
+    /// Problem: the shared server can never be used for this grant.
     fn unshared(&self, grants: &Grants, error: &StartError) -> Diagnostic {
         let message = format!("component \"{}\" keeps state where it cannot: {error}", self.policy.name());
         let problem = Diagnostic::error("grants::host", message).at(grants.keyvalue_span());

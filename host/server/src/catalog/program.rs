@@ -4,7 +4,7 @@ use std::sync::Arc;
 use toolcell_policy::{ComponentPolicy, Diagnostic, InstancePolicy, Program};
 use toolcell_sandbox::{HeldComponent, ShapeName, contract};
 
-/// The tools that the manifest makes of a program, as if it listed them itself; none of any other
+/// The tools that the manifest makes of a program, as if it had listed them; none for any other
 /// component.
 pub fn tools(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<contract::GuestTool> {
     let json =
@@ -25,15 +25,15 @@ pub fn tools(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<contrac
     policy.tools().iter().filter_map(tool).collect()
 }
 
-/// Command line and input of a program's tool; nothing for a tool of another shape. Where a
-/// component has functions as well, only a table that says how the program is run is about it.
+/// Command line and input of a program's tool; `None` for a tool of another shape. If a component
+/// also has functions, only tables that describe a run belong to the program.
 pub fn of_tool(policy: &ComponentPolicy, tool: &str, component: &HeldComponent) -> Option<Arc<Program>> {
     let tool = policy.tool(tool).filter(|_| component.is_program())?;
     let plain = || Arc::new(Program::plain(tool.name_span()));
     tool.program().cloned().or_else(|| (component.shape() == ShapeName::Program).then(plain))
 }
 
-/// Manifest keys of tools that do not fit the component's shape.
+/// Reports manifest keys of tools that do not fit the component's shape.
 pub fn check(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<Diagnostic> {
     let name = policy.name();
     let shape = component.shape();

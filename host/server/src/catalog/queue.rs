@@ -1,5 +1,5 @@
-//! Admission of calls: the rates that they count against, their caller's over all tools and their
-//! tool's, and the tool's concurrency, queue and wait.
+//! Admission of calls: the rates of the caller over all tools and of the tool, then the tool's
+//! concurrency, queue and wait.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use toolcell_shared::{AllowanceName, Away, Pace, Place, SharedState, Taken};
 
 use super::Meters;
 
-/// Callers with an allowance of their own for one tool. Beyond these, new ones share one.
+/// Callers of one tool that have their own allowance. Any others share one.
 const CALLERS_MAX: usize = 1_000;
 
-/// Callers with an allowance over all tools of their own. Beyond these, new ones share one.
+/// Callers that have their own allowance over all tools. Any others share one.
 const OVER_ALL_CALLERS_MAX: usize = 10_000;
 
 /// Call slots of one tool, and the name of its callers' allowances.
@@ -43,7 +43,7 @@ pub enum QueueRefusal {
     /// No slot came free in time.
     #[error("busy: no place came free for this call within {wait}; try again (limit \"queue_wait\")")]
     WaitedTooLong { wait: String },
-    /// The caller's allowance of all tools together is used up.
+    /// The caller's allowance over all tools is used up.
     #[error("too many calls: more than {rate} by this caller (\"rate\" in [callers]); try again in {wait}")]
     CallerTooOften { rate: String, wait: String },
     /// The caller's call slots and its queue are full.
@@ -141,13 +141,13 @@ impl Admission {
         AllowanceName { scope: &self.scope, pace: pace(self.limits.rate()), callers_max: CALLERS_MAX }
     }
 
-    /// Refusal of a call whose caller has to wait so long for its allowance.
+    /// The refusal of a call whose caller must wait this long for its allowance.
     pub fn too_often(&self, wait: Duration) -> QueueRefusal {
         QueueRefusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
     }
 
-    /// Tries to take one of the tool's slots over all replicas. Where they have no bound, nobody is
-    /// asked.
+    /// Tries to take one of the tool's slots over all replicas. Without such a bound, it always
+    /// succeeds.
     pub async fn place(&self, state: &dyn SharedState) -> Result<Option<Place>, Away> {
         match self.shared_places() {
             None => Ok(Some(Place::default())),
@@ -161,8 +161,8 @@ impl Admission {
         is_bounded.then(|| self.limits.concurrency_shared())
     }
 
-    /// Waits for a slot of this process, and for one over all replicas, unless that was taken
-    /// before. The call has both until the permit is dropped.
+    /// Waits for a slot of this process, and for one over all replicas, unless that is already
+    /// taken. The permit holds both.
     pub async fn enter(
         &self,
         state: &dyn SharedState,
@@ -172,7 +172,7 @@ impl Admission {
         if let (Some(shared), Ok(here)) = (taken, self.places.try_acquire()) {
             return Ok(CallPermit { _here: here, _shared: shared });
         }
-        // One of the two alone is given up again: calls that hold it would wait for each other.
+        // Holding only one of the two could deadlock, so it is released again.
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= self.limits.queue() {
             let most = self.shared_places().unwrap_or(usize::MAX).min(self.limits.concurrency());
@@ -210,7 +210,7 @@ impl Admission {
         (running, self.waiting.load(Ordering::Acquire))
     }
 
-    /// True if these limits equal its own for slots, queue and rate.
+    /// True if these limits are the same as its own for slots, queue and rate.
     pub fn suits(&self, limits: &Limits) -> bool {
         let bounds = [Limit::Concurrency, Limit::ConcurrencyShared, Limit::Queue, Limit::QueueWait, Limit::Rate];
         bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
@@ -222,14 +222,15 @@ pub fn pace(rate: Rate) -> Pace {
     Pace::new(rate.count, rate.per.duration())
 }
 
-/// The wait in whole seconds, rounded up, as a model does not wait for less.
+/// The wait in whole seconds, rounded up.
 pub fn in_whole_seconds(wait: Duration) -> String {
     let whole_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000).max(1).saturating_mul(1_000);
     show_millis(whole_ms)
 }
 
 /// Takes one call of this caller from its rate over all tools, if it has one, and from the tool's;
-/// from neither where one is used up. That is one question, as the state may be on another machine.
+/// or from neither if one is used up. This is one request, since the state may be on another
+/// machine.
 pub async fn take_rates(
     state: &dyn SharedState,
     caller: &str,
@@ -254,7 +255,7 @@ pub async fn take_rates(
     }
 }
 
-/// Takes one from the rate of this caller over all tools, for a request other than a call.
+/// Takes one from this caller's rate over all tools, for a request that is not a call.
 pub async fn take_of_caller(state: &dyn SharedState, caller: &str, rate: Rate) -> Result<(), QueueRefusal> {
     let scope = format!("caller\n{rate}");
     let of_caller = AllowanceName { scope: &scope, pace: pace(rate), callers_max: OVER_ALL_CALLERS_MAX };

@@ -23,19 +23,19 @@ const ADDRESS: &str = "uri";
 pub struct DeclaredResources {
     /// Those of the components, in the order of [`all`](Self::all).
     origins: Vec<DeclaredOrigin>,
-    /// Those of the components, and behind them those that the host holds.
+    /// Resources of components, and after them those of kept files.
     all: Vec<DeclaredResource>,
     /// The number of those of the manifest.
     operators: usize,
     /// Those without variables, by address.
     exact: HashMap<String, usize>,
-    /// Addresses that several components declare: what they mean is nobody's.
+    /// Addresses that several components declare: they belong to none of them.
     disputed: Disputed,
     /// Files of skills and views.
     held: HeldFiles,
 }
 
-/// Addresses and templates that nothing reads.
+/// Addresses and templates that are not served.
 #[derive(Default)]
 struct Disputed {
     exact: HashSet<String>,
@@ -55,13 +55,12 @@ pub struct DeclaredOrigin {
 pub enum HostSource {
     /// Files of a folder.
     Folder(Arc<Folder>),
-    /// Entries of state.
     Entries(Arc<KeptEntries>),
 }
 
 impl DeclaredResources {
-    /// Resources of the components of these parts, and the files of their skills and views, as
-    /// callers with these tools see them.
+    /// Resources of these components, and the kept files of skills and views, for callers of these
+    /// tools.
     pub(super) fn of(parts: &CatalogParts, tools: &ToolList, places: &FolderPlaces) -> Self {
         let (origins, all, exact, disputed) = Default::default();
         let mut held = parts.skills.held();
@@ -103,7 +102,7 @@ impl DeclaredResources {
         let tool = &target.tool.definition().name;
         let reader = ResourceReader::Tool { tool: tool.clone(), argument: rule.argument().to_owned() };
         let mut resource = resource(rule, reader, tool);
-        // Where the manifest names no values, the schema of the address may.
+        // If the manifest names no values, the schema may.
         if let [(_, values)] = resource.variables.as_mut_slice()
             && values.is_empty()
         {
@@ -124,7 +123,8 @@ impl DeclaredResources {
         let folder = Folder::open(rule, places).map(|folder| HostSource::Folder(Arc::new(folder)));
         let entries = || KeptEntries::of(rule, &keeps()?.capabilities);
         let Some(source) = folder.or_else(|| Some(HostSource::Entries(Arc::new(entries()?)))) else { return };
-        // Callers need all tools of the component, or the one that the rule names.
+        // Adds what components declare. The manifest's declaration of an address wins; an address
+        // that several components declare belongs to none.
         let needed = own.iter().filter(|target| target.is_named());
         let needed = needed.filter(|target| rule.tool().is_none_or(|tool| tool == target.name));
         let tools = needed.map(|target| target.tool.definition().name.clone()).collect();
@@ -178,7 +178,7 @@ impl DeclaredResources {
         self.all.push(resource);
     }
 
-    /// The file that the host holds at an address, with its resource.
+    /// The kept file at an address, with its resource.
     pub fn held(&self, uri: &str) -> Option<(&DeclaredResource, &HeldFile)> {
         self.held.find(uri)
     }
@@ -199,7 +199,7 @@ impl DeclaredResources {
         self.origins.get(place)?.folder()
     }
 
-    /// Entries of the state of this component that are resources.
+    /// Entries of this component's state that are resources.
     pub fn entries_of<'r>(&'r self, component: &'r str) -> impl Iterator<Item = &'r Arc<KeptEntries>> {
         let own = self.origins.iter().take(self.operators).filter(move |origin| origin.component.name() == component);
         own.filter_map(|origin| match &origin.source {
@@ -208,15 +208,15 @@ impl DeclaredResources {
         })
     }
 
-    /// Paths of files that fit what is typed for the variable of this template; `None` where it
-    /// stands for no files.
+    /// Paths of files that complete the variable of this template; `None` if it does not stand for
+    /// files.
     pub fn complete(&self, template: &str, typed: &str) -> Option<Completions> {
         let place = self.all.iter().position(|declared| declared.uri == template)?;
         Some(self.origins.get(place)?.folder()?.complete(typed))
     }
 
-    /// The resource that this address means, with its origin. The manifest's come first, and one
-    /// without variables wins. What several components declare means none.
+    /// The resource that this address means, with its origin. The manifest's come first, and exact
+    /// addresses before templates. Addresses that several components declare mean none.
     pub fn reader(&self, uri: &str) -> Option<(&DeclaredResource, &DeclaredOrigin)> {
         let at = |place: usize| self.all.get(place).zip(self.origins.get(place));
         let exact = self.exact.get(uri).copied();
@@ -268,12 +268,12 @@ impl DeclaredOrigin {
         }
     }
 
-    /// True if callers read different things at an address.
+    /// True if callers read different content at an address.
     pub fn is_per_caller(&self) -> bool {
         matches!(&self.source, Some(HostSource::Entries(entries)) if entries.is_per_caller())
     }
 
-    /// Text that changes once something else is read at the address.
+    /// A text that changes when the address is read from something else.
     pub fn identity(&self) -> String {
         match &self.source {
             Some(HostSource::Folder(folder)) => folder.identity(),
@@ -287,7 +287,7 @@ fn resource(rule: &ResourceRule, reader: ResourceReader, named: &str) -> Declare
     let uri = rule.uri().as_str();
     let last = || uri.trim_end_matches('/').rsplit('/').next().filter(|last| !last.is_empty()).unwrap_or(uri);
     let is_template = rule.uri().has_variables();
-    // The last part of a template may be nothing but a variable.
+    // The last part of a template may be only a variable.
     let default = || if is_template { rule.title().unwrap_or(named) } else { last() };
     DeclaredResource {
         uri: uri.to_owned(),
@@ -306,8 +306,8 @@ fn resource(rule: &ResourceRule, reader: ResourceReader, named: &str) -> Declare
     }
 }
 
-/// Values of the address's only variable, where the schema of the tool's argument says which
-/// addresses there are (`enum`, `const`).
+/// Values of the address's only variable, if the schema of the tool's argument lists the addresses
+/// (`enum`, `const`).
 fn named_by_schema(rule: &ResourceRule, schema: &Value) -> Vec<String> {
     let argument = schema.get("properties").and_then(|properties| properties.get(rule.argument()));
     let Some((argument, (before, behind, slashes))) = argument.zip(rule.uri().around_variable()) else {
@@ -320,7 +320,7 @@ fn named_by_schema(rule: &ResourceRule, schema: &Value) -> Vec<String> {
     values.filter(fits).take(VALUES_MAX).map(str::to_owned).collect()
 }
 
-/// Declared resources that do not fit the tools of the component.
+/// Reports declared resources that do not fit the tools of the component.
 pub fn check(policy: &ComponentPolicy, tools: &[contract::GuestTool]) -> Vec<Diagnostic> {
     if policy.resources().is_empty() {
         return Vec::new();

@@ -13,12 +13,12 @@ pub(crate) struct Searching {
     bounds: SearchBounds,
     /// Components whose tools are listed unless `tools` says otherwise.
     components: BTreeSet<String>,
-    /// Tools that the manifest says something of, by component and own name.
+    /// Tools with a setting of their own, by component and own name.
     tools: Vec<((String, String), bool)>,
 }
 
 impl Searching {
-    /// `None` where clients read a list of all tools.
+    /// `None` if clients get a list of all tools.
     pub(crate) fn of(manifest: &Manifest) -> Option<Self> {
         let server = manifest.server();
         if server.discovery() == Discovery::List {
@@ -55,7 +55,7 @@ impl Searching {
         }
     }
 
-    /// The list as clients get to know it.
+    /// The list that clients get.
     pub(crate) fn apply(&self, list: ToolList, entries: &[CatalogEntry]) -> Result<ToolList, SearchError> {
         let is_listed = |entry: &CatalogEntry| entry.target().is_some_and(|target| self.lists(target));
         list.searched(self.bounds, |place| entries.get(place).is_some_and(is_listed))

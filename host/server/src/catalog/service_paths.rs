@@ -1,4 +1,4 @@
-//! Paths that the packaged service has to write, and may not: its configuration is read-only to it.
+//! Paths that the packaged service must write but cannot: its configuration is read-only to it.
 use std::path::{Component, Path, PathBuf};
 
 use toolcell_policy::{Access, Diagnostic, Manifest, Mount, MountKind, SourceRef};
@@ -45,7 +45,8 @@ fn problem(what: &str, path: &str) -> Diagnostic {
         .hint(format!("name a place that it may write: \"{STATE}/{}\"", name.trim_start_matches('.')))
 }
 
-/// The path without `.` and `..`, as it is written.
+/// A problem for each path below the service's configuration that this manifest makes the host
+/// write, with the component, or an empty name. Relative paths start from `folder`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! What the process has for as long as it runs, whichever generation serves.
+//! The path with `.` and `..` resolved as text.
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 

@@ -14,7 +14,7 @@ use crate::files::file::{Keeper, plain, write_private, write_whole};
 /// A file that keeps version control out of the folder of secrets.
 const IGNORED: (&str, &str) = (".gitignore", "*\n");
 
-/// A secret's value that a person gave. Wiped from memory when dropped.
+/// A value that a person gave. Wiped from memory when dropped.
 pub struct GivenSecret(Zeroizing<String>);
 
 impl GivenSecret {
@@ -65,11 +65,12 @@ impl GivenSecret {
         Self::read(typed.as_slice()).map(Some)
     }
 
-    /// Keeps it at this place; relative paths start from `folder`. A missing folder is made, for
-    /// its owner alone.
+    /// Keeps the value at this place; relative paths start from `folder`. Creates a missing folder,
+    /// readable only by its owner.
     ///
     /// # Errors
-    /// One sentence, and advice. Neither has any part of the value.
+    ///
+    /// One sentence, and advice. Neither contains any part of the value.
     pub fn keep(&self, place: &SecretSource, folder: &Path) -> Result<(), AdvisedFault> {
         match place {
             SecretSource::Env(name) => Err(AdvisedFault::new(
@@ -101,29 +102,29 @@ impl GivenSecret {
     }
 }
 
-/// Makes a folder and what it lies in, for those who read the files in it alone.
+/// Creates a folder and its parents, accessible only to those who may read the files in it.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let is_there = |place: &&Path| place.exists();
     let around = folder.ancestors().find(is_there).unwrap_or(Path::new("."));
-    // A file in the folder around would be for the same.
+    // Readers are those of a file in the parent folder.
     let mode = Keeper::of(&around.join(IGNORED.0)).map_or(0o600, Keeper::private_mode);
     make_folders(folder, mode | 0o100 | (mode & 0o040) >> 2)
 }
 
-/// Keys that a terminal sends as they are once it does not act on them.
+/// Control keys, which a terminal in raw mode passes on.
 const INTERRUPT: u8 = 0x03;
 const END: u8 = 0x04;
 const BACKSPACE: u8 = 0x08;
 const ERASE_ALL: u8 = 0x15;
 const ERASE: u8 = 0x7f;
 
-/// Takes the last character back, which may have several bytes.
+/// Removes the last character, which may have several bytes.
 fn erase(typed: &mut Vec<u8>) {
     while typed.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
 }
 
-/// A terminal that shows nothing of what is typed, until this is dropped. It does not end the
-/// process at Ctrl-C either, which would leave it so.
+/// Turns off the terminal's echo until dropped. Ctrl-C does not end the process meanwhile, which
+/// would leave the echo off.
 struct HiddenInput<T: AsFd> {
     terminal: T,
     before: Termios,
@@ -143,7 +144,7 @@ impl<T: AsFd> HiddenInput<T> {
 
 impl<T: AsFd> Drop for HiddenInput<T> {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing more.
+        // This fails only if the terminal is gone.
         let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
     }
 }
@@ -154,7 +155,7 @@ impl<T: AsFd> Drop for HiddenInput<T> {
 /// One sentence.
 pub fn forget(place: &SecretSource, folder: &Path) -> Result<bool, String> {
     match place {
-        // A login may give tokens to others as well: `toolcell secret logout` ends it.
+        // Others may use the same login: `toolcell secret logout` ends it.
         SecretSource::Env(_) | SecretSource::Login(_) => Ok(false),
         SecretSource::File(path) => match fs::remove_file(folder.join(path)) {
             Ok(()) => Ok(true),

@@ -19,10 +19,11 @@ const KEYRING_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Mode bits that let others than the owner read or change a file.
 const OTHERS_MODE: u32 = 0o077;
 
-/// Makes one secret of a tool ready: reads it, or readies the login that gives its values. `state`
+/// Prepares one secret of a tool: reads it, or prepares the login that provides its values. `state`
 /// is the folder of states.
 ///
 /// # Errors
+///
 /// See [`read`].
 pub fn hold(source: &SecretSource, folder: &Path, state: &Path) -> Result<HeldSecret, AdvisedFault> {
     match source {

@@ -15,13 +15,13 @@ use crate::files::file::{folder_or_here, read_bounded, write_private};
 /// Longest file of tokens, in bytes: some five thousand of them.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Time to wait for others who change the file: each reads and writes it once.
+/// Time to wait for the lock: every holder reads and writes the file once.
 const LOCKED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time between two polls whether the file is free. Nobody notices so little.
+/// Time between two attempts to lock the file. Too short to notice.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Random bytes of a token. So many cannot be guessed, so a plain hash protects them.
+/// Random bytes of a token. They cannot be guessed, so a plain hash is enough.
 const TOKEN_BYTES: usize = 32;
 
 /// Prefix of every token, for scanners that look for leaked secrets.
@@ -39,11 +39,10 @@ const TAKEN: [&str; 3] = ["local", "anyone", "console"];
 /// Seconds of a day.
 const DAY_SECONDS: u64 = 24 * 3_600;
 
-/// Longest life of a token that ends: ten years. Anyone who plans for longer means one without an
-/// end.
+/// Longest lifetime: ten years. Longer than that means no end.
 const LIFETIME_MAX: Duration = Duration::from_secs(3_650 * DAY_SECONDS);
 
-/// Shortest life of a token: clocks of the file count seconds.
+/// Shortest lifetime: the file stores whole seconds.
 const LIFETIME_MIN: Duration = Duration::from_secs(1);
 
 /// One line of the file.
@@ -68,7 +67,7 @@ pub struct TokenEntry {
 /// A token to be made.
 #[derive(Clone, Debug)]
 pub struct NewToken<'a> {
-    /// Name of its caller.
+    /// Its caller.
     pub name: &'a str,
     /// Scopes of its caller.
     pub scopes: &'a [String],
@@ -81,7 +80,7 @@ pub struct NewToken<'a> {
 pub struct TokenFile(PathBuf);
 
 impl TokenEntry {
-    /// The line of a token that is made now.
+    /// The entry of a new token.
     pub(super) fn new(new: &NewToken<'_>, hash: String, now: SystemTime) -> Self {
         let expires = new.lifetime.and_then(|lifetime| now.checked_add(lifetime));
         Self {
@@ -93,34 +92,30 @@ impl TokenEntry {
         }
     }
 
-    /// The time when it was made, where the line says so.
     pub fn made(&self) -> Option<SystemTime> {
         self.made.and_then(moment)
     }
 
-    /// The time when it ends; `None`: never.
+    /// When it expires; `None`: never.
     pub fn expires(&self) -> Option<SystemTime> {
         self.expires.and_then(moment)
     }
 
-    /// True if its time is over.
     pub fn has_ended(&self, now: SystemTime) -> bool {
         self.expires().is_some_and(|end| end <= now)
     }
 }
 
 impl TokenFile {
-    /// The file at this path.
     pub fn at(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The time when it was written last, if that is known.
+    /// When it was last written, if known.
     pub fn written(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.0).and_then(|data| data.modified()).ok()
     }
@@ -137,8 +132,8 @@ impl TokenFile {
         lines.map(entry).collect()
     }
 
-    /// Changes its lines. Nobody else changes them meanwhile, so no revoked token comes back. `Err`
-    /// is one sentence, and nothing is written.
+    /// Changes its lines. The file is locked meanwhile, so no revoked token comes back. If `Err`,
+    /// one sentence, nothing is written.
     pub fn change<T>(&self, change: impl FnOnce(&mut Vec<TokenEntry>) -> Result<T, String>) -> Result<T, String> {
         let _alone = self.lock()?;
         let mut entries = if self.0.exists() { self.read()? } else { Vec::new() };
@@ -170,8 +165,8 @@ impl TokenFile {
         }
     }
 
-    /// Makes a token, which is returned and kept nowhere. A caller has two at most, so that a new
-    /// one can be handed out while the old one still holds. One that has ended makes room. `Err` is
+    /// Makes a token. It is returned and stored nowhere. A caller has at most two, so that a new
+    /// one can be distributed while the old one is still valid. Expired ones do not count. `Err` is
     /// one sentence.
     pub fn add(&self, new: &NewToken<'_>) -> Result<String, String> {
         let name = new.name;
@@ -197,7 +192,7 @@ impl TokenFile {
         })
     }
 
-    /// Takes the tokens of a caller away: all, or all but the newest. Returns how many. `Err` is
+    /// Revokes the tokens of a caller: all, or all but the newest. Returns their number. `Err` is
     /// one sentence.
     pub fn revoke(&self, name: &str, older: bool) -> Result<usize, String> {
         self.change(|entries| {
@@ -254,7 +249,7 @@ fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The time this many seconds since 1970; `None` if no clock reaches it.
+/// The time this many seconds since 1970; `None` if a clock cannot represent it.
 fn moment(seconds: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }

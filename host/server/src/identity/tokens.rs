@@ -1,5 +1,5 @@
-//! Bearer tokens of the file: who is let in with one, until when, and when it was used last. A
-//! token is never given to a guest.
+//! Bearer tokens of the file: whom each admits, until when, and when it was last used. A token is
+//! never given to a guest.
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -13,44 +13,42 @@ use crate::files::FilePolling;
 use crate::replicas::replicated_sets::ReplicatedSetName::Revoked;
 use crate::replicas::replicated_sets::ReplicatedSets;
 
-/// Time for which a token stays revoked by a replica that saw its line go. A replica that still has
-/// the line makes it longer.
+/// How long a token stays revoked after a replica saw its line disappear. A replica that still has
+/// the line extends it.
 const REVOKED_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
 
-/// Time that a caller waits until it is known which tokens were revoked: the state's, and a little
+/// Time that a caller waits until revoked tokens are known: that of the shared state, and a little
 /// more.
 const READ_WITHIN: Duration = Duration::from_secs(2);
 
-/// Longest time from now that a stream may last with its token: clocks do not reach as far as some
-/// lines say.
+/// Longest time from now that a stream may last with its token: some lines name times that clocks
+/// cannot represent.
 const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The tokens of the file with their callers. Where replicas share state, a token that one of them
-/// saw go is of no use to the others either, whatever their files say.
+/// The tokens of the file with their callers. If replicas share state, a token that one of them saw
+/// disappear is rejected by the others too, whatever their files contain.
 pub struct Tokens(Arc<KnownTokens>);
 
 struct KnownTokens {
     file: TokenFile,
-    /// The lines that the file had when this process began.
     first: FirstLines,
     lines: Mutex<TokenLines>,
     callers: RwLock<CallersByHash>,
     sets: OnceLock<Arc<ReplicatedSets>>,
 }
 
-/// The lines of the file when this process began, and the time when the file was written.
+/// The lines of the file when this process started, and when the file was written.
 struct FirstLines {
     hashes: HashSet<String>,
     written: Option<SystemTime>,
-    /// Compared once with what was revoked.
+    /// True once compared with the revoked tokens.
     compared: AtomicBool,
 }
 
-/// Lines of the file.
 struct TokenLines {
-    /// As they count now: none where the file cannot be read.
+    /// The valid lines: none if the file cannot be read.
     now: Vec<TokenEntry>,
-    /// Hashes that were in the file when it could be read last, with the uses of their tokens.
+    /// Last uses by hash, for all lines that were in the file when it was last readable.
     read: UsesByHash,
 }
 
@@ -61,10 +59,9 @@ struct LastUse {
     at_ms: AtomicU64,
 }
 
-/// A token that lets its caller in.
+/// A token that admits its caller.
 struct KnownToken {
     caller: Caller,
-    /// The time when it ends.
     ends: Option<SystemTime>,
     /// Cancelled once it is revoked.
     revoked: Cancellation,
@@ -77,7 +74,8 @@ type UsesByHash = HashMap<String, Arc<LastUse>>;
 impl Tokens {
     /// Reads the file, now and whenever it changes. `Err` is one sentence.
     pub fn open(file: TokenFile, polling: &mut FilePolling) -> Result<Self, String> {
-        // First the time: lines that are written meanwhile only look older than they are.
+        // The time is read first, so that lines written meanwhile can only look older than they
+        // are.
         let written = file.written();
         let now = file.read()?;
         let read = uses(&now, &UsesByHash::new());
@@ -90,7 +88,7 @@ impl Tokens {
         Ok(Self(known))
     }
 
-    /// From now on replicas tell each other of tokens that are revoked.
+    /// From now on, replicas notify each other of revoked tokens.
     pub fn share(&self, sets: &Arc<ReplicatedSets>) {
         if self.0.sets.set(Arc::clone(sets)).is_ok() {
             let known = Arc::downgrade(&self.0);
@@ -109,7 +107,7 @@ impl Tokens {
     /// The caller with this token.
     ///
     /// # Errors
-    /// [`AuthFailure::NotNow`] while it is not known which tokens other replicas have revoked.
+    /// [`AuthFailure::NotNow`] while the tokens that other replicas revoked are unknown.
     pub async fn find(&self, token: &str) -> Result<Option<Admitted>, AuthFailure> {
         let Some(admitted) = self.0.caller_with(token) else { return Ok(None) };
         match self.0.sets.get() {
@@ -121,7 +119,7 @@ impl Tokens {
         }
     }
 
-    /// The time when the token with this hash was shown last to this process.
+    /// When this process last saw the token with this hash.
     pub fn last_use(&self, hash: &str) -> Option<SystemTime> {
         self.0.lines().read.get(hash)?.last()
     }
@@ -133,8 +131,7 @@ impl Tokens {
 }
 
 impl LastUse {
-    /// Notes a use. Requests do it: it is one store, and readers may see the later of two a little
-    /// late.
+    /// Notes a use. This happens on every request, so it is a single relaxed store.
     fn note(&self, now: SystemTime) {
         let ms = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         self.at_ms.store(u64::try_from(ms).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -147,7 +144,7 @@ impl LastUse {
 }
 
 impl KnownToken {
-    /// Its caller; `None` if its time is over.
+    /// Its caller; `None` if it has expired.
     fn admit(&self, now: SystemTime) -> Option<Admitted> {
         let until = match self.ends {
             None => None,
@@ -172,7 +169,7 @@ impl KnownTokens {
         self.sets.get().is_some_and(|sets| sets.has(Revoked, &[hash]))
     }
 
-    /// Reads the file, and tells other replicas of lines that went, or came back.
+    /// Rereads the file, and notifies other replicas of lines that disappeared or came back.
     fn read_again(&self) {
         let read = self.file.read();
         let mut lines = self.lines();
@@ -189,7 +186,8 @@ impl KnownTokens {
                     come.for_each(|hash| sets.take_down_later(Revoked, &[hash]));
                 }
             }
-            // Somebody may have removed the file so that nobody gets in. Others have their own.
+            // Somebody may have removed the file to lock everyone out. Other replicas have their
+            // own files.
             Err(problem) => {
                 tracing::error!("no token is known any more: {problem}");
                 lines.now = Vec::new();
@@ -199,7 +197,7 @@ impl KnownTokens {
         self.count_again();
     }
 
-    /// Makes the callers those of all lines that nobody revoked.
+    /// Recomputes the callers from all lines that are not revoked.
     fn count_again(&self) {
         let lines = self.lines();
         let entries: Vec<&TokenEntry> = lines.now.iter().filter(|entry| !self.is_revoked(&entry.hash)).collect();
@@ -210,9 +208,9 @@ impl KnownTokens {
         before.into_values().for_each(|token| token.revoked.cancel());
     }
 
-    /// Makes tokens valid again whose lines came back while this process did not run: the file was
-    /// written after they were revoked, and has them. A file with an older time makes none valid. A
-    /// copy that was made or mounted after the revocation has a newer one, and counts as restored.
+    /// Makes tokens valid again whose lines came back while this process was not running: those in
+    /// a file written after the revocation. An older file restores none. A copy that was made or
+    /// mounted after the revocation has a newer time, and counts as restored.
     fn take_back_restored(&self) {
         let Some(sets) = self.sets.get() else { return };
         let FirstLines { hashes, written, compared } = &self.first;
@@ -225,7 +223,7 @@ impl KnownTokens {
         restored.for_each(|hash| sets.take_down_later(Revoked, &[hash]));
     }
 
-    /// Keeps tokens revoked for as long as a line of them stays in this file.
+    /// Extends revocations for as long as this file has the line.
     fn renew(&self) {
         let Some(sets) = self.sets.get() else { return };
         let lines = self.lines();
@@ -235,7 +233,7 @@ impl KnownTokens {
         ending.for_each(|entry| sets.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
     }
 
-    /// A panic elsewhere leaves whole lines behind.
+    /// A panic elsewhere leaves the lines consistent.
     fn lines(&self) -> MutexGuard<'_, TokenLines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -245,13 +243,13 @@ fn hashes(uses: &UsesByHash) -> HashSet<String> {
     uses.keys().cloned().collect()
 }
 
-/// The uses of the tokens of these lines, those of known ones as before.
+/// The last uses of these lines' tokens; known ones are kept.
 fn uses(entries: &[TokenEntry], before: &UsesByHash) -> UsesByHash {
     let used = |hash: &str| before.get(hash).map(Arc::clone).unwrap_or_default();
     entries.iter().map(|entry| (entry.hash.clone(), used(&entry.hash))).collect()
 }
 
-/// The callers of these lines. Unchanged ones are moved over from `before`; the rest stays there.
+/// The callers of these lines. Unchanged ones are moved from `before`.
 fn known<'e>(
     entries: impl IntoIterator<Item = &'e TokenEntry>,
     uses: &UsesByHash,

@@ -1,4 +1,4 @@
-//! The process that listens at an address which is taken, for the sentence that refuses it.
+//! The process that already listens at an address, for the error message.
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use crate::machine::peer::peer;
 
-/// The tables of sockets of TCP, one for each version of IP (Linux, `proc_pid_net(5)`).
+/// The kernel's tables of TCP sockets, one for each version of IP (Linux, `proc_pid_net(5)`).
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
-/// The state of a socket that listens.
+/// The state of a listening socket.
 const LISTENS: &str = "0A";
 
 /// Columns of a table: the own address, the state, and the number of the socket.
@@ -18,8 +18,8 @@ const ADDRESS: usize = 1;
 const STATE: usize = 3;
 const INODE: usize = 9;
 
-/// Why nothing can listen at this address: the process that does, where the address is taken and
-/// the process is this user's, or else the system's words.
+/// Why nothing can listen at this address: the process that already does, if it belongs to this
+/// user, or else the system's error.
 pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     let holder = (error.kind() == io::ErrorKind::AddrInUse).then(|| of_address(address)).flatten();
     holder.map_or_else(|| error.to_string(), sentence)
@@ -39,7 +39,7 @@ fn sentence(process: u32) -> String {
     format!("process {process}{named} listens there")
 }
 
-/// The process that listens at this address, as far as this user may see it.
+/// The process that listens at this address, if this user may see it.
 fn of_address(address: SocketAddr) -> Option<u32> {
     let tables = TABLES.iter().filter_map(|table| fs::read_to_string(table).ok());
     let sockets: Vec<String> = tables.flat_map(|table| sockets_at(&table, address)).collect();
@@ -48,7 +48,7 @@ fn of_address(address: SocketAddr) -> Option<u32> {
     numbers.filter(|process| *process != std::process::id()).find(|process| has_one(*process, &sockets))
 }
 
-/// Links of descriptors to the sockets of this table that keep the address from others.
+/// Names of the sockets in this table that occupy the address.
 fn sockets_at(table: &str, address: SocketAddr) -> Vec<String> {
     let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
     let taking = rows.filter(|row| {
@@ -63,7 +63,7 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && (is_any || one.ip() == other.ip())
 }
 
-/// An address as a table has it: words of 32 bits in the machine's order, and a port.
+/// An address in the table's format: words of 32 bits in the machine's byte order, and a port.
 fn parsed(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

@@ -27,7 +27,7 @@ const ACCEPT_RESTS: Duration = Duration::from_millis(100);
 pub struct BoundSocket {
     socket: std::net::TcpListener,
     pub address: SocketAddr,
-    /// The hosts that it goes by.
+    /// The host names that it answers to.
     pub doors: OriginPolicy,
 }
 
@@ -65,7 +65,7 @@ pub struct HeadBounds {
 }
 
 impl BoundSocket {
-    /// Binds the address. Errors call the page by this name.
+    /// Binds the address. Errors use this name for the page.
     pub fn bind(page: &str, address: SocketAddr, hosts: &[String]) -> Result<Self, StartError> {
         let wrong = |error: io::Error| {
             let reason = cannot_listen(address, &error);
@@ -79,7 +79,7 @@ impl BoundSocket {
         Ok(Self { socket, address, doors })
     }
 
-    /// The listener. To be called in a runtime.
+    /// The listener. Must be called within a runtime.
     pub fn listener(self) -> io::Result<TcpListener> {
         TcpListener::from_std(self.socket)
     }
@@ -108,12 +108,12 @@ where
                     let given = given.clone();
                     drop(tokio::spawn(async move {
                         if let Some(gift) = conversing.await {
-                            // The first one counts.
                             let _ = given.try_send(gift);
                         }
                         drop(place);
                     }));
-                    // A request that is there already is read before a later connection can end it.
+                    // A request that has already arrived is read before a later connection can
+                    // displace this one.
                     tokio::task::yield_now().await;
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_RESTS).await,
@@ -142,6 +142,6 @@ pub async fn answer_one<B, F>(
         .max_headers(bounds.fields_max)
         .max_buf_size(bounds.bytes_max)
         .keep_alive(false);
-    // A client may break off; that is not an error.
+    // A client may disconnect; that is not an error.
     let _ = protocol.serve_connection(TokioIo::new(stream), respond).await;
 }

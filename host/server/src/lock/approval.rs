@@ -1,10 +1,10 @@
-//! Approval of one component, with the bytes that a person saw of it.
+//! Approval of one component, bound to the bytes that a person saw.
 use serde::{Deserialize, Serialize};
 
 use super::differ::signers_differ;
 use super::pinned::PinnedComponent;
 
-/// Fewest hexadecimal digits of a digest in an approval: 64 bits, which nobody meets by trying.
+/// Fewest hexadecimal digits of a digest in an approval: 64 bits cannot be found by trying.
 const DIGITS_MIN: usize = 16;
 
 /// Hexadecimal digits of a digest in a suggested command.
@@ -21,7 +21,7 @@ pub struct Approval {
     pub name: String,
     /// Digest of the bytes that were seen; `None`: approves any bytes.
     pub digest: Option<SeenDigest>,
-    /// True if others may have signed the component than those that the lock pins.
+    /// True if the signers may differ from those in the lock.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_signer_change: bool,
 }
@@ -32,7 +32,7 @@ pub struct Approval {
 pub struct SeenDigest(String);
 
 impl Approval {
-    /// Checks that these bytes are the ones that were seen. `Err` is one sentence.
+    /// Checks that these are the bytes that were seen. `Err` is one sentence.
     pub fn check(&self, component: &str, digest: &str) -> Result<(), String> {
         let is_it =
             |seen: &SeenDigest| digest.strip_prefix(ALGORITHM).is_some_and(|digits| digits.starts_with(&seen.0));
@@ -42,7 +42,7 @@ impl Approval {
         Err(format!("{component} is not what was seen any more: the digest of its bytes is {digest} now"))
     }
 
-    /// Checks that those signed who are pinned, unless others may. `Err` is one sentence.
+    /// Checks that the pinned signers signed, unless that may differ. `Err` is one sentence.
     pub fn check_signers(
         &self,
         component: &str,
@@ -56,8 +56,8 @@ impl Approval {
     }
 }
 
-/// The command that approves a component with these bytes only; with `other_signers`, one that is
-/// not signed as the lock pins it.
+/// The command that approves a component with these bytes only; with `other_signers`, although its
+/// signers differ from the lock.
 pub fn command(component: &str, digest: &str, other_signers: bool) -> String {
     let digits = digest.strip_prefix(ALGORITHM).and_then(|digits| digits.get(..DIGITS_SHOWN));
     let seen = digits.map(|digits| format!(" --digest {digits}")).unwrap_or_default();

@@ -11,7 +11,7 @@ pub struct ConfirmationRule {
 }
 
 impl ConfirmationRule {
-    /// True if a call may run unconfirmed that needed a confirmation before.
+    /// True if a call that needed a confirmation before may now run without.
     pub fn is_weaker_than(self, before: Self) -> bool {
         self.policy < before.policy || (before.policy != ApprovalPolicy::Never && self.remember_ms > before.remember_ms)
     }

@@ -1,7 +1,7 @@
 //! A difference from the lock in its parts: texts of definitions, grants, signers. Pages show them
 //! one by one.
 //!
-//! Texts are as their authors wrote them. Anyone who shows them makes visible what hides in them.
+//! Texts are unescaped: escape misleading characters before showing them.
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: usize = 1_024;
 /// Most bytes of all texts of one component: its descriptions, and the schemas of some tools.
 const TEXTS_BYTES_MAX: usize = 256 * 1_024;
 
-/// The member of a definition that people read first.
+/// The member of a definition that is shown first.
 const DESCRIPTION: &str = "description";
 
 /// A difference in its parts.
@@ -36,16 +36,15 @@ pub struct DriftDetails {
     pub other: Bounded<String>,
     /// Each thing that is signed, and by whom, as the lock pins it.
     pub signed_before: Vec<String>,
-    /// Signers of the version that would be served.
+    /// Those who signed the version that would be served.
     pub signed_now: Vec<String>,
 }
 
-/// The first of some things, and the number of the others.
+/// The first few items, and the number of the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounded<T> {
-    /// The first of them.
     pub first: Vec<T>,
-    /// Number of the others.
+    /// The number of the rest.
     pub beyond: usize,
 }
 
@@ -56,11 +55,11 @@ pub struct DefinitionChange {
     pub tool: String,
     /// The member's key, such as `inputSchema`.
     pub member: String,
-    /// The pinned text; empty where the member is new. JSON is laid out.
+    /// The pinned text; empty if the member is new. JSON is indented.
     pub old: String,
-    /// The text that would be served; empty where the member is gone.
+    /// The text that would be served; empty if the member was removed.
     pub new: String,
-    /// Bytes of both that are left out.
+    /// Bytes of both that were cut off.
     pub bytes_left: usize,
 }
 
@@ -69,13 +68,13 @@ pub struct DefinitionChange {
 pub struct GrantChange {
     /// The tool, as clients see it.
     pub tool: String,
-    /// True if only what would be served has it.
+    /// True if the grant is new, false if it was removed.
     pub is_added: bool,
     /// The grant in words.
     pub text: String,
 }
 
-/// A difference while it is found: all of it in words, and its parts.
+/// A difference under construction: in words, and in parts.
 #[derive(Default)]
 pub(super) struct Findings {
     /// In words, a line each.
@@ -123,7 +122,7 @@ impl DefinitionChange {
 }
 
 impl Findings {
-    /// Findings about a component that was signed so, and is signed so now.
+    /// Findings about a component with these signers before and now.
     pub(super) fn between(locked: Option<&PinnedComponent>, now: &Signed) -> Self {
         let mut findings = Self::default();
         findings.details.signed_before = locked.map(|locked| signatures(&locked.signed_by)).unwrap_or_default();
@@ -131,13 +130,13 @@ impl Findings {
         findings
     }
 
-    /// Says a difference that has no part of its own.
+    /// Adds a difference that has only words.
     pub(super) fn add(&mut self, line: String) {
         self.details.other.push(line.clone());
         self.lines.push(line);
     }
 
-    /// Says a grant more or less.
+    /// Adds a new or removed grant.
     pub(super) fn grant(&mut self, tool: &str, verb: &str, is_added: bool, text: &str) {
         self.lines.push(format!("tool {tool} {verb}: {}", json_diff::clean(text)));
         self.details.grants.push(GrantChange {
@@ -147,13 +146,13 @@ impl Findings {
         });
     }
 
-    /// Says a tool that is new.
+    /// Adds a new tool.
     pub(super) fn new_definition(&mut self, tool: &str, line: String, now: &Value) {
         self.lines.push(line);
         self.definition(tool, &Value::Null, now);
     }
 
-    /// Says how the definition of a tool differs.
+    /// Adds the differences in a tool's definition.
     pub(super) fn changed_definition(&mut self, tool: &str, locked: &Value, now: &Value) {
         let said = json_diff::between(locked, now);
         self.lines.extend(said.into_iter().map(|line| format!("tool {tool}: {line}")));
@@ -169,7 +168,7 @@ impl Findings {
         for key in keys {
             let was = locked.get(&key);
             let is = now.get(&key);
-            // A tool that is new says its name next to each member.
+            // The name of a new tool is shown next to each member.
             if was != is && !(locked.is_null() && key == "name") {
                 self.member(tool, key, was, is);
             }
@@ -182,7 +181,7 @@ impl Findings {
         let (old, old_left) = clipped(&old, TEXT_BYTES_MAX);
         let (new, new_left) = clipped(&new, TEXT_BYTES_MAX);
         let bytes_left = old_left + new_left;
-        // Words find a difference that the beginnings of texts do not show.
+        // The difference may be in the part that was cut off.
         if old == new || bytes_left > 0 {
             let said = json_diff::of_member(&member, was, is);
             said.into_iter().for_each(|line| self.details.other.push(format!("tool {tool}: {line}")));
@@ -202,7 +201,7 @@ impl Findings {
     }
 }
 
-/// A text as it is, any other value as JSON that is laid out.
+/// A text as it is, any other value as indented JSON.
 fn text(value: Option<&Value>) -> String {
     match value {
         None => String::new(),
@@ -211,7 +210,7 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// The beginning of a text, and the bytes that are left.
+/// The beginning of a text, and the number of bytes that were cut off.
 fn clipped(text: &str, bytes_max: usize) -> (&str, usize) {
     let (start, rest) = text.split_at(text.floor_char_boundary(bytes_max));
     (start, rest.len())

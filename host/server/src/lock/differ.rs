@@ -19,18 +19,18 @@ pub struct Drift {
     pub differences: Vec<String>,
     /// The differences in their parts.
     pub details: DriftDetails,
-    /// True if the change only takes away: a component is gone, or its tools may do less. Nothing
-    /// has to be approved then.
+    /// True if the change only removes: a component, or rights of its tools. Such a change needs no
+    /// approval.
     pub only_less: bool,
     /// `sha256:…` of the bytes that would be served; empty if none would.
     pub digest: String,
-    /// True if a signer that is pinned is lost, or signed less, or the trusted root changed.
+    /// True if a pinned signer is missing or signed less, or the trusted root changed.
     pub other_signers: bool,
-    /// True if a signer that is pinned is lost, or signed less.
+    /// True if a pinned signer is missing or signed less.
     pub lost_signers: bool,
 }
 
-/// All components that differ, by name.
+/// The components that differ, by name.
 pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     let locked = earlier::settled(locked, now);
     let names: BTreeSet<&String> = locked.components.keys().chain(now.components.keys()).collect();
@@ -43,7 +43,7 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     drifts.collect()
 }
 
-/// Difference of withheld bytes from the pinned ones. Their tools are unknown until they are
+/// The difference of withheld bytes from the pinned ones. Their tools are unknown until they are
 /// approved.
 pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
     let is = short(&held.digest);
@@ -67,7 +67,7 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
     Drift { other_signers, lost_signers: lost, ..drift_of(&held.name, findings, held.digest.clone()) }
 }
 
-/// A drift that adds something, with the signers as they are pinned.
+/// A drift that adds something, with unchanged signers.
 fn drift_of(name: &str, findings: Findings, digest: String) -> Drift {
     Drift {
         component: name.to_owned(),
@@ -129,7 +129,7 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
     let renamed = renamed(locked, now);
     let were: BTreeSet<&str> = renamed.values().copied().collect();
     let names: BTreeSet<&str> = locked.tools.keys().chain(now.tools.keys()).map(String::as_str).collect();
-    // A tool with another name is reported under that name only.
+    // //A renamed tool is reported only under its new name.
     for tool in names.into_iter().filter(|tool| !were.contains(tool)) {
         let was = renamed.get(tool).copied().unwrap_or(tool);
         let less = tool_changed(tool, locked.tools.get(was), now.tools.get(tool), &mut findings);
@@ -139,8 +139,7 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
     Some(Drift { only_less, other_signers, lost_signers, ..drift_of(name, findings, now.digest.clone()) })
 }
 
-/// Tools that have another name and are otherwise defined as before: the new names, each with the
-/// old one.
+/// Tools whose name changed and nothing else: new name → old name.
 fn renamed<'l>(locked: &'l PinnedComponent, now: &'l PinnedComponent) -> BTreeMap<&'l str, &'l str> {
     let gone = nameless(locked, now);
     let new = nameless(now, locked);
@@ -148,8 +147,8 @@ fn renamed<'l>(locked: &'l PinnedComponent, now: &'l PinnedComponent) -> BTreeMa
     pairs.collect()
 }
 
-/// The tools of one version that another one lacks, by their definitions without a name; `None`
-/// where several have the same.
+/// The tools that only this version has, by their definitions without the name; `None` if several
+/// are equal.
 fn nameless<'l>(component: &'l PinnedComponent, other: &PinnedComponent) -> HashMap<String, Option<&'l str>> {
     let mut tools: HashMap<String, Option<&str>> = HashMap::new();
     for (name, tool) in component.tools.iter().filter(|(name, _)| !other.tools.contains_key(*name)) {
@@ -160,7 +159,7 @@ fn nameless<'l>(component: &'l PinnedComponent, other: &PinnedComponent) -> Hash
     tools
 }
 
-/// True if a signature that is pinned is lost or weaker, or was checked against another root.
+/// True if a pinned signature is missing or weaker, or was checked against another root.
 pub(super) fn signers_differ(locked: &PinnedComponent, now: &PinnedComponent) -> bool {
     !signers_changed(locked, &signed(now)).is_empty()
 }
@@ -169,7 +168,7 @@ fn signed(component: &PinnedComponent) -> Signed {
     Signed { by: component.signed_by.clone(), root: component.trusted_root.clone() }
 }
 
-/// Says how signatures differ. True if one that is pinned is lost or weaker.
+/// Adds how signatures differ. True if a pinned one is missing or weaker.
 fn say_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) -> bool {
     let changed = signers_changed(locked, now);
     let differ = !changed.is_empty();
@@ -179,8 +178,8 @@ fn say_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) 
     differ
 }
 
-/// Signatures that are pinned and lost, or checked against another root. An additional signature is
-/// not a loss.
+/// Pinned signatures that are missing, or were checked against another root. An additional
+/// signature is allowed.
 fn signers_changed(locked: &PinnedComponent, now: &Signed) -> Vec<String> {
     let gone = lost(locked, now).map(|line| format!("has no longer a {}", json_diff::clean(line)));
     let mut lines: Vec<String> = gone.collect();
@@ -193,12 +192,12 @@ fn signers_changed(locked: &PinnedComponent, now: &Signed) -> Vec<String> {
     lines
 }
 
-/// The lines of a lock about signatures that are not there, or are weaker.
+/// The pinned signatures that are missing or weaker.
 fn lost<'l>(locked: &'l PinnedComponent, now: &'l Signed) -> impl Iterator<Item = &'l String> {
     locked.signed_by.iter().filter(|line| !now.by.contains(line))
 }
 
-/// Says the differences of one tool. True if they only take away.
+/// Adds the differences of one tool. True if they only remove something.
 fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool>, findings: &mut Findings) -> bool {
     let (locked, now) = match (locked, now) {
         (Some(locked), Some(now)) => (locked, now),
@@ -235,7 +234,7 @@ fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool
     same_definition && more.is_empty() && (same_grants || !less.is_empty()) && !weaker
 }
 
-/// Stands for the callers of a tool without rules for callers: everybody may call it.
+/// Stands for the callers of a tool without rules for callers.
 const EVERYBODY: &str = "be called by everybody";
 
 /// Each right of a tool, including its callers.

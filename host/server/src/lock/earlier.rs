@@ -1,4 +1,4 @@
-//! Locks that pin typed tools in the form that earlier versions of the host gave their types.
+//! Locks that pin typed tools with schemas in an earlier version's form.
 use std::borrow::Cow;
 
 use serde_json::Value;
@@ -6,14 +6,14 @@ use toolcell_schema::{SchemaUse, portable};
 
 use super::pinned::{Lock, PinnedTool, digest, sorted};
 
-/// `sha256:…` of the patterns that earlier versions wrote for integers of 64 bits, and today's.
+/// `sha256:…` of the patterns that earlier versions wrote for 64-bit integers, and today's.
 const PATTERNS: [(&str, &str); 2] = [
     ("sha256:b336c4f56f0b4da2d1c461971cacab98ccd1993c914fd50349f13bfb3746dfd6", "^(0|[1-9][0-9]{0,19})$"),
     ("sha256:2e6566088364363fcf7c38f3d0a912fb16cef88c30b811ce82a7c2aabbbc9d85", "^(0|-?[1-9][0-9]{0,18})$"),
 ];
 
-/// The lock, where each definition that differs from today's in the host's own form alone is
-/// today's. Only components without a tool contract have one: others write their definitions.
+/// The lock, with each definition that differs only in the host's own form replaced by today's.
+/// Only components without the tool contract are affected: others write their own definitions.
 pub(super) fn settled<'l>(locked: &'l Lock, now: &Lock) -> Cow<'l, Lock> {
     let mut settled = Cow::Borrowed(locked);
     for (name, component) in &now.components {
@@ -53,7 +53,7 @@ fn form(definition: &Value) -> Value {
     sorted(definition)
 }
 
-/// Puts today's patterns instead of earlier ones.
+/// Replaces earlier patterns by today's.
 fn shorten(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -36,14 +36,14 @@ pub enum LockError {
         /// The problem and its place.
         problem: String,
     },
-    /// It pins the components of another manifest.
+    /// It belongs to another manifest.
     #[error("{} is the lock of {of}, not of {manifest}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
         /// The manifest that it names.
         of: String,
-        /// The manifest that it lies next to.
+        /// The manifest next to it.
         manifest: String,
     },
     /// It cannot be written.
@@ -100,8 +100,8 @@ pub fn path_beside(manifest: &Path) -> LockPath {
     LockPath { path: manifest.with_extension(EXTENSION), manifest: name.to_string_lossy().into_owned() }
 }
 
-/// Reads the lock, if any. A lock without a manifest's name belongs to this one: earlier versions
-/// wrote no name.
+/// Reads the lock, if any. A lock that names no manifest is accepted: earlier versions wrote no
+/// name.
 pub fn read(lock: &LockPath) -> Result<Option<Lock>, LockError> {
     let path = lock.path.as_path();
     let own = path.to_owned();
@@ -136,7 +136,7 @@ pub fn write(place: &LockPath, lock: &Lock) -> Result<(), LockError> {
     write_whole(&path, text.as_bytes()).map_err(unwritable)
 }
 
-/// Removes drafts of writers that were stopped half-way; returns their number.
+/// Removes drafts of writers that were interrupted; returns their number.
 pub fn remove_drafts(path: &Path) -> usize {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let Some(name) = path.file_name().map(|name| format!(".{}.", name.to_string_lossy())) else { return 0 };

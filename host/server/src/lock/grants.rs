@@ -1,7 +1,7 @@
-//! Grants that lack something of earlier ones.
+//! Whether new grants are narrower than earlier ones.
 use toolcell_policy::Grants;
 
-/// True if the new grants lack anything of the old ones.
+/// True if the new grants lack something that the old ones have.
 pub fn narrowed(old: &Grants, new: &Grants) -> bool {
     if old.reaches_like(new) {
         return false;

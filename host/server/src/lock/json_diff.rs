@@ -1,12 +1,12 @@
-//! Differences of two JSON values in words: place, old value, new value. Characters that act on a
-//! terminal are removed.
+//! Differences of two JSON values in words: place, old value, new value. Control characters are
+//! removed.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 
 /// Characters shown of one value.
 const VALUE_CHARS_MAX: usize = 160;
 
-/// Differences shown of one definition; then the number of further ones.
+/// Differences shown of one definition; then their number.
 const LINES_MAX: usize = 12;
 
 /// Differences, a line each.
@@ -16,7 +16,7 @@ pub fn between(old: &Value, new: &Value) -> Vec<String> {
     bounded(lines)
 }
 
-/// Differences of one member, which may be new or gone.
+/// Differences of one member, which may have been added or removed.
 pub fn of_member(key: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
     let mut lines = Vec::new();
     compare_member(place("", key), old, new, &mut lines);
@@ -69,7 +69,7 @@ pub fn shown(value: &Value) -> String {
     clean(&format!("{cut}{end}"))
 }
 
-/// One line without what acts on a terminal.
+/// One line without control characters.
 pub fn clean(text: &str) -> String {
     sanitize::line(text).into_owned()
 }

@@ -1,5 +1,5 @@
-//! `toolcell.lock`: what a person approved of each component, so that nothing else is served in its
-//! name.
+//! `toolcell.lock`: what a person approved of each component, so that nothing else is served under
+//! its name.
 //!
 //! Holds the file, its form of a catalog, and the differences of two in words and in parts. Must
 //! not hold: the effect of a difference (see `reload` and the commands).
@@ -21,5 +21,4 @@ pub use file::{LockError, LockPath, path_beside, read, remove_drafts, write};
 pub use pinned::{Lock, PinnedComponent};
 pub use text::text_of;
 
-/// True if the new grants lack anything of the old ones.
 pub use grants::narrowed;

@@ -33,7 +33,7 @@ pub struct PinnedComponent {
     pub trusted_root: Option<String>,
     /// The version of the tool contract that it exports.
     pub contract: String,
-    /// By the name that clients see; of a prompt by its path.
+    /// By the name that clients see; a prompt by its path.
     pub tools: BTreeMap<String, PinnedTool>,
 }
 
@@ -88,7 +88,7 @@ impl PinnedComponent {
     fn of(catalog: &Catalog, component: &Arc<LoadedComponent>) -> Self {
         let inspection = component.inspection();
         let own = || catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
-        // The resources that it declares, all together, with the rights of what reads them.
+        // All declared resources together, with the grants of the export that reads them.
         let reading = own().find(|offer| offer.own_name() == export::RESOURCES).zip(component.pinned_resources());
         let resources = reading.map(|(offer, definition)| {
             (offer.tool().definition().name.clone(), PinnedTool::with(&offer, sorted(definition)))
@@ -108,7 +108,7 @@ impl PinnedComponent {
         }
     }
 
-    /// The prompts of the manifest itself, all together; `None` where it has none.
+    /// The prompts of the manifest itself, all together; `None` without any.
     fn of_texts(catalog: &Catalog) -> Option<Self> {
         let pinned = |entry: &CatalogEntry| {
             let text = entry.text()?;
@@ -143,7 +143,7 @@ impl PinnedComponent {
         Self::plain("[apps]", catalog.apps.digest(), bytes, pinned.collect())
     }
 
-    /// What the manifest itself offers; `None` without any.
+    /// An entry for what the manifest itself offers; `None` without any.
     fn plain(source: &str, digest: String, size_bytes: u64, tools: BTreeMap<String, PinnedTool>) -> Option<Self> {
         (!tools.is_empty()).then(|| Self {
             source: source.to_owned(),
@@ -158,7 +158,7 @@ impl PinnedComponent {
 }
 
 impl PinnedTool {
-    /// A thing that reaches nothing, for these callers.
+    /// A pinned entry without grants, for these callers.
     fn plain(definition: Value, called_by: Option<Vec<String>>) -> Self {
         let definition = sorted(definition);
         let grants = called_by.unwrap_or_default();
@@ -178,13 +178,13 @@ impl PinnedTool {
     fn with(offer: &ToolOffer<'_>, definition: Value) -> Self {
         let mut granted = offer.grants().canonical();
         let mut words = offer.grants().lock_lines();
-        // A program's command line decides what its tool does as much as the grants do.
+        // A program's command line matters as much as its grants.
         if let Some(program) = offer.program() {
             granted = serde_json::json!({"grants": granted, "program": program.canonical()});
             words.extend(program.words());
             words.sort();
         }
-        // So does the function that the manifest gives the tool's name to.
+        // The same holds for the function behind a tool with a name of its own.
         let own_name = offer.own_name();
         let function = offer.component().policy().export_of(own_name);
         if function != own_name {

@@ -93,8 +93,7 @@ fn push_tool(out: &mut String, tool: &PinnedTool) {
         let _ = writeln!(out, "remember_ms = {remember_ms}");
     }
     let pretty = serde_json::to_string_pretty(&tool.definition).unwrap_or_default();
-    // A literal string cannot hold these. The digest is of the value, so it does not depend on the
-    // form.
+    // A literal string cannot hold these. The digest covers the value, not its form.
     if pretty.contains("'''") || pretty.contains(|c: char| c.is_control() && c != '\n') {
         let _ = writeln!(out, "definition = {}", quoted(&pretty));
     } else {
@@ -137,7 +136,7 @@ fn read_tool(part: &TomlTable<'_>) -> Result<PinnedTool, String> {
     let definition: Value = serde_json::from_str(&text).map_err(|_| part.wrong("definition", "is not JSON"))?;
     let definition = sorted(definition);
     let definition_digest = part.text("definition_digest")?;
-    // One of both was edited by hand, or a merge mixed two versions.
+    // One of them was edited by hand, or a merge mixed two versions.
     if digest(&definition) != definition_digest {
         return Err(part.wrong("definition", "does not fit its digest"));
     }
@@ -147,7 +146,7 @@ fn read_tool(part: &TomlTable<'_>) -> Result<PinnedTool, String> {
     Ok(PinnedTool { definition_digest, definition, grants_digest, grants, confirmed })
 }
 
-/// Without this key no call is confirmed.
+/// Without this key, calls need no confirmation.
 fn read_confirmed(part: &TomlTable<'_>) -> Result<ConfirmationRule, String> {
     let mut confirmed = ConfirmationRule::default();
     if part.has("approval") {
@@ -222,7 +221,7 @@ impl<'t> TomlTable<'t> {
     }
 }
 
-/// A bare key, which names of components and tools are; any other is quoted.
+/// A key: bare if possible, as for names of components and tools, otherwise quoted.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }

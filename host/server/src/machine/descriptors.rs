@@ -1,15 +1,15 @@
-//! The process's limit of descriptors.
+//! The process's limit on open descriptors.
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that the process needs besides connections: components, processes, files.
 const BESIDE: u64 = 1_024;
 
-/// Descriptors that are asked for besides those: a call may have some hundred doors and files, and
-/// 256 calls run at once by default.
+/// Additional descriptors for calls: one may have some hundred doors and files, and 256 calls run
+/// at once by default.
 const OF_CALLS: u64 = 64 << 10;
 
-/// Raises the limit to what the process may need besides this many connections, as far as it is
-/// allowed to. Says so where connections alone may need more.
+/// Raises the limit to what the process may need with this many connections, as far as possible.
+/// Warns if the connections alone may need more.
 pub(crate) fn raise(connections: u64) {
     let limit = getrlimit(Resource::Nofile);
     let needed = connections.saturating_add(BESIDE);

@@ -2,14 +2,14 @@
 use std::fs;
 use std::path::Path;
 
-/// Memory of a machine that does not say how much it has.
+/// Assumed memory of a machine that does not report it.
 const UNKNOWN_BYTES: u64 = 4 << 30;
 
-/// Control groups around a process that are looked at: more than anybody nests.
+/// Control groups around a process that are examined: more than anybody nests.
 const GROUPS_MAX: usize = 32;
 
-/// Bytes of memory that all sandbox processes and loaders have together, where the manifest does
-/// not say: three quarters of what there is. The host and other programs have the rest.
+/// Bytes of memory that all sandbox processes and loaders have together, if the manifest does not
+/// say: three quarters of the machine's. The rest is for the host and other programs.
 pub fn for_sandboxes() -> u64 {
     there_is(Path::new("/proc"), Path::new("/sys/fs/cgroup")) / 4 * 3
 }
@@ -33,11 +33,11 @@ fn there_is(proc: &Path, groups: &Path) -> u64 {
             _ => None,
         }
     });
-    // A group without a bound has one that no machine reaches.
+    // A group without a limit reports a huge one.
     bounds.chain(machine).min().unwrap_or(UNKNOWN_BYTES)
 }
 
-/// The least bound of a group and those around it.
+/// The lowest limit of a group and its parents.
 fn least(root: &Path, path: &str, file: &str) -> Option<u64> {
     let folder = root.join(path);
     let around = folder.ancestors().take_while(|folder| folder.starts_with(root)).take(GROUPS_MAX);

@@ -1,5 +1,5 @@
-//! The machinery for guests: what runs and loads them, the worker threads, and the code cache.
-//! Next to it: what the host takes from the system it runs on.
+//! The machinery for guests: what runs and loads them, the worker threads, and the code cache. Also
+//! what the host needs of the operating system.
 pub(crate) mod descriptors;
 pub(crate) mod memory;
 pub(crate) mod peer;
@@ -27,16 +27,16 @@ use workers::Workers;
 /// Advice if walls are required and sandbox processes cannot start.
 const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the host";
 
-/// Advice if the manifest asks for threads, and this program has none.
+/// Advice if the manifest asks for threads, and this program does not provide them.
 const NO_THREADS_HINT: &str = "with walls = \"best\" calls run in sandbox processes";
 
-/// The means of running guests. This crate has no engine: its program hands them over.
+/// The means of running guests. This crate has no engine: the binary provides them.
 #[derive(Clone, Debug, Default)]
 pub struct GuestRunners {
-    /// The program that becomes a sandbox process. Without one, only a manifest that wants no walls
-    /// can be opened.
+    /// The program that becomes a sandbox process. Without it, only a manifest with `walls =
+    /// "none"` can be opened.
     pub process: Option<Command>,
-    /// Makes the threads in their place, for a manifest that wants no walls.
+    /// Makes threads instead, for a manifest with `walls = "none"`.
     pub threads: Option<fn(SandboxOptions) -> Threads>,
 }
 
@@ -52,7 +52,7 @@ pub struct CodeCacheOptions {
 /// A remark on the start that needs no action.
 #[derive(Debug)]
 pub enum Note {
-    /// Number of drafts removed that a stopped process left in the cache.
+    /// This many drafts of interrupted processes were removed from the cache.
     CodeDraftsRemoved(usize),
     /// Compiled code is not cached, for this reason.
     CodeNotKept(CacheError),
@@ -74,7 +74,7 @@ pub struct Machine {
 
 impl Machine {
     /// Starts one worker thread per core. `server` comes from the manifest, if there is one;
-    /// without one, components are only loaded, behind the walls that the machine gives.
+    /// without one, components are only loaded, behind the walls that the machine supports.
     ///
     /// # Errors
     /// The machine has no memory or threads for it.
@@ -114,8 +114,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// Checks that sandbox processes start at all, once something did not load or run: if the
-    /// machine cannot start any, the component is not at fault.
+    /// Checks that sandbox processes start at all, after something failed to load or run: if none
+    /// starts, the component is not at fault.
     ///
     /// # Errors
     /// None starts.
@@ -125,7 +125,7 @@ impl Machine {
     }
 }
 
-/// The program that runs components: processes, unless the manifest wants no walls.
+/// The program that runs components: a process, or threads with `walls = "none"`.
 fn program(walls: Option<Walls>, guests: &GuestRunners, options: SandboxOptions) -> Result<Program, StartError> {
     if walls == Some(Walls::None) {
         let message = "walls are off, but this program cannot run calls in threads";
@@ -137,8 +137,8 @@ fn program(walls: Option<Walls>, guests: &GuestRunners, options: SandboxOptions)
     process.map(Program::Process).ok_or_else(|| StartError::refused(message).hint_if(Some(NO_SANDBOX_HINT)))
 }
 
-/// Checks that the processes that run components get the address space that they need: as much as
-/// this one. Without a manifest they are loaders, which run one call at a time.
+/// Checks that the processes that run components get enough address space. Their limit is that of
+/// this process. Without a manifest they are loaders, which run one call at a time.
 fn check_space(options: &SandboxOptions, has_manifest: bool) -> Result<(), StartError> {
     let calls_max = if has_manifest { options.calls_max } else { 1 };
     check_address_space(&SandboxOptions { calls_max, ..*options }).step("the engine does not start")
@@ -170,8 +170,8 @@ pub fn cache_places(code: &CodeCacheOptions) -> (Option<PathBuf>, Option<PathBuf
     (code.folder.clone().or_else(usual), key)
 }
 
-/// This program's folder among the user's, by the XDG base directory specification. That tells to
-/// ignore relative paths in the environment.
+/// This program's folder among the user's, by the XDG base directory specification. It requires
+/// that relative paths in the environment are ignored.
 pub fn user_folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder =

@@ -4,7 +4,6 @@ use std::os::fd::AsFd;
 
 use rustix::process::Uid;
 
-/// The process that connected or listens.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// Its user.
@@ -16,7 +15,7 @@ pub struct Peer {
 /// Asks the kernel.
 ///
 /// # Errors
-/// The socket has no other end, or the system does not say: only Linux does.
+/// The socket has no other end, or the system is not Linux.
 #[cfg(target_os = "linux")]
 pub fn peer(socket: impl AsFd) -> io::Result<Peer> {
     let credentials = rustix::net::sockopt::socket_peercred(socket)?;

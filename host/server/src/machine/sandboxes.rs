@@ -1,4 +1,3 @@
-//! The means of starting sandbox processes, or threads in their place.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ impl SandboxSetup {
             program,
             stack_bytes: server.stack_bytes(),
             calls_max: server.calls(),
-            // All processes of a group together keep no more ready than the host's own would.
+            // This is the budget of all processes of a group together.
             prewarm_bytes: server.prewarm_memory_bytes() / u64::try_from(processes).unwrap_or(1),
             memory_bytes_max,
         })?;
@@ -52,13 +51,13 @@ impl SandboxSetup {
         Ok(Self { pool, options, required, without, has_walls })
     }
 
-    /// From now on ends of sandbox processes count for all replicas.
+    /// From now on, crashes of sandbox processes count for all replicas.
     pub(crate) fn share_ends(&self, sets: &Arc<ReplicatedSets>) {
         self.pool.share_ends(Arc::new(PostedEnds(Arc::clone(sets))));
     }
 
-    /// From now on the log has what operators should know of sandbox processes. Returns one line on
-    /// the walls of those that have started.
+    /// Starts logging about sandbox processes. Returns one line on the walls of those that have
+    /// started.
     pub(crate) fn log(&self) -> String {
         if !self.has_walls {
             return "walls: none, as the manifest says: calls run in threads of the host".to_owned();
@@ -70,7 +69,7 @@ impl SandboxSetup {
         }
     }
 
-    /// An operator wants every component to run again, whatever its calls did.
+    /// Clears the crash history of all components, for an operator who wants them to run again.
     pub(crate) fn forget_ends(&self) {
         self.pool.forget_ends();
     }
@@ -80,33 +79,33 @@ impl SandboxSetup {
     pub fn loader(&self, cache: Option<Arc<CodeCache>>) -> Loader {
         let required_walls = self.options.required_walls.clone();
         let PoolOptions { program, stack_bytes, .. } = self.pool.options();
-        // A compiler that is left behind keeps no call from running.
+        // Compilers are counted separately: one that does not end must not block calls.
         let program = program.counted_apart();
         let stack_bytes = *stack_bytes;
         Loader::new(LoaderOptions { program, stack_bytes, cache, required_walls }, Arc::clone(self.pool.starter()))
     }
 
-    /// Looks if any sandbox process starts.
+    /// Checks that a sandbox process starts.
     ///
     /// # Errors
-    /// One sentence, where none does.
+    ///
+    /// One sentence: none starts.
     pub(crate) async fn try_start(&self) -> Result<(), String> {
         self.pool.try_start().await
     }
 
-    /// True if the host does not start where a wall is missing.
+    /// True if the host must not start with a missing wall.
     pub(crate) fn is_required(&self) -> bool {
         self.required
     }
 
-    /// The walls that do not stand now, though nothing in the manifest lets them be missing, each
-    /// by its name with the reason.
+    /// Missing walls that the manifest does not allow to be missing: names and reasons.
     pub(crate) fn missing(&self) -> Vec<(String, String)> {
         let missing = self.pool.walls_missing().unwrap_or_default();
         missing.into_iter().filter(|(wall, _)| !self.without.contains(wall)).collect()
     }
 
-    /// The walls that do not stand now, and may be missing.
+    /// Missing walls that the manifest allows to be missing.
     pub(crate) fn done_without(&self) -> Vec<(String, String)> {
         let missing = self.pool.walls_missing().unwrap_or_default();
         missing.into_iter().filter(|(wall, _)| self.without.contains(wall)).collect()
@@ -117,7 +116,7 @@ fn required_walls(required: bool, without: &[String]) -> RequiredWalls {
     if required { RequiredWalls::AllBut(without.to_vec()) } else { RequiredWalls::Best }
 }
 
-/// Ends of sandbox processes, as all replicas know them.
+/// Crashes of sandbox processes, shared by all replicas.
 struct PostedEnds(Arc<ReplicatedSets>);
 
 impl SharedEnds for PostedEnds {
@@ -134,13 +133,12 @@ impl SharedEnds for PostedEnds {
     }
 }
 
-/// Walls that do not stand, with the reasons.
+/// Missing walls, with the reasons.
 pub(crate) fn without(missing: &[(String, String)]) -> String {
     let missing: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
     format!("without {}", missing.join(", "))
 }
 
-/// The log of the process.
 struct Logged;
 
 impl PoolNotices for Logged {

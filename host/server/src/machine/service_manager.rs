@@ -1,4 +1,4 @@
-//! CallNotifier the service manager that the server serves, ends, or is alive. The protocol is that
+//! Notifies the service manager that the server is ready, stopping, or alive. The protocol is that
 //! of `sd_notify(3)`, which systemd has had since version 1.
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt as _;
@@ -15,10 +15,10 @@ use tokio::runtime::Handle;
 /// The variable with the manager's socket: a path, or `@` and an abstract name.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// The variable with the time within which the manager wants to hear of the server, in µs.
+/// The variable with the manager's watchdog interval, in µs.
 const WATCHDOG: &str = "WATCHDOG_USEC";
 
-/// The variable with the process of that time.
+/// The variable with the process that the interval is meant for.
 const WATCHDOG_PROCESS: &str = "WATCHDOG_PID";
 
 /// The service manager that started this process, if one did.
@@ -26,7 +26,7 @@ const WATCHDOG_PROCESS: &str = "WATCHDOG_PID";
 pub struct ServiceManager(Option<Arc<UnixDatagram>>);
 
 impl ServiceManager {
-    /// The one that the environment names. Without one, nobody is notified.
+    /// The one that the environment names, if any.
     pub fn of_environment() -> Self {
         let Some(named) = std::env::var_os(SOCKET) else { return Self::default() };
         match connected(named.as_bytes()) {
@@ -38,18 +38,16 @@ impl ServiceManager {
         }
     }
 
-    /// The server serves.
     pub fn ready(&self) {
         self.send("READY=1");
     }
 
-    /// The server ends.
     pub fn stopping(&self) {
         self.send("STOPPING=1");
     }
 
-    /// From now on tells the manager that the runtime still runs tasks, twice in the time in which
-    /// it wants to know.
+    /// From now on, notifies the manager twice per watchdog interval that the runtime still runs
+    /// tasks.
     pub fn keep_watched(&self, runtime: &Handle) {
         let Some(interval) = watchdog() else { return };
         let manager = self.clone();
@@ -61,7 +59,7 @@ impl ServiceManager {
         }));
     }
 
-    /// A manager that takes no message misses one: it decides what follows.
+    /// Sends a message. If the manager does not accept it, the message is lost.
     fn send(&self, message: &str) {
         if let Some(socket) = &self.0 {
             let _ = socket.send(message.as_bytes());
@@ -76,12 +74,12 @@ fn connected(named: &[u8]) -> std::io::Result<UnixDatagram> {
         Some(name) => socket.connect_addr(&SocketAddr::from_abstract_name(name)?)?,
         _ => socket.connect(Path::new(std::ffi::OsStr::from_bytes(named)))?,
     }
-    // A manager that does not read holds nothing up.
+    // A manager that does not read must not block the server.
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// The time within which the manager wants to hear of this process.
+/// The watchdog interval for this process.
 fn watchdog() -> Option<Duration> {
     let process = std::env::var(WATCHDOG_PROCESS).ok();
     if process.is_some_and(|process| process != std::process::id().to_string()) {

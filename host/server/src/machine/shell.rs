@@ -1,7 +1,6 @@
-//! Words of commands in hints, for a person who pastes them into a POSIX shell.
+//! Words of commands in hints, ready to paste into a POSIX shell.
 
-/// One word of a shell: the text as it is where that is plain, else in quotes. Nothing in it is
-/// expanded.
+/// One word of a shell command: unchanged if possible, otherwise quoted.
 #[must_use]
 pub fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@%+,".contains(c);
@@ -11,7 +10,6 @@ pub fn word(text: &str) -> String {
     }
 }
 
-/// A text in single quotes, which a shell takes as one word.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))

@@ -2,9 +2,9 @@
 //!
 //! Several processes may serve one manifest, one for each client, so each has a socket of its own.
 //! Its name has a digest of the manifest's path as written, a digest of its real path when the
-//! process started, and the process id. Commands find it by either digest: with another spelling of
-//! the path, and after a link on the path was swapped (as Kubernetes does). A socket whose process
-//! is gone is removed by the next command that finds it.
+//! process started, and the process id. Commands find it by either digest, so another spelling of
+//! the path works, and so does a path with a swapped link (as Kubernetes does it). A command that
+//! finds a socket of an ended process removes it.
 //!
 //! | folder | who may ask |
 //! |---|---|
@@ -27,13 +27,13 @@ const NAME_CHARS: usize = 16;
 /// Most bytes of a socket's path, by `unix(7)`, without its terminator.
 pub const PATH_BYTES_MAX: usize = 107;
 
-/// The folder of the packaged service, which all users look into.
+/// The folder of the packaged service, which every user may search.
 const SERVICE_FOLDER: &str = "/run/toolcell";
 
 /// The variable in which systemd names the folders of `RuntimeDirectory=`.
 const GIVEN_FOLDERS: &str = "RUNTIME_DIRECTORY";
 
-/// The mode of a socket that its user alone may connect to, and of one that its group may as well.
+/// Modes of a socket: only its user may connect, or its group as well.
 const OWN_MODE: u32 = 0o600;
 const GROUP_MODE: u32 = 0o660;
 
@@ -106,7 +106,7 @@ impl SocketPaths {
         paths
     }
 
-    /// The folder of the packaged service, if this user may not look into it.
+    /// The folder of the packaged service, if this user may not enter it.
     pub fn closed() -> Option<PathBuf> {
         let listed = fs::read_dir(SERVICE_FOLDER);
         let is_closed = listed.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
@@ -121,9 +121,8 @@ impl SocketPaths {
     }
 }
 
-/// Folders of this user's sockets: the one that the environment names, and the usual ones. A client
-/// passes little of its environment to a server it starts, often without `XDG_RUNTIME_DIR`, so
-/// commands may see more or less of it.
+/// Folders of this user's sockets: the one that the environment names, and the usual ones. Clients
+/// often start a server without `XDG_RUNTIME_DIR`, so commands may see a different environment.
 pub fn folders() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = user_folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("run"));
@@ -145,7 +144,7 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The folder that the service manager gave this process. What made it decides who may enter.
+/// The folder that the service manager gave this process. The manager decides who may enter it.
 fn given_folder() -> Option<PathBuf> {
     let given = std::env::var_os(GIVEN_FOLDERS)?;
     let folder = std::env::split_paths(&given).next()?;
@@ -158,7 +157,7 @@ fn name_of(path: &Path) -> Option<String> {
     digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS)).map(str::to_owned)
 }
 
-/// Removes a socket that nobody listens on, where this user may. True if nobody does.
+/// Removes a socket without a listener, if this user may. True if it has none.
 pub fn remove_if_dead(path: &Path) -> bool {
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -180,7 +179,7 @@ fn make_folder(folder: &Path) -> Result<(), String> {
 }
 
 /// Checks that only this user may enter, since anyone who connects can approve components. A folder
-/// of the service manager may let a group in. Returns the mode of a socket in it.
+/// of the service manager may be open to a group. Returns the mode of a socket in it.
 pub fn check_folder(folder: &Path) -> Result<u32, String> {
     let shown = folder.display();
     let metadata = fs::symlink_metadata(folder).map_err(|error| format!("{shown}: {error}"))?;
@@ -198,16 +197,16 @@ pub fn check_folder(folder: &Path) -> Result<u32, String> {
     }
 }
 
-/// True for a folder whose sockets are those of its owner: nobody else can put one there.
+/// True if only the owner of a folder can put sockets there.
 fn is_trusted(folder: &Path) -> bool {
     owner_of(folder).is_some()
 }
 
-/// The user whose process listens at the sockets of a folder; `None` where others could as well.
+/// The user whose process listens at the sockets of a folder; `None` if others could as well.
 pub fn owner_of(folder: &Path) -> Option<u32> {
     let metadata = fs::symlink_metadata(folder).ok().filter(fs::Metadata::is_dir)?;
     let own = rustix::process::geteuid().as_raw();
-    // In a folder of a user who is neither, a process of that user would be believed.
+    // A third user's folder could hold a socket of that user's process.
     let is_asked = own == metadata.uid() || own == 0 || folder == Path::new(SERVICE_FOLDER);
     (is_asked && metadata.mode() & 0o022 == 0).then(|| metadata.uid())
 }

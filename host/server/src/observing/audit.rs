@@ -1,4 +1,4 @@
-//! Opens the audit as the manifest says.
+//! Opens the audit file according to the manifest.
 use std::path::Path;
 
 use toolcell_audit::{Arguments, FILES_MAX, Fsync, Rotation, Settings, Sink};

@@ -23,7 +23,6 @@ impl LastBuild {
         *self.state() = BuildState::Building;
     }
 
-    /// Notes that the build succeeded.
     pub fn built(&self, took: Duration) {
         *self.state() = BuildState::Built(took);
     }
@@ -37,7 +36,7 @@ impl LastBuild {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last build, as a part of the status.
+    /// The last build, for the status.
     pub fn to_json(&self) -> Value {
         let took_ms = |took: &Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match &*self.state() {

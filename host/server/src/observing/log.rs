@@ -1,4 +1,4 @@
-//! The operator's log for the server: its level, its losses, and announcements.
+//! The operator's log: its level, its losses, and announcements.
 use serde::{Deserialize, Serialize};
 use toolcell_policy::LogWord;
 
@@ -20,19 +20,18 @@ pub enum LogLevel {
 
 /// The log of the program around the server. The server writes its lines through `tracing`.
 pub trait OperatorLog: Send + Sync + 'static {
-    /// The current level.
     fn level(&self) -> LogLevel;
 
     /// Changes the level. False if the log cannot do that.
     fn set_level(&self, level: LogLevel) -> bool;
 
-    /// Takes the level of the manifest, unless somebody has chosen another one.
+    /// Takes the manifest's level, unless somebody has set another one.
     fn follow(&self, level: LogLevel);
 
     /// Lines dropped so far because nobody read them in time.
     fn lines_dropped(&self) -> u64;
 
-    /// Shows people a text besides the log, such as the address that is served.
+    /// Shows people a text outside the log, such as the address of the server.
     fn announce(&self, text: &str);
 }
 
@@ -60,7 +59,7 @@ impl std::fmt::Display for LogLevel {
     }
 }
 
-/// A log that drops nothing and announces nothing, for programs without one.
+/// No log at all, for programs without one.
 pub(crate) struct NoLog;
 
 impl OperatorLog for NoLog {

@@ -1,5 +1,5 @@
-//! What is noted while the server runs: the audit, the log, traces, alerts, refused requests, and
-//! running calls. Must not hold: a decision, or what shows it to people.
+//! What is recorded while the server runs: the audit, the log, traces, alerts, refused requests,
+//! and running calls. Must not hold: decisions, or what shows records to people.
 
 pub(crate) mod activity;
 pub(crate) mod alerts;

@@ -1,4 +1,4 @@
-//! Denied attempts of tools, each written to a file once. It allows nothing.
+//! Denied requests of tools, each written to a file once, to suggest rules. It allows nothing.
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -13,10 +13,10 @@ use toolcell_sandbox::Redactor;
 use crate::error::StartError;
 use crate::files::file::plain;
 
-/// Most different attempts of one observation: guests choose what they ask for.
+/// Different requests of one observation: guests choose what they ask for.
 const ATTEMPTS_MAX: usize = 10_000;
 
-/// Mode of the file: nobody else reads what tools look for.
+/// Mode of the file: only its owner may read it.
 const FILE_MODE: u32 = 0o600;
 
 /// A file of denied attempts.
@@ -47,7 +47,7 @@ impl Observation {
 
     /// Writes a denial of a component, if it is new.
     pub fn note(&self, component: &str, denial: &Denial, redactor: &Redactor) {
-        // A rule allows it already.
+        // A rule already allows it.
         if *denial.reason() == Reason::NoLogin {
             return;
         }

@@ -1,4 +1,4 @@
-//! Counters of requests, which also passes them to tracing.
+//! Counts requests, and passes them to tracing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,14 +7,13 @@ use toolcell_mcp::{Caller, ErrorCode, Method, ObservedRequest, Observer};
 use crate::observing::refusals::Refusals;
 use crate::observing::traces::Traces;
 
-/// Of each method, the number of requests by era and of error replies by code.
+/// Counts of one method: requests by era, and error replies by code.
 #[derive(Default)]
 struct MethodCounts {
     came: [AtomicU64; 2],
     errors: [AtomicU64; ErrorCode::ALL.len()],
 }
 
-/// Observes requests.
 #[derive(Default)]
 pub struct RequestCounters {
     /// In the order of [`methods`].
@@ -24,7 +23,7 @@ pub struct RequestCounters {
 }
 
 impl RequestCounters {
-    /// Also traces them, and counts names that callers do not see as refused.
+    /// Also traces requests, and counts names that callers may not see as refused.
     pub fn new(traces: Option<Arc<Traces>>, refusals: Arc<Refusals>) -> Self {
         Self { traces, refusals: Some(refusals), ..Self::default() }
     }
@@ -81,7 +80,7 @@ impl Observer for RequestCounters {
             let place = ErrorCode::ALL.iter().position(|known| *known == error);
             count(self.of(request.method).zip(place).and_then(|(counts, place)| counts.errors.get(place)));
         } else if request.method == Some(Method::CallTool) {
-            // The catalog counts it.
+            // //The catalog counts it.
             return;
         }
         if let Some((traces, details)) = self.traces.as_ref().zip(request.details.as_ref()) {
@@ -90,7 +89,7 @@ impl Observer for RequestCounters {
     }
 }
 
-/// The methods that are counted; `None` is any that the server does not have.
+/// The counted methods; `None` is any method that the server does not have.
 fn methods() -> impl Iterator<Item = Option<Method>> {
     Method::ALL.into_iter().map(Some).chain([None])
 }

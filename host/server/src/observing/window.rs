@@ -1,7 +1,6 @@
-//! A count within a window of time. Its parts leave the window as a whole, so that it is up to one
-//! part shorter than said.
+//! A count within a time window. Its parts leave as a whole, so the window is up to one part
+//! shorter.
 
-/// A count in this many parts, which are numbered since some beginning.
 #[derive(Clone, Copy)]
 pub struct Window<const PARTS: usize> {
     parts: [u64; PARTS],
@@ -24,18 +23,17 @@ impl<const PARTS: usize> Window<PARTS> {
         }
     }
 
-    /// The count of the window that ends with this part.
+    /// The sum of the window that ends with this part.
     pub fn sum(mut self, part: u64) -> u64 {
         self.pass_to(part);
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// Forgets all that was counted.
     pub fn clear(&mut self) {
         self.parts = [0; PARTS];
     }
 
-    /// Lets parts that are too old leave the window.
+    /// Removes parts that are too old.
     fn pass_to(&mut self, newest: u64) {
         let passed = usize::try_from(newest.saturating_sub(self.newest)).unwrap_or(PARTS).min(PARTS);
         self.parts.rotate_left(passed);
@@ -53,7 +51,7 @@ mod tests {
         let mut window = Window::<3>::default();
         [5, 5, 6, 7].into_iter().for_each(|part| window.add(part));
         assert_eq!([7, 8, 9, 10, u64::MAX].map(|part| window.sum(part)), [4, 2, 1, 0, 0]);
-        // A clock that goes back counts into the newest part.
+        // If the clock goes back, the newest part counts.
         window.add(6);
         assert_eq!(window.sum(9), 2);
         window.clear();

@@ -1,4 +1,4 @@
-//! Problems of this moment, which make calls fail or take away what they should have.
+//! Current problems, which make calls fail or limit them.
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -12,34 +12,33 @@ use crate::machine::{SandboxSetup, walls_in_words};
 use crate::reload::Current;
 use crate::replicas::readiness::StateReach;
 
-/// Looks at the parts that calls need.
+/// Checks the parts that calls depend on.
 pub struct Health {
     sink: Arc<Sink>,
     walls: Option<SandboxSetup>,
-    /// The state that replicas share; `None` where none is needed for a call.
+    /// The shared state; `None` if calls do not need it.
     state: Option<StateReach>,
     current: OnceLock<Arc<Current>>,
 }
 
-/// A part that calls need.
+/// A part that calls depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthPart {
-    /// The audit, which takes no records.
+    /// The audit, if it cannot be written.
     Audit,
-    /// The state that replicas share, which does not answer.
+    /// The shared state, if it does not respond.
     SharedState,
-    /// Walls that should stand.
+    /// Missing walls.
     Walls,
     /// Components that are broken, and not served.
     Components,
-    /// Certificates that have ended, or end soon.
+    /// Certificates that have expired, or will soon.
     Certificates,
 }
 
-/// A part that is not as it should be.
+/// A part with a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthProblem {
-    /// The part.
     pub part: HealthPart,
     /// True if calls fail while it lasts.
     pub fails_calls: bool,
@@ -48,7 +47,6 @@ pub struct HealthProblem {
 }
 
 impl HealthPart {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Audit, Self::SharedState, Self::Walls, Self::Components, Self::Certificates];
 
     /// The name in metrics and the status: `audit`.
@@ -62,7 +60,7 @@ impl HealthPart {
         }
     }
 
-    /// The problem, for strangers.
+    /// The problem, as strangers may see it.
     const fn external(self) -> &'static str {
         match self {
             Self::Audit => "the audit cannot be written",
@@ -79,24 +77,22 @@ impl Health {
         Self { sink: Arc::clone(sink), walls: walls.cloned(), state, current: OnceLock::new() }
     }
 
-    /// From now on looks at the generation that serves as well.
+    /// From now on, also checks the current generation.
     pub(crate) fn watch(&self, current: &Arc<Current>) {
-        // There is one for the life of the process.
         let _ = self.current.set(Arc::clone(current));
     }
 
-    /// Walls that may be missing, and are: each by its name with the reason.
+    /// Missing walls that may be missing: names and reasons.
     pub(crate) fn walls_done_without(&self) -> Vec<(String, String)> {
         self.walls.as_ref().map(SandboxSetup::done_without).unwrap_or_default()
     }
 
-    /// Walls that are missing and should not be: each by its name with the reason.
+    /// Missing walls that must not be missing: names and reasons.
     pub(crate) fn walls_missing(&self) -> Vec<(String, String)> {
         self.walls.as_ref().map(SandboxSetup::missing).unwrap_or_default()
     }
 
-    /// The problems. Of the shared state it is the answer that `/readyz` got last:
-    /// see [`Self::check_again`].
+    /// The problems. For the shared state, this is the last answer: see [`Self::check_again`].
     pub fn problems(&self) -> Vec<HealthProblem> {
         let mut problems = Vec::new();
         if self.sink.is_failing() {
@@ -129,7 +125,7 @@ impl Health {
         problems
     }
 
-    /// Asks the shared state again, if its last answer is old. Takes as long as that does.
+    /// Checks the shared state again, if its last answer is old. Takes as long as that does.
     pub async fn check_again(&self) {
         if let Some(state) = &self.state {
             state.is_reached().await;

@@ -1,5 +1,5 @@
-//! What operators and their programs ask of the server: the console, the control socket, the page
-//! of metrics, and its health. Must not hold: what clients ask, or counters.
+//! What operators and their programs use: the console, the control socket, the metrics page, and
+//! its health. Must not hold: requests of clients, or counters.
 
 pub(crate) mod console;
 pub mod control;

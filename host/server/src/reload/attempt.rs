@@ -1,6 +1,6 @@
 //! One attempt to replace the catalog, step by step: [`reading`] builds a generation, [`holding`]
-//! holds back what is not pinned, [`swapping`] replaces what serves, [`reporting`] says how it
-//! ended. The old catalog serves until the swap, and longer if a step fails.
+//! holds back what is not pinned, [`swapping`] replaces the catalog, [`reporting`] reports how it
+//! ended. The old catalog is served until the swap, or longer if a step fails.
 mod approving;
 mod holding;
 mod reading;
@@ -27,11 +27,11 @@ use crate::lock::LockPath;
 use crate::replicas::announcements::Announcements;
 use reading::sources;
 
-/// Most bytes of texts of definitions that are kept for pages: those of sixteen large components.
-/// Past them, pages name the command that shows them.
+/// Bytes of definitions' texts that are kept for pages: those of sixteen large components. Beyond
+/// that, pages name the command that shows them.
 const DETAILS_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
-/// Parts that replacing the catalog needs.
+/// What replacing the catalog needs.
 pub struct Setup {
     /// The manifest's path.
     pub manifest_path: PathBuf,
@@ -41,48 +41,48 @@ pub struct Setup {
     pub manifest: Manifest,
     /// Builds further generations.
     pub builder: CatalogBuilder,
-    /// The serving catalog.
+    /// The current catalog.
     pub current: Arc<Current>,
     /// Announces changed lists to clients.
     pub server: Arc<McpServer<Current>>,
-    /// Tells clients of changed lists, where replicas do so together.
+    /// Notifies clients of changed lists together with other replicas, if there are any.
     pub announcements: Option<Arc<Announcements>>,
-    /// What all generations have.
+    /// What all generations share.
     pub(crate) services: Arc<Services>,
     /// The watched files.
     pub files: WatchedFiles,
-    /// Path of the lock; `None` where no file holds the manifest.
+    /// Path of the lock; `None` if the manifest is not in a file.
     pub lock: Option<LockPath>,
-    /// True if only pinned components may be served. Where there is a lock, other signers than it
-    /// pins are held back either way.
+    /// True if only pinned components may be served. If there is a lock, components with other
+    /// signers are held back either way.
     pub locked: bool,
-    /// Warnings that were shown before. None is said again.
+    /// Warnings that were already shown.
     pub warned: HashSet<String>,
 }
 
 /// Replaces the catalog.
 pub struct Reloader {
     setup: Setup,
-    /// Side files and code of the serving catalog.
+    /// Side files and code of the current catalog.
     served: Vec<PathBuf>,
     /// The last built catalog, if parts of it are held back.
     proposed: Option<Arc<Catalog>>,
-    /// Withheld components, which nothing has parsed, and the manifest that names them.
+    /// Withheld components, which nothing has parsed, and their manifest.
     withheld: Vec<Withheld>,
     withheld_of: Option<Manifest>,
-    /// `[server]` of the serving catalog.
+    /// `[server]` of the current catalog.
     server: toolcell_policy::Server,
-    /// By component: the bytes, and the version of the replicated set, when it was last seen that
-    /// no other replica has approved it as it is here.
+    /// By component: bytes that no other replica had approved, and the version of the replicated
+    /// set at that check.
     unapproved: HashMap<String, (String, u64)>,
 }
 
 /// Outcome of an attempt.
 #[derive(Clone, Debug)]
 pub enum ReloadOutcome {
-    /// The files equal the serving generation.
+    /// The files are those of the current generation.
     Unchanged,
-    /// A new generation serves.
+    /// A new generation is served.
     Replaced {
         /// Its number.
         generation: u64,
@@ -91,12 +91,12 @@ pub enum ReloadOutcome {
         /// Differences, in one line.
         summary: String,
     },
-    /// The old generation still serves.
+    /// The old generation is still served.
     Failed(ReloadFailure),
 }
 
 impl Reloader {
-    /// Starts to watch the files of the serving catalog.
+    /// Starts watching the files of the current catalog.
     pub fn new(setup: Setup) -> Self {
         let served = sources(&setup.manifest, &setup.manifest_path);
         let server = setup.manifest.server().clone();
@@ -118,12 +118,12 @@ impl Reloader {
         !self.setup.files.changed().is_empty()
     }
 
-    /// No component is held back any more for what its calls did: an operator asked for a reload.
+    /// Clears the crash history of all components: an operator asked for a reload.
     pub fn forget_ends(&self) {
         self.setup.builder.forget_ends();
     }
 
-    /// Number of the serving generation.
+    /// Number of the current generation.
     pub fn generation(&self) -> u64 {
         self.setup.current.generation()
     }
@@ -138,18 +138,18 @@ impl Reloader {
             Err(failed) => ReloadOutcome::Failed(failed),
         };
         if !matches!(outcome, ReloadOutcome::Replaced { .. }) && !self.setup.current.serves(&old) {
-            // What was narrowed for a generation that does not come.
+            // Undoes the narrowing for a generation that failed.
             self.setup.current.replace(old);
         }
         outcome
     }
 
-    /// Takes the stamps of all files now.
+    /// Stamps all files.
     fn note_files(&self) {
         self.setup.files.reading(file_stamp::all(&self.files()));
     }
 
-    /// Files of the serving catalog, the manifest, and the lock.
+    /// Files of the current catalog, the manifest, and the lock.
     fn files(&self) -> BTreeSet<PathBuf> {
         let lock = self.setup.lock.as_deref().map(absolute);
         let manifest = absolute(&self.setup.manifest_path);

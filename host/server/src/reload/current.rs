@@ -11,16 +11,14 @@ use crate::observing::requests::RequestCounters;
 use crate::replicas::announcements::CatalogLists;
 use crate::resources::folders::FolderWaker;
 
-/// The current catalog.
 pub struct Current {
     catalog: ArcSwap<Catalog>,
     /// Earlier catalogs. Dropped ones are removed at the next access.
     earlier: Mutex<Vec<Weak<Catalog>>>,
-    /// What all generations have.
+    /// What all generations share.
     pub(crate) services: Arc<Services>,
     /// Remembers reloads.
     pub(crate) journal: Journal,
-    /// Observer of requests.
     requests: RequestCounters,
     /// Wakes the thread that watches folders.
     folders: OnceLock<FolderWaker>,
@@ -39,7 +37,7 @@ impl Host for Current {
 }
 
 impl Current {
-    /// Serves this first catalog.
+    /// Starts with this catalog.
     pub fn new(catalog: Catalog) -> Self {
         let services = Arc::clone(&catalog.services);
         Self {
@@ -52,20 +50,18 @@ impl Current {
         }
     }
 
-    /// Observer of requests.
     pub fn requests(&self) -> &RequestCounters {
         &self.requests
     }
 
-    /// From now on this is woken by another catalog.
+    /// From now on, a new catalog wakes this.
     pub fn wake(&self, folders: FolderWaker) {
-        // There is one thread for the life of the process.
         let _ = self.folders.set(folders);
     }
 
-    /// Serves this catalog from now on; returns the one before.
+    /// Replaces the catalog; returns the old one.
     pub fn replace(&self, catalog: Arc<Catalog>) -> Arc<Catalog> {
-        // Noted before the swap, so that a concurrent reader of `held` does not miss it.
+        // Added before the swap, so that a concurrent reader of `held` does not miss it.
         let old = self.snapshot();
         let mut earlier = self.earlier();
         earlier.retain(|catalog| catalog.strong_count() > 0);
@@ -83,7 +79,7 @@ impl Current {
         earlier.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// True if this very catalog serves.
+    /// True if this is the current catalog.
     pub fn serves(&self, catalog: &Arc<Catalog>) -> bool {
         Arc::ptr_eq(&self.catalog.load(), catalog)
     }

@@ -1,4 +1,4 @@
-//! Differences of two catalogs, by names that people know: components and tools.
+//! Differences of two catalogs, by components and tools.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, CatalogEntry, LoadedComponent, texts};
 /// Most names shown of one kind; more are counted.
 const NAMES_SHOWN_MAX: usize = 8;
 
-/// Summary where components are as they were, and what they reach was opened and read again.
+/// Summary for unchanged components whose capabilities were prepared again.
 const ANEW: &str = "files and variables checked again";
 
 /// Kind of change of a component.
@@ -26,7 +26,7 @@ pub enum Change {
     Callers,
     /// Other files of the project that `toolcell dev` serves.
     Source,
-    /// Its capabilities were prepared anew: a file or variable that the manifest names may have
+    /// Its capabilities were prepared again: a file or variable that the manifest names may have
     /// changed.
     Capabilities,
 }
@@ -46,15 +46,15 @@ pub struct Difference {
     pub tools_changed: Vec<String>,
     /// Views that differ, by address.
     pub apps: Vec<String>,
-    /// Clients list and search the tools otherwise.
+    /// How clients list and search tools.
     pub discovery: bool,
-    /// Others are operators at the console, or may do otherwise there.
+    /// Who the operators of the console are, or what they may do.
     pub console: bool,
-    /// Results begin or cease to say what their calls used.
+    /// Whether results report their usage.
     pub usage: bool,
-    /// Components that are left out now and were not, or were so for another reason.
+    /// Components that are newly left out, or for another reason than before.
     pub left_out: Vec<String>,
-    /// Components that were left out, and are not any more.
+    /// Components that are no longer left out.
     pub mended: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl Difference {
         for text in new.texts() {
             let name = &text.entry.definition().name;
             let before = old.texts().find(|before| before.name() == text.name());
-            // A text that reads otherwise is listed as it was.
+            // A prompt whose text changed has the same definition.
             if before.is_some_and(|before| before.digest != text.digest) && !difference.tools_changed.contains(name) {
                 difference.tools_changed.push(name.clone());
             }
@@ -148,8 +148,8 @@ impl Difference {
         difference
     }
 
-    /// True if both have the same components in the same order, for the same callers, who list or
-    /// search them in the same way and get the same parts of results.
+    /// True if both have the same components in the same order, for the same callers, with the same
+    /// lists and results.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
         old.components.len() == new.components.len()
             && old.components.iter().zip(&new.components).all(|(old, new)| Arc::ptr_eq(old, new))
@@ -164,7 +164,7 @@ impl Difference {
             && old.entries.iter().map(CatalogEntry::called_by).eq(new.entries.iter().map(CatalogEntry::called_by))
     }
 
-    /// The differences in one line. Capabilities that were only prepared again do not count.
+    /// The differences in one line. Capabilities that were only prepared again are omitted.
     pub fn summary(&self) -> String {
         let changed = self.components.iter().filter(|(_, change)| *change != Change::Capabilities);
         let components: Vec<String> = changed.map(|(name, change)| format!("{name}: {}", change.words())).collect();

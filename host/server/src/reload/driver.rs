@@ -1,5 +1,5 @@
-//! The reload thread. It runs one attempt at a time, and serves all orders that came meanwhile with
-//! the next.
+//! The reload thread. It runs one attempt at a time. The next attempt serves all orders that came
+//! meanwhile.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use super::attempt::{ReloadOutcome, Reloader};
 use super::failure::ReloadFailure;
 use crate::lock::Approval;
 
-/// Most orders that wait. Further ones would repeat them.
+/// Orders that may wait. Further ones would repeat them.
 const ORDERS_MAX: usize = 64;
 
 /// A file with an error may be half written, so it is read again until it has not changed for this
@@ -44,7 +44,7 @@ enum ReloadOrder {
     Stop,
 }
 
-/// Gives orders to the thread. Cheap to clone.
+/// Sends orders to the thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Orders(SyncSender<ReloadOrder>);
 
@@ -52,7 +52,7 @@ pub struct Orders(SyncSender<ReloadOrder>);
 pub struct Driver {
     orders: Orders,
     thread: Option<JoinHandle<()>>,
-    /// Closed by the thread's end.
+    /// Closed when the thread ends.
     ended: Receiver<()>,
 }
 
@@ -66,24 +66,23 @@ struct Batch {
     unread: Vec<(Approval, oneshot::Sender<ReloadOutcome>)>,
     approved: bool,
     elsewhere: bool,
-    /// Files are to be read, whatever else is ordered.
+    /// True if files must be read, whatever else is ordered.
     reads: bool,
     stop: bool,
 }
 
 impl Orders {
-    /// Orders that nobody carries out.
+    /// Orders that are never carried out.
     #[cfg(test)]
     pub fn to_nobody() -> Self {
         Self(std::sync::mpsc::sync_channel(1).0)
     }
 
-    /// A file changed. Waiting orders will see the change as well.
+    /// A file changed. Orders that already wait will see the change as well.
     pub fn files(&self) {
         let _ = self.0.try_send(ReloadOrder::Files);
     }
 
-    /// The process was sent SIGHUP.
     pub fn hangup(&self) {
         let _ = self.0.try_send(ReloadOrder::Hangup);
     }
@@ -122,13 +121,12 @@ impl Orders {
 }
 
 impl Driver {
-    /// Orders for a thread that starts later, and their receiving end.
+    /// Orders for a thread that starts later, and their receiver.
     pub fn channel() -> (Orders, Inbox) {
         let (sender, receiver) = sync_channel(ORDERS_MAX);
         (Orders(sender), Inbox(receiver))
     }
 
-    /// Starts the thread.
     pub fn start(reloader: Reloader, orders: Orders, inbox: Inbox) -> std::io::Result<Self> {
         let (ends, ended) = sync_channel(0);
         let run = move || {
@@ -151,7 +149,7 @@ impl Drop for Driver {
     }
 }
 
-/// The receiving end of orders.
+/// The receiver of orders.
 pub struct Inbox(Receiver<ReloadOrder>);
 
 impl Batch {
@@ -180,7 +178,7 @@ impl Batch {
         }
     }
 
-    /// True if a person or program ordered it, false after a change of files.
+    /// True if a person or program ordered it; false after a change of files.
     fn is_deliberate(&self) -> bool {
         self.hangup || self.approved || !self.asked.is_empty()
     }
@@ -189,7 +187,7 @@ impl Batch {
     fn read(&mut self, reloader: &mut Reloader) {
         for (seen, answer) in std::mem::take(&mut self.unread) {
             let outcome = reloader.read(&seen).map_or_else(ReloadOutcome::Failed, |()| ReloadOutcome::Unchanged);
-            // The person who asked may be gone.
+            // The person who asked may have left.
             let _ = answer.send(outcome);
         }
     }
@@ -233,15 +231,15 @@ impl Inbox {
             }
             reloader.report(batch.trigger(), began, &outcome);
             if reloader.approve_as_elsewhere() {
-                // What was quarantined a moment ago was approved by another replica before.
+                // Another replica may already have approved a component that was just quarantined.
                 let began = Instant::now();
                 outcome = attempt(&mut reloader, APPROVED);
                 reloader.report(APPROVED, began, &outcome);
             }
-            // Those that came meanwhile.
+            // Orders that came meanwhile.
             batch.read(&mut reloader);
             for answer in batch.asked {
-                // The person who asked may be gone.
+                // The person who asked may have left.
                 let _ = answer.send(outcome.clone());
             }
             if batch.stop {
@@ -278,7 +276,7 @@ impl Inbox {
             if batch.is_deliberate() {
                 return outcome;
             }
-            // Checked after an attempt, not instead of one: an order is always served, since nobody
+            // Checked after an attempt, not instead of one: every order is served, since nobody
             // repeats it.
             if let ReloadOutcome::Failed(failed) = &mut outcome
                 && began.elapsed() > SETTLES_WITHIN

@@ -16,7 +16,6 @@ pub struct ReloadFailure {
 }
 
 impl ReloadFailure {
-    /// A failure without a place in the manifest.
     pub fn saying(problem: &str) -> Self {
         let problems = vec![json!({"severity": "error", "message": problem})];
         Self { summary: problem.to_owned(), drawn: String::new(), problems }

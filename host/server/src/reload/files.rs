@@ -1,5 +1,4 @@
-//! Files of a generation with their stamps, shared by the code that reads them and the code that
-//! watches them.
+//! Files of a generation with their stamps, shared by reader and watcher.
 use std::collections::BTreeSet;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use crate::files::file_stamp::{self, Stamps};
 pub struct WatchedFiles(Arc<FilesShared>);
 
 struct FilesShared {
-    /// Stamps from before they were last read.
+    /// Stamps from before the files were last read.
     seen: Mutex<Stamps>,
     /// Receives a byte each time the set of files changes.
     other: PipeWriter,
@@ -26,14 +25,13 @@ impl WatchedFiles {
         Ok((Self(Arc::new(FilesShared { seen: Mutex::default(), other })), reader))
     }
 
-    /// Sets the files with their stamps. The caller takes stamps before it reads, so that no change
-    /// is missed.
+    /// Sets the files with their stamps. Take stamps before reading, so that no change is missed.
     pub fn reading(&self, seen: Stamps) {
         self.note(|_| seen);
     }
 
-    /// Sets the files. Those that were in the set keep their older stamps, so changes since they
-    /// were read are seen.
+    /// Sets the files. Files that were already in the set keep their older stamps, so that changes
+    /// since they were read are seen.
     pub fn reading_also(&self, paths: &BTreeSet<PathBuf>) {
         self.note(|held| {
             let mut seen = file_stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
@@ -56,7 +54,6 @@ impl WatchedFiles {
         }
     }
 
-    /// The files.
     pub fn paths(&self) -> BTreeSet<PathBuf> {
         self.seen().keys().cloned().collect()
     }

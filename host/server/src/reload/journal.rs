@@ -1,5 +1,5 @@
-//! History of the catalog: the last attempts to replace it, and current problems. It is in memory
-//! and bounded; the audit has everything.
+//! History of the catalog: the last attempts to replace it, and current problems. In memory, and
+//! bounded; the audit has everything.
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::failure::ReloadFailure;
 use crate::lock::DriftDetails;
 
-/// Most attempts remembered: a day's work, and a page to read.
+/// Attempts that are remembered: a day's work, and a page to read.
 const ATTEMPTS_MAX: usize = 32;
 
 /// One attempt to replace the catalog.
@@ -15,7 +15,7 @@ const ATTEMPTS_MAX: usize = 32;
 pub struct ReloadAttempt {
     /// Time of its end.
     pub time: SystemTime,
-    /// Trigger of the attempt.
+    /// What triggered it.
     pub trigger: &'static str,
     /// The generation that served afterwards.
     pub generation: u64,
@@ -23,7 +23,7 @@ pub struct ReloadAttempt {
     pub replaced: bool,
     /// True if clients were notified of a changed list.
     pub announced: bool,
-    /// Duration without debounce.
+    /// Duration, without the debounce.
     pub took: Duration,
     /// Summary in one line.
     pub summary: String,
@@ -38,36 +38,35 @@ struct History {
     attempts: VecDeque<ReloadAttempt>,
     failed: Option<ReloadFailure>,
     replaced: u64,
-    /// Time of the last attempt that replaced the catalog.
+    /// When the catalog was last replaced.
     replaced_at: Option<SystemTime>,
     refused: u64,
     unchanged: u64,
     /// Settings that take effect at the next start.
     waiting: Vec<String>,
     quarantined: Vec<Quarantined>,
-    /// Components that serve less than the lock pins.
+    /// Components that are served with less than the lock pins.
     differing: Vec<String>,
 }
 
-/// A component whose new version is not served, since it differs from the lock.
+/// A component whose new version is held back because it differs from the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
-    /// Its name in the manifest.
     pub component: String,
-    /// `sha256:…` of the bytes that are not served.
+    /// `sha256:…` of the bytes that are held back.
     pub digest: String,
     /// Differences from the lock, a line each.
     pub differences: Vec<String>,
     /// The differences in their parts.
     pub details: Arc<DriftDetails>,
-    /// True if nothing has read its bytes: its tools are not in `details`.
+    /// True if nothing has parsed its bytes: then `details` has no tools.
     pub is_withheld: bool,
-    /// The differences of a withheld one in their parts, once somebody had it read. The next
-    /// attempt forgets them, since other grants may stand in the manifest.
+    /// The differences of a withheld component in parts, once somebody asked to read it. The next
+    /// attempt forgets them, since the manifest may have other grants.
     pub read: Option<Arc<DriftDetails>>,
-    /// True if it is not signed as the lock pins it.
+    /// True if its signers differ from the lock.
     pub other_signers: bool,
-    /// The time since which versions of it are held back.
+    /// Since when versions of it are held back.
     pub since: SystemTime,
 }
 
@@ -89,7 +88,7 @@ impl Journal {
         }
     }
 
-    /// Notes that the files equal the serving generation, so nothing is wrong.
+    /// The files are those of the current generation, so nothing is wrong.
     pub fn is_well(&self) {
         let mut history = self.history();
         history.failed = None;
@@ -101,7 +100,7 @@ impl Journal {
         self.history().unchanged
     }
 
-    /// Sets the keys of `[server]` that wait for the next start. True if that is new.
+    /// Sets the keys of `[server]` that take effect at the next start. True if that is new.
     pub fn waits_for_start(&self, keys: Vec<String>) -> bool {
         let mut history = self.history();
         let news = history.waiting != keys && !keys.is_empty();
@@ -109,8 +108,8 @@ impl Journal {
         news
     }
 
-    /// Sets the quarantined components. Returns the ones that are new, or differ from before. One
-    /// that was quarantined before keeps the time since which it is.
+    /// Sets the quarantined components. Returns those that are new or changed. A component that was
+    /// already quarantined keeps its time.
     pub fn quarantine(&self, mut now: Vec<Quarantined>) -> Vec<Quarantined> {
         let mut history = self.history();
         history.quarantined.iter_mut().for_each(|before| before.read = None);
@@ -123,8 +122,8 @@ impl Journal {
         news
     }
 
-    /// Notes how a withheld component differs, now that it was read. False if it is not held any
-    /// more.
+    /// Notes how a withheld component differs, after it was read. False if it is no longer held
+    /// back.
     pub fn was_read(&self, component: &str, digest: &str, details: DriftDetails) -> bool {
         let mut history = self.history();
         let is_it = |held: &&mut Quarantined| held.component == component && held.digest == digest;
@@ -132,17 +131,16 @@ impl Journal {
         held.map(|held| held.read = Some(Arc::new(details))).is_some()
     }
 
-    /// Time since which the serving catalog serves; `None` if it is the first one.
+    /// When the current catalog replaced another one; `None` for the first.
     pub fn replaced_at(&self) -> Option<SystemTime> {
         self.history().replaced_at
     }
 
-    /// The quarantined components.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.history().quarantined.clone()
     }
 
-    /// Sets the components that serve less than the lock pins. True if that is new.
+    /// Sets the components that are served with less than the lock pins. True if that is new.
     pub fn serves_less(&self, components: Vec<String>) -> bool {
         let mut history = self.history();
         let news = history.differing != components && !components.is_empty();
@@ -150,7 +148,7 @@ impl Journal {
         news
     }
 
-    /// The components that serve less than the lock pins.
+    /// The components that are served with less than the lock pins.
     pub fn differing(&self) -> Vec<String> {
         self.history().differing.clone()
     }
@@ -160,7 +158,7 @@ impl Journal {
         self.history().attempts.iter().cloned().collect()
     }
 
-    /// Problems of the last attempt; `None` if it did not fail.
+    /// Problems of the last attempt; `None` if it succeeded.
     pub fn failed(&self) -> Option<ReloadFailure> {
         self.history().failed.clone()
     }
@@ -171,7 +169,7 @@ impl Journal {
         (history.replaced, history.refused)
     }
 
-    /// The keys of `[server]` that wait for the next start.
+    /// The keys of `[server]` that take effect at the next start.
     pub fn waiting(&self) -> Vec<String> {
         self.history().waiting.clone()
     }

@@ -1,7 +1,8 @@
-//! Replacing the catalog while it serves: triggers, the swap to a new generation, and the history.
+//! Replacing the catalog while the server runs: triggers, the swap to a new generation, and the
+//! history.
 //!
-//! One thread does it all ([`Driver`]), so reloads never overlap. An order during an attempt is
-//! served by the next. Must not hold: loading of components (see the catalog), or messages to
+//! One thread does it all ([`Driver`]), so reloads never overlap. The next attempt serves orders
+//! that come during one. Must not hold: loading of components (see the catalog), or messages to
 //! clients (see the protocol).
 mod attempt;
 mod current;

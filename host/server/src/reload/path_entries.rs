@@ -20,8 +20,8 @@ pub struct PathEntry {
 }
 
 /// Entries that decide where an absolute path leads: every link along it, every folder below `base`
-/// (a path without links), and the last entry. Of a folder also all that is directly in it. Ends at
-/// a missing entry.
+/// (a path without links), and the last entry. For a folder, also everything directly in it. Stops
+/// at a missing entry.
 pub fn of(path: &Path, base: &Path) -> Vec<PathEntry> {
     let mut steps = Vec::new();
     let mut links = 0;

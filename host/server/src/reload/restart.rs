@@ -1,9 +1,8 @@
-//! Settings that need a new process: those that the protocol told clients at their start, and those
-//! that the engine and the transport were built with. All others take effect with the next
-//! generation.
+//! Settings that need a new process: those that clients got at their start, and those of the engine
+//! and the transport. All others take effect with the next generation.
 use toolcell_policy::{ConsolePolicy, Manifest};
 
-/// The keys that differ from those of the process's start.
+/// The keys that differ from those at the process's start.
 pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
     let http = started.http() != now.http();
@@ -47,8 +46,8 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
 }
 
-/// True if the console needs another address or other files, or has to begin to check tokens. The
-/// operators, and whether they decide, follow the generation.
+/// True if the console needs another address or other files, or must begin to check tokens. The
+/// operators and their rights follow the generation.
 fn console_waits(started: Option<&ConsolePolicy>, now: Option<&ConsolePolicy>) -> bool {
     let place = |console: Option<&ConsolePolicy>| {
         let console = console?;

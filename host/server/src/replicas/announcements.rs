@@ -1,10 +1,10 @@
-//! News of a changed list where several replicas answer the same clients: each listener is notified
-//! once, when all replicas list the same.
+//! Notifications of a changed list by several replicas with the same clients: each listener is
+//! notified once, when all replicas have the same list.
 //!
 //! A notified client asks any replica. One that still has the old list would answer with it, and
 //! nothing would notify the client again. So each replica announces which list it has, and waits
-//! for the others before it notifies its own listeners. None waits longer than [`AGREED_WITHIN`]. A
-//! replica that comes later is another change: listeners are notified again.
+//! for the others before it notifies its own listeners. None waits longer than [`AGREED_WITHIN`].
+//! If a replica changes later, listeners are notified again.
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -21,28 +21,27 @@ use toolcell_shared::{Bus, News, Subscription};
 /// Longest wait for other replicas. Replicas see a change of their files within a second or two.
 const AGREED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Most replicas that are waited for.
+/// Other replicas that are tracked.
 const OTHERS_MAX: usize = 256;
 
-/// Longest message, in bytes. They have about 100.
+/// Longest message, in bytes. Messages have about 100.
 const MESSAGE_BYTES_MAX: usize = 256;
 
 const CHANNEL: &str = "lists";
 
-/// Tells listeners of changed lists, together with other replicas.
+/// Notifies listeners of changed lists, together with other replicas.
 pub struct Announcements {
     voice: Arc<Voice>,
     changed: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
-/// This replica, as others hear it.
+/// The sender of this replica's messages.
 struct Voice {
     name: String,
     bus: Arc<dyn Bus>,
 }
 
-/// A message to all replicas.
 #[derive(Serialize, Deserialize)]
 struct ListsNote {
     #[serde(rename = "f")]
@@ -51,19 +50,19 @@ struct ListsNote {
     news: ListNews,
 }
 
-/// Lists are told apart by digests in hexadecimal digits.
+/// Lists are identified by digests in hexadecimal digits.
 #[derive(Serialize, Deserialize)]
 enum ListNews {
     /// The sender has this list.
     Is(String),
-    /// The sender has this list, and asks for those of others.
+    /// The sender has this list, and asks others for theirs.
     Asks(String),
     /// The sender ends.
     Left,
 }
 
 impl Announcements {
-    /// Begins. `None` if the machine has no randomness.
+    /// Starts. `None` if the machine has no randomness.
     pub fn start<H>(server: &Arc<McpServer<H>>, current: &Arc<H>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Self>
     where
         H: Host<Catalog: CatalogLists>,
@@ -86,13 +85,13 @@ impl Announcements {
         Some(Self { voice, changed, task })
     }
 
-    /// Notes that this replica has another catalog. Returns true if listeners will be notified.
+    /// This replica has another catalog. Returns true if listeners will be notified.
     pub fn changed<C: CatalogLists>(&self, old: &C, new: &C) -> bool {
         self.changed.notify_one();
         old.lists() != new.lists()
     }
 
-    /// Tells others that this replica ends.
+    /// Notifies others that this replica ends.
     pub async fn leave(&self) {
         self.task.abort();
         self.voice.send(ListNews::Left).await;
@@ -106,7 +105,7 @@ impl Drop for Announcements {
 }
 
 impl Voice {
-    /// Says this to all. What is lost is asked for once replicas hear each other again.
+    /// Sends this to all replicas. A lost message is asked for again when replicas reconnect.
     async fn send(&self, news: ListNews) {
         let note = ListsNote { from: self.name.clone(), news };
         if let Ok(message) = serde_json::to_vec(&note)
@@ -117,7 +116,6 @@ impl Voice {
     }
 }
 
-/// The work behind the announcements.
 struct Announcer<H: Host> {
     server: Arc<McpServer<H>>,
     current: Arc<H>,
@@ -148,7 +146,7 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
     }
 
     async fn hear(&mut self, news: News) {
-        // Its own list first: others may have it already.
+        // Its own list first: others may already have it.
         self.check().await;
         let agreement = &mut self.known.agreement;
         match news {
@@ -168,7 +166,7 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
         }
     }
 
-    /// Looks at this replica's own list.
+    /// Checks this replica's own list.
     async fn check(&mut self) {
         if self.known.compare(self.current.snapshot(), Instant::now()) {
             self.voice.send(ListNews::Is(self.known.agreement.own_text())).await;
@@ -180,7 +178,7 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
         let lists = Some(self.known.agreement.lists());
         let old = self.known.notify(&new);
         if new.lists() == old.lists() {
-            // The list of another replica has changed. It is not known here in what.
+            // The list of another replica has changed, in unknown ways.
             self.server.catalog_changed(lists);
         } else {
             self.server.catalog_replaced_by(&old, &new, lists);
@@ -188,7 +186,7 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
     }
 }
 
-/// A catalog, as far as news of its lists go.
+/// A catalog, as far as its lists are concerned.
 pub trait CatalogLists {
     /// A digest of its lists, equal across replicas.
     fn lists(&self) -> u64;
@@ -197,7 +195,6 @@ pub trait CatalogLists {
     fn is_narrowed(&self) -> bool;
 }
 
-/// The lists that listeners know, and those of other replicas.
 struct KnownLists<C> {
     /// The catalog that listeners know.
     told: Arc<C>,
@@ -205,10 +202,10 @@ struct KnownLists<C> {
 }
 
 impl<C: CatalogLists> KnownLists<C> {
-    /// Takes note of the catalog that this replica serves. Returns true if its lists are others
-    /// than before: the other replicas hear of that.
+    /// Notes this replica's catalog. Returns true if its lists have changed: then the other
+    /// replicas must be notified.
     fn compare(&mut self, new: Arc<C>, now: Instant) -> bool {
-        // Listeners hear of what is narrowed with the generation that brings the new rules.
+        // Listeners are notified of narrowed lists with the generation that has the new rules.
         if Arc::ptr_eq(&new, &self.told) || new.is_narrowed() {
             return false;
         }
@@ -232,15 +229,16 @@ impl<C: CatalogLists> KnownLists<C> {
 struct Agreement {
     own: u64,
     others: BTreeMap<Box<str>, OtherList>,
-    /// When listeners are notified of a change, agreed or not.
+    /// When listeners are notified of a change, even without agreement.
     due: Option<Instant>,
-    /// They are notified then, and not before.
+    /// True if they are not notified before `due`.
     waits: bool,
 }
 
 struct OtherList {
     list: Box<str>,
-    /// It had not followed when listeners were notified. It may be gone: nobody waits for it.
+    /// True if it had not followed when listeners were notified. It may be gone, so it is not
+    /// waited for.
     lags: bool,
 }
 
@@ -258,9 +256,9 @@ impl Agreement {
         let own = self.own_text();
         let mut lists: Vec<&str> = self.others.values().map(|other| &*other.list).collect();
         lists.push(&own);
-        // One that follows the others makes another set, though no list is new.
+        // Kept as a multiset: a replica that catches up changes it without a new list.
         lists.sort_unstable();
-        // Where all agree it does not matter how many they are: some may not know of all yet.
+        // If all agree, their number does not matter: some may not know all others yet.
         if lists.iter().all(|list| *list == own) {
             lists.truncate(1);
         }
@@ -269,7 +267,7 @@ impl Agreement {
         hasher.finish()
     }
 
-    /// This replica has this list. Returns true if it is another one.
+    /// Sets this replica's list. Returns true if it has changed.
     fn own_is(&mut self, list: u64, now: Instant) -> bool {
         let differs = std::mem::replace(&mut self.own, list) != list;
         if differs {
@@ -278,7 +276,7 @@ impl Agreement {
         differs
     }
 
-    /// Another replica has this list.
+    /// Sets another replica's list.
     fn learn(&mut self, from: &str, list: &str, now: Instant) {
         let differs = match self.others.get(from) {
             Some(known) => *known.list != *list,
@@ -291,8 +289,8 @@ impl Agreement {
         }
     }
 
-    /// Another replica has ended. Its clients come to others, where they are notified that the list
-    /// may be another. They need a moment to come.
+    /// Another replica has ended. After a moment, its clients connect to others, where they are
+    /// notified that the list may differ.
     fn left(&mut self, from: &str, now: Instant) {
         let left = self.others.remove(from);
         if left.is_some_and(|left| *left.list != *self.own_text()) {

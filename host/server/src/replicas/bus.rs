@@ -1,4 +1,4 @@
-//! The way to the other replicas, over the state that they share.
+//! Messages to other replicas, over the shared state.
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ const OUTGOING_MAX: usize = 4_096;
 /// Bytes that wait to be sent. 16 MiB: sixteen of the longest answers.
 const OUTGOING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The share of one caller, of messages and of bytes: a quarter, as of what else clients hold.
+/// The share of one caller, of messages and of bytes: a quarter, as for other state of clients.
 const SHARE: usize = 4;
 
-/// Longest time in which one message is tried. Later messages wait for it.
+/// How long one message is tried. Later messages wait for it.
 const TRIED_FOR: Duration = Duration::from_secs(10);
 
 /// Pause between two tries.
@@ -38,12 +38,11 @@ pub struct SharedReplicas {
     sending: JoinHandle<()>,
 }
 
-/// Messages that wait to be sent.
 #[derive(Default)]
 struct OutgoingMessages {
     waiting: Mutex<CallerMessages>,
     ready: Notify,
-    /// The operator was notified that messages were lost.
+    /// True if the operator was notified of lost messages.
     is_told: AtomicBool,
 }
 
@@ -64,7 +63,6 @@ struct MessagesOfCaller {
 }
 
 impl CallerMessages {
-    /// False if it is full.
     fn push(&mut self, caller: &str, channel: String, message: Vec<u8>) -> bool {
         let (messages, bytes) = self.callers.get(caller).map_or((0, 0), |own| (own.messages.len(), own.bytes));
         let fits = |messages, bytes: usize, part| {
@@ -120,8 +118,7 @@ impl Drop for SharedReplicas {
     }
 }
 
-/// Sends a message. Where that fails it is tried again: others that were reached all the time would
-/// never miss it.
+/// Sends a message. If that fails, it is tried again: other replicas would otherwise miss it.
 pub async fn publish(bus: &dyn Bus, channel: &str, message: &[u8]) -> Result<(), PublishError> {
     let until = Instant::now() + TRIED_FOR;
     loop {
@@ -151,7 +148,7 @@ impl OutgoingMessages {
         }
     }
 
-    /// Sends one after the other, without end.
+    /// Sends one message after the other, forever.
     async fn send_all(self: Arc<Self>, bus: Arc<dyn Bus>) {
         loop {
             let next = self.waiting().pop();
@@ -172,7 +169,7 @@ impl OutgoingMessages {
         }
     }
 
-    /// A panic elsewhere leaves a whole queue behind.
+    /// A panic elsewhere leaves the queue consistent.
     fn waiting(&self) -> MutexGuard<'_, CallerMessages> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

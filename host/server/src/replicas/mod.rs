@@ -1,5 +1,5 @@
-//! What the replicas of one server share, and what they tell each other. Must not hold: what a
-//! shared entry is good for.
+//! What the replicas of one server share, and their messages. Must not hold: the meaning of a
+//! shared entry.
 
 pub(crate) mod announcements;
 pub(crate) mod bus;

@@ -1,4 +1,4 @@
-//! The server's need of shared state: asking whether it answers, once for many who want to know.
+//! Whether the shared state responds, checked once for all who want to know.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,20 +9,19 @@ use tokio::sync::Mutex;
 use toolcell_policy::{RatesWhileAway, StatePolicy};
 use toolcell_shared::{AllowanceName, Pace, SharedState};
 
-/// Time for which an answer holds. Balancers look every few seconds, and anyone may look.
+/// How long an answer is valid. Load balancers ask every few seconds, and anyone may ask.
 const ANSWER_HOLDS: Duration = Duration::from_secs(1);
 
-/// Name of a rate that a look counts against. A server that takes no writes does not answer for a
-/// call either.
+/// Name of the rate that a check uses. A server that accepts no writes cannot serve calls either.
 const NAME: &str = "toolcell.ready";
 
-/// One question: true if the state answers.
+/// One check: true if the state responds.
 type Asking = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// True while shared state answers, of a server that refuses calls without it.
+/// True while the shared state responds, for a server that refuses calls without it.
 pub struct StateReach {
     ask: Box<dyn Fn() -> Asking + Send + Sync>,
-    /// Time of the last answer. Held by the one that asks.
+    /// Time of the last answer. Locked during a check.
     answered: Mutex<Option<Instant>>,
     is_reached: AtomicBool,
     /// True once there was an answer.
@@ -30,12 +29,12 @@ pub struct StateReach {
 }
 
 impl StateReach {
-    /// `None` where the server does without: where rates are counted here meanwhile.
+    /// `None` if the server works without it, counting rates locally meanwhile.
     pub fn of(policy: &StatePolicy, state: &Arc<dyn SharedState>) -> Option<Self> {
         let state = Arc::clone(state);
         let ask = move || -> Asking {
             let state = Arc::clone(&state);
-            // A server whose copies are behind is there: most calls go on.
+            // A server whose copies lag behind counts as reachable: most calls still work.
             Box::pin(async move {
                 let rate = AllowanceName { scope: NAME, pace: Pace::new(1_000, ANSWER_HOLDS), callers_max: 1 };
                 state.take("", &[rate]).await.is_ok()
@@ -61,9 +60,9 @@ impl StateReach {
         !self.has_answer.load(Ordering::Acquire) || self.is_reached.load(Ordering::Relaxed)
     }
 
-    /// The answer now, or that of a moment ago.
+    /// The current answer, or a recent one.
     pub async fn is_reached(&self) -> bool {
-        // Others get the last answer, so that nobody gathers requests that wait.
+        // Others get the last answer, so that requests do not pile up.
         if let Ok(mut answered) = self.answered.try_lock()
             && answered.is_none_or(|at| at.elapsed() >= ANSWER_HOLDS)
         {

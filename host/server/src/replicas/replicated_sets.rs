@@ -1,8 +1,8 @@
 //! Short entries in replicated sets of the state that replicas share. Each replica has a copy of
 //! them, so looking one up asks nobody.
 //!
-//! An entry is a tag under `state_key`. Who can write to the state's server can take entries away,
-//! and put none there.
+//! An entry is a tag under `state_key`: somebody with access to the state's server can remove
+//! entries, but cannot forge one.
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -17,23 +17,23 @@ use toolcell_shared::{Away, Bus, News, SharedState, Subscription};
 
 use crate::replicas::bus::publish;
 
-/// Each replicated set is read again after this long, whatever was heard: news of a change may be
-/// lost.
+/// Each set is read again after this long in any case: notifications of changes may be lost.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// Pause before the state is asked again that was away.
+/// Pause before the unreachable state is asked again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Most changes that wait for the state to come back: a full replicated set's, twice.
+/// Changes that wait for the state to come back: twice a full set.
 const WAITING_MAX: usize = 8_192;
 
-/// The channel on which replicas say which replicated set has changed.
+/// The channel on which replicas announce changed sets.
 const CHANNEL: &str = "replicated-sets";
 
-/// Separates a tag from what tells entries of the same parts apart, and an owner's from an entry's.
+/// Separates a tag from the suffix that distinguishes entries with equal parts, and an owner's tag
+/// from an entry's.
 const SEPARATOR: char = ':';
 
-/// Digits of an owner's tag, so that an entry with both fits its limit: 128 bits.
+/// Digits of an owner's tag: 128 bits, so that an entry with both fits its limit.
 const OWNER_DIGITS: usize = 32;
 
 /// A replicated set.
@@ -41,16 +41,15 @@ const OWNER_DIGITS: usize = 32;
 pub enum ReplicatedSetName {
     /// Tokens that were revoked.
     Revoked,
-    /// Requests that no rule allows, and a person did, for more than one call.
+    /// Consents to requests without a rule, for more than one call.
     Consents,
     /// Components that a person approved.
     Approvals,
-    /// Sandbox processes that were ended by calls of a component.
+    /// Crashes of sandbox processes, by component.
     Ends,
 }
 
 impl ReplicatedSetName {
-    /// All of them.
     const ALL: [Self; 4] = [Self::Revoked, Self::Consents, Self::Approvals, Self::Ends];
 
     const fn name(self) -> &'static str {
@@ -72,7 +71,7 @@ impl ReplicatedSetName {
     }
 }
 
-/// Called after each reading of a replicated set.
+/// Called after each reading of a set.
 type BoardReader = Box<dyn Fn() + Send + Sync>;
 
 /// The replicated sets, as this replica knows them.
@@ -87,27 +86,25 @@ struct BoardsInner {
     bus: Arc<dyn Bus>,
     runtime: Handle,
     copies: [ReplicatedSetCopy; ReplicatedSetName::ALL.len()],
-    /// A replicated set is to be read.
+    /// Notified when a set must be read.
     stale: Notify,
-    /// Changes that are made once the state can be asked: the end of each entry, or nothing to take
-    /// it down.
+    /// Changes that wait until the state responds: the end of each entry, or `None` to remove it.
     waiting: Mutex<BTreeMap<(ReplicatedSetName, String), Option<Instant>>>,
     has_waiting: Notify,
-    /// Number of entries that were told apart.
+    /// Counter for distinguishing entries.
     numbers: AtomicU64,
     random: u64,
 }
 
-/// A copy of one replicated set.
+/// A copy of one set.
 #[derive(Default)]
 struct ReplicatedSetCopy {
-    /// Entries, by the time at which each ends.
+    /// Entries, with the time at which each ends.
     entries: RwLock<BTreeMap<String, Instant>>,
     count: AtomicUsize,
-    /// Changes made here. A reading that one came in between is not what the replicated set says
-    /// now.
+    /// Counts changes made here. A reading that overlaps one is outdated.
     changes: AtomicU64,
-    /// Changes of the entries, wherever they were made.
+    /// Counts all changes of the entries.
     version: AtomicU64,
     is_stale: AtomicBool,
     is_read: AtomicBool,
@@ -116,7 +113,7 @@ struct ReplicatedSetCopy {
 }
 
 impl ReplicatedSets {
-    /// Begins to follow the replicated sets. `None` if the machine has no randomness.
+    /// Starts following the sets. `None` if the machine has no randomness.
     pub fn start(key: StateKey, state: Arc<dyn SharedState>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Arc<Self>> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).ok()?;
@@ -144,7 +141,7 @@ impl ReplicatedSets {
         Some(Arc::new(Self { inner, tasks }))
     }
 
-    /// True if these parts are in the replicated set, as far as this replica knows.
+    /// True if these parts are in the set, as far as this replica knows.
     pub fn has(&self, set: ReplicatedSetName, parts: &[&str]) -> bool {
         self.count(set, parts, 1) > 0
     }
@@ -158,7 +155,7 @@ impl ReplicatedSets {
         self.inner.tag(set, parts).map_or(0, |tag| copy.count_under(&tag, most))
     }
 
-    /// True if these parts are in the replicated set under this owner.
+    /// True if these parts are in the set under this owner.
     pub fn has_of(&self, set: ReplicatedSetName, owner: &str, parts: &[&str]) -> bool {
         let copy = self.inner.copy(set);
         if copy.count.load(Ordering::Acquire) == 0 {
@@ -168,24 +165,24 @@ impl ReplicatedSets {
         entry.is_some_and(|(owner, tag)| copy.count_under(&(owner + &tag), 1) > 0)
     }
 
-    /// The time after which these parts end that are in the replicated set.
+    /// The time until the entry with these parts ends.
     pub fn left(&self, set: ReplicatedSetName, parts: &[&str]) -> Option<Duration> {
         let tag = self.inner.tag(set, parts)?;
         let entries = self.inner.copy(set).entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.get(&tag).map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// A number that changes whenever entries of this replicated set have changed.
+    /// A number that changes with every change of this set.
     pub fn version(&self, set: ReplicatedSetName) -> u64 {
         self.inner.copy(set).version.load(Ordering::Acquire)
     }
 
-    /// True if the replicated set was read once, and its readers know.
+    /// True if the set was read once, and its readers were notified.
     pub fn has_read(&self, set: ReplicatedSetName) -> bool {
         self.inner.copy(set).is_read.load(Ordering::Acquire)
     }
 
-    /// Waits until the replicated set was read once. False if that takes longer.
+    /// Waits until the set was read once. False if that takes longer.
     pub async fn was_read(&self, set: ReplicatedSetName, within: Duration) -> bool {
         let copy = self.inner.copy(set);
         let is_read = async {

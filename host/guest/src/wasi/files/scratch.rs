@@ -23,7 +23,6 @@ pub(crate) struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// As the host handed it over.
     pub(crate) fn handed(dir: OwnedFd) -> Arc<Self> {
         Arc::new(Self { dir: Dir::from_std_file(dir.into()), next: AtomicU64::new(0) })
     }

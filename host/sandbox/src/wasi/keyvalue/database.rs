@@ -94,7 +94,7 @@ struct Users {
     last: Option<Instant>,
 }
 
-/// Keeps the file open for one operation, which waits for no other meanwhile.
+/// Keeps the file open for one operation. Other operations may run at the same time.
 #[derive(Debug)]
 pub(crate) struct DatabaseVisit(Arc<StateFile>);
 
@@ -224,8 +224,8 @@ impl StateFile {
     }
 
     /// [`visit`](Self::visit), for a caller that may already have a visit: while any exists, the
-    /// file is not closed, and waiting for that would never end. Only calls that have written come
-    /// here, so these visits do end.
+    /// file is not closed, and waiting for that would never end. Only calls that have written get
+    /// here, so those visits do end.
     fn visit_beside_others(self: &Arc<Self>) -> DatabaseVisit {
         let mut users = self.users();
         while users.closing && users.count == 0 {
@@ -304,8 +304,8 @@ impl StateFile {
         self.unsettled_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Closes it when its time has come. Without a runtime nothing serves: a command loads, prints
-    /// its findings and ends.
+    /// Closes it when it is due. Without a runtime nothing serves: a command loads, prints its
+    /// findings and ends.
     fn keep(self: &Arc<Self>, opening: u64) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let file = Arc::downgrade(self);
@@ -324,7 +324,7 @@ impl StateFile {
         });
     }
 
-    /// True if the file is unused, or others have waited for a full turn.
+    /// True if the file is unused, or if another process has waited for a whole turn.
     fn is_due(&self, opened: Instant) -> bool {
         let is_idle = {
             let users = self.users();
@@ -371,7 +371,7 @@ impl Drop for DatabaseVisit {
     }
 }
 
-/// Opens the file once no other process has it open, after those that waited before.
+/// Opens the file once no other process has it open. Processes that waited longer go first.
 fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result<Database, StateOpenError> {
     let started = Instant::now();
     let mut next = None;

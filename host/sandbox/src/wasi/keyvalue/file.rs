@@ -73,7 +73,7 @@ pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, StateOpenError
     Ok(database)
 }
 
-/// The right to open the file next, until it is dropped; `None` while another process or thread has
+/// The right to open the file next, held until dropped; `None` while another process or thread has
 /// it.
 pub(super) fn next_in_line(path: &Path) -> Result<Option<File>, StateOpenError> {
     ready_folder(path.parent().unwrap_or(Path::new(".")))?;

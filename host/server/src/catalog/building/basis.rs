@@ -22,16 +22,16 @@ use crate::files::file_stamp::Stamps;
 pub struct Basis<'a> {
     /// The number of the generation that is built.
     pub generation: u64,
-    /// Earlier catalogs, the serving one first.
+    /// Earlier catalogs, the current one first.
     pub earlier: &'a [Arc<Catalog>],
-    /// Prepare what components may reach (folders, secrets, variables) anew, even if the manifest
-    /// is unchanged.
+    /// True to prepare again what components may reach (folders, secrets, variables), even if the
+    /// manifest is unchanged.
     pub fresh: bool,
-    /// Bytes that the lock pins, for each component. Files with another digest are not parsed.
+    /// Bytes that the lock pins, by component. Files with another digest are not parsed.
     pub pinned: Option<BTreeMap<String, Pin>>,
-    /// Withheld bytes that are approved now. They are used instead of the file.
+    /// Withheld bytes that have now been approved. They are used instead of the file.
     pub approved: Option<&'a Withheld>,
-    /// Components that may be broken. They are left out then.
+    /// Components that may be broken. Those are left out.
     pub tolerance: Tolerance,
 }
 
@@ -47,28 +47,28 @@ pub struct Pin {
 /// A component whose bytes differ from the lock. Nothing has parsed them.
 #[derive(Clone)]
 pub struct Withheld {
-    /// Its name in the manifest.
     pub name: String,
     /// `sha256:…` of the bytes.
     pub digest: String,
-    /// The bytes themselves: what is approved is what was shown, whatever the file holds by then.
+    /// The bytes themselves: what is approved is what was shown, even if the file has changed
+    /// since.
     pub bytes: Arc<[u8]>,
-    /// Those who signed them.
+    /// Who signed them.
     pub signed: Signed,
 }
 
 impl<'a> Basis<'a> {
-    /// Basis of the first generation: nothing to reuse.
+    /// For the first generation: nothing to reuse.
     pub fn none() -> Self {
         Self { generation: 1, earlier: &[], fresh: true, pinned: None, approved: None, tolerance: Tolerance::None }
     }
 
-    /// Basis of the first generation, restricted to pinned bytes if there are any.
+    /// For the first generation, restricted to pinned bytes if there are any.
     pub fn of_pinned(pinned: Option<BTreeMap<String, Pin>>) -> Self {
         Self { pinned, ..Self::none() }
     }
 
-    /// This basis, with these components left out where they are broken.
+    /// This basis, leaving out these components if they are broken.
     #[must_use]
     pub fn tolerating(self, tolerance: Tolerance) -> Self {
         Self { tolerance, ..self }
@@ -80,8 +80,8 @@ impl<'a> Basis<'a> {
         pinned.is_some_and(|pinned| pinned != Some(digest))
     }
 
-    /// The pinned bytes to start with in place of others: what works is served, and no earlier
-    /// generation has the component.
+    /// The pinned bytes to start with in place of other ones: a start serves what is known to work,
+    /// and no earlier generation has the component.
     pub(super) fn start_with(&self, policy: &ComponentPolicy) -> Option<&Pin> {
         if self.tolerance.is_none() || self.serves_meanwhile() {
             return None;
@@ -94,7 +94,7 @@ impl<'a> Basis<'a> {
         self.approved.filter(|approved| approved.name == policy.name())
     }
 
-    /// The serving catalog, and this component in it.
+    /// The current catalog, and this component in it.
     pub(super) fn serving(&self, component: &str) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
         let catalog = self.earlier.first()?;
         Some((catalog.as_ref(), catalog.component(component)?))
@@ -129,25 +129,25 @@ impl<'a> Basis<'a> {
         })
     }
 
-    /// Code compiled from these bytes under these load limits, by a component of any name.
+    /// Code compiled from these bytes with these load limits, for any component.
     pub(super) fn compiled(&self, policy: &ComponentPolicy, digest: &str) -> Option<Arc<HeldComponent>> {
         let mut loaded = self.earlier.iter().flat_map(|catalog| catalog.components());
         let same = loaded.find(|loaded| loaded.digest == digest && loaded.policy.load() == policy.load())?;
         Some(Arc::clone(&same.component))
     }
 
-    /// Call slots and allowances of a tool, if its limits on them are unchanged.
+    /// Slots and allowances of a tool, if the limits on them are unchanged.
     pub(super) fn admission(&self, policy: &ComponentPolicy, tool: &str, limits: &Limits) -> Option<Arc<Admission>> {
         let target = self.target(policy.name(), tool).filter(|target| target.admission.suits(limits))?;
         Some(Arc::clone(&target.admission))
     }
 
-    /// Meters of a tool in the serving catalog.
+    /// Meters of a tool in the current catalog.
     pub(super) fn meters(&self, component: &str, tool: &str) -> Option<&'a Arc<Meters>> {
         self.target(component, tool).map(|target| &target.meters)
     }
 
-    /// The component of this name in the serving catalog.
+    /// The component of this name in the current catalog.
     pub(super) fn loaded(&self, component: &str) -> Option<&'a Arc<LoadedComponent>> {
         self.earlier.first().and_then(|catalog| catalog.component(component))
     }

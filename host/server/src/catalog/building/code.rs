@@ -1,5 +1,4 @@
-//! The bytes of a build's components: of files, or of the store of what was pulled, with those who
-//! signed them.
+//! The bytes of components: from files, or from the store, with their signers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,14 +31,14 @@ pub(super) struct CodePlaces<'m> {
 /// The bytes of one component.
 pub(super) struct Code {
     pub(super) bytes: Arc<[u8]>,
-    /// Those who signed it, where the manifest asks for them.
+    /// Who signed it, if the manifest requires signatures.
     pub(super) signed: Signed,
     /// The project's files that it reads, where `toolcell dev` built it.
     pub(super) dev_source: Option<Arc<str>>,
 }
 
 impl Code {
-    /// Bytes that were withheld, and are approved now.
+    /// Withheld bytes that have now been approved.
     pub(super) fn approved(approved: &Withheld) -> Self {
         Self { bytes: Arc::clone(&approved.bytes), signed: approved.signed.clone(), dev_source: None }
     }
@@ -51,7 +50,7 @@ impl<'m> CodePlaces<'m> {
         Self { folder, manifest, dev: None, store: OnceLock::new(), rules: Mutex::default() }
     }
 
-    /// With components that `toolcell dev` built, in place of the files that the manifest names.
+    /// Uses components that `toolcell dev` built instead of the manifest's files.
     pub(super) fn with_dev(self, dev: Option<&'m DevFolder>) -> Self {
         Self { dev, ..self }
     }
@@ -64,8 +63,8 @@ impl<'m> CodePlaces<'m> {
         }
     }
 
-    /// Reads a component. What a registry had is never asked for again: it is in the store, or the
-    /// component is not loaded. Its digest and its signatures are checked each time.
+    /// Reads a component. Registries are not asked: either the store has it, or it is not loaded.
+    /// Its digest and signatures are checked each time.
     pub(super) fn read(&self, policy: &ComponentPolicy) -> Result<Code, Diagnostic> {
         match policy.source() {
             SourceRef::File(written) => {
@@ -82,9 +81,9 @@ impl<'m> CodePlaces<'m> {
         }
     }
 
-    /// The bytes that a lock pins, if the store has them. Of a registry, they come from where the
-    /// lock says, and anyone who has to sign them has to have signed those. A file's have nobody's
-    /// signature, and neither had those that were pinned.
+    /// The bytes that a lock pins, if the store has them. For a registry's component, the source
+    /// and the required signers must match. A file has no signatures, so a pinned file has none
+    /// either.
     pub(super) fn pinned(&self, policy: &ComponentPolicy, pin: &Pin) -> Option<Code> {
         if let Ok(reference) = Reference::parse(&pin.source) {
             let is_pinned = |code: &Code| toolcell_sandbox::ComponentDigest::of(&code.bytes).to_string() == pin.digest;
@@ -92,7 +91,7 @@ impl<'m> CodePlaces<'m> {
         }
         let digest = Digest::parse(&pin.digest).ok()?;
         let SourceRef::File(_) = policy.source() else { return None };
-        // A look makes no store.
+        // A lookup does not create the store.
         let folder = registries::store_folder(self.manifest.server(), self.folder);
         let store = folder.is_dir().then(|| self.store())?.ok()?;
         let bytes = store.bytes_of(&digest, policy.load().component_bytes()).ok()?;
@@ -141,7 +140,7 @@ impl<'m> CodePlaces<'m> {
         Ok(Code { bytes: stored.bytes.into(), signed, dev_source: None })
     }
 
-    /// The rule with its files, which are read once in a build.
+    /// The rule with its files, which are read once per build.
     fn rule(&self, rule: &TrustPolicy) -> Result<Arc<ReadRule>, AdvisedFault> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.entry(rule.prefix().to_owned()).or_insert_with(|| ReadRule::read(rule, self.folder).map(Arc::new)).clone()

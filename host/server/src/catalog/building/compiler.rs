@@ -17,7 +17,7 @@ const BACKGROUND_BYTES_MIN: usize = 256 << 10;
 const BACKGROUND_FIRST: Duration = Duration::from_secs(4);
 const BACKGROUND_PER_MIB: Duration = Duration::from_secs(2);
 
-/// Interval at which a compilation that goes on is reported.
+/// How often a running compilation is reported.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 /// A compilation that takes long.
@@ -44,7 +44,7 @@ impl std::fmt::Display for Compiling<'_> {
 pub struct Compilation<'a> {
     /// The digest of the bytes.
     pub digest: ComponentDigest,
-    /// The component's name.
+    /// Its file: later versions of it reuse compiled functions.
     pub component: &'a str,
     /// Its file: functions that a loader made serve later versions of it.
     pub source: &'a str,
@@ -52,7 +52,7 @@ pub struct Compilation<'a> {
     pub time: Duration,
     /// Bytes of memory that a loader may take, and that a call may take in addition.
     pub memory_bytes: (u64, u64),
-    /// True if calls are served meanwhile. They go first.
+    /// True if calls are served meanwhile. They have priority.
     pub serves_meanwhile: bool,
     /// Called every five seconds.
     pub tell: &'a dyn Fn(Compiling<'_>),
@@ -63,18 +63,18 @@ pub struct Compiler {
     loader: Arc<Loader>,
 }
 
-/// A component that was compiled. Its loader may still be there to list tools.
+/// A compiled component. Its loader may still run, to list tools.
 pub type Compiled = (HeldComponent, Option<OpenLister>);
 
-/// A process that can list tools, with what drives its link.
+/// A process that can list tools, and the runtime of its link.
 pub struct OpenLister {
     lister: Lister,
     runtime: Runtime,
-    /// True if it lets every other thread of the machine go first.
+    /// True if it runs at low priority.
     gives_way: bool,
 }
 
-/// Drives the links of one load. The server's own runtime may end before a load does.
+/// Drives the links of one load. It is not the server's runtime, which may end before a load does.
 fn runtime() -> Result<Runtime, NotLoaded> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| NotLoaded::Failed(format!("its loader cannot be waited for: {error}")))
@@ -85,7 +85,7 @@ impl Compiler {
         Self { loader }
     }
 
-    /// True if compiling these bytes would take long, and they were not compiled before.
+    /// True if compiling these bytes takes long and has not been done before.
     pub fn takes_long(&self, bytes: &[u8], digest: ComponentDigest) -> bool {
         bytes.len() >= BACKGROUND_BYTES_MIN && !self.loader.is_compiled(bytes, digest)
     }
@@ -104,7 +104,7 @@ impl Compiler {
         }
         let patience = BACKGROUND_FIRST + BACKGROUND_PER_MIB * u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);
         match attempt(patience.min(time), true) {
-            // Tools that keep all cores busy must not keep new code out.
+            // Tools that keep all cores busy must not block new code.
             Err(NotLoaded::TooLate) => attempt(time, false),
             done => done,
         }
@@ -155,7 +155,7 @@ impl Compiler {
                 let listing = runtime.block_on(async { tokio::time::timeout(patience, list(Some(lister))).await });
                 match listing {
                     Ok(listing) if listing.is_complete() => return Ok(listing),
-                    // It had no core in its time. Another process does not wait for one.
+                    // It got no core in time. Another process is not limited by its priority.
                     _ => (None, runtime),
                 }
             }

@@ -32,7 +32,7 @@ struct ComponentDraft<'a> {
 }
 
 impl ComponentDraft<'_> {
-    /// The instances that a tool's callers keep; `None` where each call has one of its own.
+    /// The instances that a tool's callers keep; `None` if each call has its own.
     fn instances(
         &mut self,
         policy: &ComponentPolicy,
@@ -60,8 +60,7 @@ struct NewEntry {
 /// The catalog while it grows.
 pub(super) struct CatalogDraft<'a> {
     pub(super) parts: CatalogParts,
-    /// Of each tool: its name for clients, the component's name, and the position of that in the
-    /// manifest.
+    /// For each tool: its name for clients, the component's name, and its place in the manifest.
     pub(super) origins: Vec<(String, String, Span)>,
     pub(super) basis: &'a Basis<'a>,
     /// Rules for callers.
@@ -94,7 +93,7 @@ impl CatalogDraft<'_> {
         self.parts.take_over(catalog, loaded, Some(self.callers));
     }
 
-    /// Adds the prompts of the manifest behind those of components.
+    /// Adds the manifest's prompts, after those of components.
     pub(super) fn add_texts(&mut self, texts: Vec<Arc<TextPrompt>>, manifest: &Manifest) {
         for (text, rule) in texts.into_iter().zip(manifest.prompts()) {
             self.origins.push((text.entry.definition().name.clone(), TEXTS.to_owned(), rule.span()));
@@ -102,7 +101,7 @@ impl CatalogDraft<'_> {
         }
     }
 
-    /// Adds the skills. Nothing comes after them.
+    /// Adds the skills, which come last.
     pub(super) fn add_skills(&mut self) {
         let skills = Arc::clone(&self.parts.skills);
         skills.entries().iter().for_each(|entry| self.push(EntryKind::Skill(Arc::clone(entry))));
@@ -112,7 +111,7 @@ impl CatalogDraft<'_> {
         self.parts.entries.push(CatalogEntry { kind, rules: Arc::clone(self.callers) });
     }
 
-    /// Keeps a component as it serves now, if it does.
+    /// Keeps a component as it is served now, if it is.
     pub(super) fn hold(&mut self, policy: &ComponentPolicy) {
         let Some((catalog, loaded)) = self.basis.serving(policy.name()) else { return };
         for exposed in catalog.tools_of(loaded) {
@@ -259,8 +258,8 @@ impl CatalogDraft<'_> {
         }
     }
 
-    /// Adds an entry that no client lists. Values are looked for at each keystroke, so nobody
-    /// confirms that.
+    /// Adds an entry that no client lists. Completion runs at each keystroke, so it needs no
+    /// approval.
     fn add_unlisted(
         &mut self,
         policy: &ComponentPolicy,
@@ -280,7 +279,7 @@ impl CatalogDraft<'_> {
         }
     }
 
-    /// Adds an entry with all that its calls need.
+    /// Adds an entry with everything that its calls need.
     fn add_entry(
         &mut self,
         policy: &ComponentPolicy,
@@ -317,8 +316,8 @@ impl CatalogDraft<'_> {
         self.push(EntryKind::Export(Arc::new(target)));
     }
 
-    /// Rules for callers that match no tool. If tools are missing for another reason, this cannot
-    /// be known.
+    /// Reports rules for callers that match no tool. If tools are missing for another reason, this
+    /// cannot be known.
     pub(super) fn check_callers(&self, complete: bool) -> Vec<Diagnostic> {
         if !complete {
             return Vec::new();
@@ -328,13 +327,13 @@ impl CatalogDraft<'_> {
         self.callers.check_tools(&names)
     }
 
-    /// Takes a component away, with its tools.
+    /// Removes a component with its tools.
     pub(super) fn take_away(&mut self, component: &str) {
         self.origins.retain(|(_, of, _)| of != component);
         self.parts.take_away(component);
     }
 
-    /// Tools with names of the host's own, where it has them, each with its component.
+    /// Finds tools with names that the host reserves, each with its component.
     pub(super) fn check_own_names(&self, manifest: &Manifest) -> Vec<(String, Diagnostic)> {
         let mut problems = Vec::new();
         if manifest.server().discovery() != Discovery::Search {
@@ -351,7 +350,7 @@ impl CatalogDraft<'_> {
         problems
     }
 
-    /// Names that several tools would have, each with the later component.
+    /// Finds names that several tools would have, each with the later component.
     pub(super) fn check_collisions(&self) -> Vec<(String, Diagnostic)> {
         let mut problems = Vec::new();
         let mut first: HashMap<&str, &str> = HashMap::new();
@@ -373,8 +372,8 @@ impl CatalogDraft<'_> {
     }
 }
 
-/// The digest of all that a person confirms besides a call. Other code behind the tool ends no
-/// question: the lock decides which code runs.
+/// The digest of all that a person confirms besides a call. The tool's code is not part of it: the
+/// lock decides which code runs.
 fn approved_as(capabilities: &GrantedCapabilities, rule: Approval) -> String {
     let confirmed = json!([capabilities.grants().canonical(), rule.policy().name(), rule.remember()]);
     ComponentDigest::of(confirmed.to_string().as_bytes()).to_string()

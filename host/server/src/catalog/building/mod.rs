@@ -44,7 +44,7 @@ use precheck::Precheck;
 pub(crate) use problems::NOT_LOADED;
 use problems::{not_compiled, once, refused};
 
-// No manifest lets a file in that the sandbox would refuse under another name.
+// The manifest and the sandbox must agree on the largest file.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
 
 /// Builds catalogs; one for the life of the process.
@@ -68,14 +68,14 @@ pub struct BuilderOptions {
     pub(crate) dev: Option<DevFolder>,
 }
 
-/// Result of a build.
+/// The result of a build.
 pub struct Built {
     /// The catalog, if there was no error.
     pub catalog: Option<Catalog>,
     /// All errors and warnings.
     pub problems: Vec<Diagnostic>,
     /// Components that were not parsed because they differ from the lock. The catalog has them as
-    /// they serve now, if they do, or as they are pinned.
+    /// they are served now, or as they are pinned.
     pub withheld: Vec<Withheld>,
 }
 
@@ -83,20 +83,20 @@ pub struct Built {
 enum BuiltComponent<'a> {
     /// Reused from this earlier catalog, with bytes and policy.
     Unchanged(&'a Catalog, &'a Arc<LoadedComponent>),
-    /// To be built anew.
+    /// To be rebuilt.
     Changed(ListedComponent),
     /// Not parsed.
     Withheld(Withheld),
-    /// Not parsed either: the bytes that the lock pins are served in its place.
+    /// Not parsed either: the pinned bytes are served instead.
     Pinned(ListedComponent, Withheld),
-    /// Not compiled, as the build fails whatever comes of it.
+    /// Not compiled, since the build fails anyway.
     LeftOut,
 }
 
 /// Progress of a build.
 #[derive(Clone, Copy, Debug)]
 pub enum LoadStep<'a> {
-    /// So many components are loaded.
+    /// This many components are loaded.
     Loaded(usize),
     /// One of them takes long to compile.
     Compiling(Compiling<'a>),
@@ -105,7 +105,7 @@ pub enum LoadStep<'a> {
 /// Called at each step of a build.
 pub type Steps<'a> = dyn Fn(LoadStep<'_>) + Sync + 'a;
 
-/// Components that a build does without.
+/// Components that a build leaves out.
 #[derive(Default)]
 struct BrokenComponents {
     left_out: Vec<LeftOutComponent>,
@@ -114,8 +114,8 @@ struct BrokenComponents {
 }
 
 impl BrokenComponents {
-    /// Puts the problems of a component to those of the build. Where the build may do without it,
-    /// an error takes the component out of the draft instead.
+    /// Adds the problems of a component to those of the build. If the build may leave the component
+    /// out, an error removes it from the draft instead.
     fn sort(
         &mut self,
         draft: &mut CatalogDraft<'_>,
@@ -137,7 +137,7 @@ impl BrokenComponents {
 struct ListedComponent {
     component: Arc<HeldComponent>,
     policy_digest: String,
-    /// Those who signed it, where the manifest asks for them.
+    /// Who signed it, if the manifest requires signatures.
     signed: Signed,
     side_files: Stamps,
     /// The project's files that it reads, where `toolcell dev` built it.
@@ -153,7 +153,7 @@ struct Loading<'a, 'b> {
     folder: &'a Path,
     code: &'a CodePlaces<'a>,
     basis: &'a Basis<'b>,
-    /// `None`: components are compiled whatever else is wrong.
+    /// `None`: components are compiled even if something else is wrong.
     precheck: Option<&'a Precheck<'a>>,
     steps: &'a Steps<'a>,
 }
@@ -166,7 +166,7 @@ impl CatalogBuilder {
         Self { compiler, runtime, sandboxes: machine.sandboxes.clone(), options }
     }
 
-    /// Builds a generation from a checked manifest, reusing what the basis has. Relative paths
+    /// Builds a generation from a checked manifest, reusing parts of the basis. Relative paths
     /// start from `folder`.
     pub(crate) fn build(
         &self,
@@ -181,7 +181,7 @@ impl CatalogBuilder {
         let _io = self.runtime.enter();
         let code = CodePlaces::new(manifest, folder).with_dev(self.options.dev.as_ref());
         let precheck = Precheck::new(manifest, folder, &code, &self.options.kept, basis);
-        // What the precheck finds is of the whole: it would keep others from being compiled.
+        // The precheck fails the whole build: it would keep other components from being compiled.
         let prechecks = basis.tolerance.is_none();
         let loading = Loading { folder, code: &code, basis, precheck: prechecks.then_some(&precheck), steps };
         let built = self.load_all(manifest.components(), &loading);
@@ -227,7 +227,7 @@ impl CatalogBuilder {
         for (component, problem) in found.into_iter().flatten() {
             broken.sort(&mut draft, &component, vec![problem], &mut problems);
         }
-        // If no component is left, the start fails.
+        // A start without any component fails.
         if draft.parts.components.is_empty() && withheld.is_empty() {
             problems.append(&mut broken.problems);
         }
@@ -256,16 +256,16 @@ impl CatalogBuilder {
         Built { catalog: catalog.ok(), problems, withheld }
     }
 
-    /// Starts sandbox processes of a catalog, so that its first calls find them. A group that goes
-    /// on has its own already.
+    /// Starts sandbox processes of a catalog, so that its first calls find them. A reused group
+    /// already has its processes.
     ///
     /// # Errors
-    /// One sentence, where a process does not start.
+    /// One sentence: a process does not start.
     pub fn raise_walls(&self, catalog: &Catalog) -> Result<(), String> {
         self.runtime.block_on(catalog.walled.start()).map(drop)
     }
 
-    /// No component is held back any more for what its calls did.
+    /// Clears the crash history of all components.
     pub fn forget_ends(&self) {
         self.sandboxes.iter().for_each(SandboxSetup::forget_ends);
     }
@@ -281,7 +281,7 @@ impl CatalogBuilder {
         let listed = self.load_all(manifest.components(), &loading);
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
-                // The basis is empty, so nothing is reused and nothing is pinned.
+                // With an empty basis, nothing is reused or pinned.
                 Ok(
                     BuiltComponent::Unchanged(..)
                     | BuiltComponent::Withheld(_)
@@ -327,9 +327,9 @@ impl CatalogBuilder {
         loaded.into_iter().map(|(_, loaded)| loaded).collect()
     }
 
-    /// True if the build fails whatever a component turns out to be.
+    /// True if the build fails regardless of its components.
     fn fails_anyway(&self, loading: &Loading<'_, '_>) -> bool {
-        // As in `build`: what is opened to look at it may close on the runtime.
+        // As in `build`: state files that are opened here may close on the runtime.
         let _io = self.runtime.enter();
         loading.precheck.is_some_and(Precheck::fails)
     }
@@ -343,7 +343,7 @@ impl CatalogBuilder {
             None => code.read(policy)?,
         };
         let digest = ComponentDigest::of(&read.bytes).to_string();
-        // Checked before anything is parsed: bytes that nobody approved reach no parser.
+        // Checked before anything is parsed: unapproved bytes never reach a parser.
         if !basis.withholds(policy, &digest) {
             return self.load_code(policy, loading, read, side_files);
         }
@@ -396,7 +396,7 @@ impl CatalogBuilder {
         let time = policy.load().compile_time().saturating_sub(began.elapsed());
         // Checked before they are described, since that takes longer the more there are.
         typed::check_functions(policy, &component)?;
-        // The manifest's own, before those that the component lists: a look at these may end early.
+        // The manifest's own come first, since listing those of the component may end early.
         let mut tools = program::tools(policy, &component);
         let mut schemas = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
         if component.shape() == ShapeName::Program {

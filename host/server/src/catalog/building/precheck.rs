@@ -1,8 +1,8 @@
 //! Problems that are found before anything is compiled: files, secrets, folders, grants that the
 //! component cannot use.
 //!
-//! They are searched once in a build, when its first long compilation is about to begin. The whole
-//! build would find each of them as well, with the same text.
+//! The check runs once per build, before its first long compilation. The whole build would find
+//! each of them as well, with the same text.
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -47,15 +47,15 @@ impl<'a> Precheck<'a> {
         Self { folder, code, basis, server, kept, policies, found: OnceLock::new() }
     }
 
-    /// True if the build fails whatever compiling gives. The first call runs the check.
+    /// True if the build fails regardless of what is compiled. The first call runs the check.
     pub(super) fn fails(&self) -> bool {
         let found = self.found.get_or_init(|| self.run());
-        // A start serves all that the lock pins, or nothing.
+        // A start serves everything that the lock pins, or fails.
         let drifts = found.withheld > 0 && !self.basis.serves_meanwhile();
         drifts || found.problems.iter().any(|problem| problem.severity() == Severity::Error)
     }
 
-    /// The errors that were found, if anybody asked.
+    /// The errors that were found, if the check ran.
     pub(super) fn into_errors(self) -> Vec<Diagnostic> {
         let problems = self.found.into_inner().unwrap_or_default().problems;
         problems.into_iter().filter(|problem| problem.severity() == Severity::Error).collect()
@@ -90,8 +90,8 @@ impl<'a> Precheck<'a> {
         found.problems.extend(typed::written(policy, self.folder, None).err());
         let context = GrantContext { folder: self.folder, server: self.server, kept: self.kept, observing: false };
         let capabilities = ToolCapabilities::new(policy, &context);
-        // A tool that the component does not have is an error anyway. Without tables of tools all
-        // have the component's grants, under whatever name.
+        // A tool that the component does not have is an error anyway. Without tables of tools, all
+        // of them have the component's grants, whatever their names.
         let names: Vec<&str> = policy.tools().iter().map(|tool| tool.name()).collect();
         let names = if names.is_empty() { vec![policy.name()] } else { names };
         names.into_iter().for_each(|name| drop(capabilities.of_tool(name, &mut found.problems)));

@@ -22,7 +22,7 @@ pub(super) fn misnamed(policy: &ComponentPolicy, name: &str, error: &names::Name
 }
 
 pub(super) fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> Diagnostic {
-    // A process that looked at its schemas may say anything.
+    // The text comes from a loader, which a component may control.
     let field = sanitize::line(&problem.field);
     let said = sanitize::line(&problem.message);
     let message = format!("component \"{}\", tool \"{tool}\": {field} {said}", policy.name());
@@ -42,8 +42,7 @@ pub(super) fn broken_resource(policy: &ComponentPolicy, uri: &str, problem: &Def
     Diagnostic::error("resources::definition", message).at(policy.source_span())
 }
 
-/// Each problem once: those that the precheck found are found again by what was compiled all the
-/// same.
+/// Each problem once: compiling finds those of the precheck again.
 pub(super) fn once(problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut told = Vec::with_capacity(problems.len());
     for problem in problems {
@@ -98,7 +97,7 @@ pub(super) fn refused(policy: &ComponentPolicy, error: &NotLoaded) -> Diagnostic
     }
 }
 
-/// Error: no time is left for the schemas of its tools.
+/// Error: no time is left to check the schemas of its tools.
 pub(super) fn schemas_too_slow(policy: &ComponentPolicy) -> Diagnostic {
     let time = policy.load().show(LoadLimit::CompileTime);
     let message =
@@ -115,7 +114,7 @@ pub(super) fn check_count(policy: &ComponentPolicy, listed: usize, what: &str) -
     Err(past(policy, "tools::too_many", message, LoadLimit::Tools, "offer fewer tools"))
 }
 
-/// Warning: patterns of a component's tools that nothing applies.
+/// Warning: patterns in a component's schemas that are not checked.
 pub(super) fn not_applied<'t>(
     policy: &ComponentPolicy,
     tools: impl Iterator<Item = &'t McpTool>,
@@ -146,7 +145,8 @@ pub(super) fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
         .hint("its calls work and cost more; a table of at most 32,768 elements would fit")
 }
 
-/// Error: a component exceeds this limit of loading. `otherwise` is the advice besides raising it.
+/// Error: a component exceeds this limit of loading. `otherwise` is advice in addition to raising
+/// it.
 pub(super) fn past(
     policy: &ComponentPolicy,
     code: &'static str,

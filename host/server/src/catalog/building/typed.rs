@@ -13,7 +13,7 @@ use crate::files::wit;
 const LEFT_OUT_CHARS_MAX: usize = 300;
 
 /// Descriptions of the component from outside: in the manifest, and in the `.wit` files it names.
-/// Nothing of them is parsed. The files of `toolcell dev` come with them.
+/// Nothing is parsed here. Includes the files of `toolcell dev`.
 pub(super) fn written(
     policy: &ComponentPolicy,
     folder: &Path,
@@ -55,8 +55,8 @@ pub(super) fn check_functions(policy: &ComponentPolicy, component: &HeldComponen
     check_count(policy, if chosen > 0 { chosen } else { functions.len() }, "tools")
 }
 
-/// Keys of the manifest that do not fit the component's functions, and functions that it goes
-/// without.
+/// Reports keys of the manifest that do not fit the component's functions, and functions that are
+/// left out.
 pub(super) fn check(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<Diagnostic> {
     let left_out = component.left_out();
     let names: Vec<_> = left_out.iter().map(|it| (it.function.as_str(), it.reason.as_str())).collect();
@@ -78,7 +78,7 @@ pub(super) fn check(policy: &ComponentPolicy, component: &HeldComponent) -> Vec<
 
 fn listed(left_out: &[LeftOutFunction]) -> String {
     let shown = left_out.iter().take(PROBLEMS_PER_COMPONENT_MAX);
-    // Its names may be long, and where a loader told them, anything.
+    // Its names may be long, and a loader may report any text.
     let shown: Vec<String> = shown.map(|it| sanitize::line(&clipped(&it.to_string())).into_owned()).collect();
     let more = left_out.len() - shown.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };

@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::identity::metadata::metadata_of;
 
-/// Bounds of one answer, which callers wait for. Key sets with certificates have about twenty
+/// Bounds of one answer, while callers wait. Key sets with certificates have about twenty
 /// kilobytes.
 const BOUNDS: OutboundBounds =
     OutboundBounds { connect: Duration::from_secs(3), whole: Duration::from_secs(5), body_bytes: 256 * 1024 };

@@ -1,5 +1,5 @@
 //! Keys of one issuer. They are fetched on first use, and again when they are old or a token names
-//! another key. Beyond that they are kept while the issuer does not answer.
+//! an unknown key. Old keys stay in use while the issuer does not respond.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,9 +27,9 @@ impl FetchedKeys {
 pub enum NewerKeys {
     /// Newer keys.
     Keys(Arc<FetchedKeys>),
-    /// None: the issuer was asked a moment ago.
+    /// None: the issuer was asked only a moment ago.
     None,
-    /// Unknown: the issuer does not answer.
+    /// Unknown: the issuer does not respond.
     Unreachable,
 }
 
@@ -93,8 +93,8 @@ impl IssuerKeys {
         self.ask(Some(Arc::clone(keys))).await.unwrap_or(NewerKeys::Unreachable)
     }
 
-    /// Fetches on a task of its own, so that a client that leaves does not end what others wait
-    /// for.
+    /// Fetches on a task of its own, so that a client that disconnects does not cancel a fetch that
+    /// others wait for.
     fn ask(self: &Arc<Self>, known: Option<Arc<FetchedKeys>>) -> tokio::task::JoinHandle<NewerKeys> {
         let this = Arc::clone(self);
         tokio::spawn(async move { this.ask_in_turn(known).await })

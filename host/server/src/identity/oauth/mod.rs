@@ -1,5 +1,5 @@
 //! Callers with tokens of an issuer: the keys to verify with, and the names of callers. Must not
-//! hold: claims of a token (see the protocol).
+//! hold: the claims of a token (see `toolcell_mcp`).
 mod fetch;
 mod keys;
 
@@ -16,12 +16,12 @@ use toolcell_sandbox::ComponentDigest;
 use fetch::Fetcher;
 use keys::{FetchedKeys, IssuerKeys, NewerKeys};
 
-/// Most verified tokens remembered, about 300 bytes each. Beyond these, all are forgotten and
-/// verified anew.
+/// Verified tokens that are remembered, about 300 bytes each. When there are more, all are
+/// forgotten.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Longest time from now that a token counts as valid: clocks do not reach as far as some tokens
-/// say.
+/// Longest time from now that a token counts as valid: some tokens name times that clocks cannot
+/// represent.
 const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// The issuers with their keys and verified tokens.
@@ -39,7 +39,7 @@ struct KnownIssuer {
     keys: Arc<IssuerKeys>,
 }
 
-/// A verified token. It holds as long as the issuer's keys are the ones it was verified with.
+/// A verified token. Valid as long as the issuer's keys are those that it was verified with.
 #[derive(Clone)]
 struct VerifiedToken {
     keys: Arc<FetchedKeys>,
@@ -48,7 +48,7 @@ struct VerifiedToken {
 }
 
 impl Oauth {
-    /// Prepares the issuers; nothing is fetched before the first token. `scopes` are the ones that
+    /// Prepares the issuers; nothing is fetched before the first token. `scopes` are those that
     /// rules name. `Err` is one sentence.
     pub fn new(policy: &OauthPolicy, scopes: &[&str]) -> Result<Self, String> {
         let addresses = policy.issuers().iter().flat_map(|issuer| [Some(issuer.issuer()), issuer.jwks()]);
@@ -118,7 +118,7 @@ impl Oauth {
 }
 
 impl VerifiedToken {
-    /// `None` if its time is over.
+    /// `None` if it has expired.
     fn admitted(&self) -> Option<Admitted> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
         let validity = CredentialValidity { until: Instant::now().checked_add(left), revoked: None };

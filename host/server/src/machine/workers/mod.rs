@@ -1,11 +1,10 @@
-//! Threads that drive calls: one queue, one worker per core, and a fast path for a call that comes
-//! alone.
+//! Threads that drive calls: one queue, one worker per core, and a fast path for a single call.
 //!
-//! A call over stdio begins on the thread that read it, and goes on there: that thread hands out
-//! the replies of sandbox processes while it waits for input ([`Executor::wait`]). What else comes
-//! alone begins there too, which saves waking a worker, and moves to a worker at its first wait.
+//! A call over stdio begins on the thread that read it, and continues there: that thread delivers
+//! the replies of sandbox processes while it waits for input ([`Executor::wait`]). Any other single
+//! request begins there too, which saves waking a worker, and moves to a worker at its first wait.
 //!
-//! For the same reason, the thread that drives connections runs a lone call that comes over HTTP.
+//! For the same reason, the thread that drives connections runs a single call over HTTP.
 //!
 //! A call that keeps one of these threads for long sends the next ones straight to the workers, for
 //! a while. A call about to do something long (files, state, large values) moves to workers of its
@@ -26,7 +25,7 @@ use tokio::runtime::Handle;
 use toolcell_mcp::{Executor, Work};
 use toolcell_sandbox::{begin_attending, leave_attending, step_back, wait_attending, with_other_duties};
 
-/// Longest run of a short call on the reader. Most guests answer within a tenth of it.
+/// Longest run of a short call on the reader. Most guests finish within a tenth of it.
 const SHORT: Duration = Duration::from_micros(300);
 /// Time after a long call in which neither the reader nor the thread that drives connections runs a
 /// guest. In that time, the protocol or timers lose at most one guest's tick, a millisecond.
@@ -35,9 +34,8 @@ const CAUTIOUS: Duration = Duration::from_millis(100);
 /// keep a tenth of a core.
 const NICER_WHEN_LONG: i32 = 10;
 
-/// Longest run of what a call in another process leaves to the reader, which includes no guest.
-/// Checks and answers that take longer by their size leave it anyway; others may have the core for
-/// as long as this.
+/// Longest run on the reader of a call in another process, which includes no guest. Checks and
+/// answers that are large leave the reader anyway; others may take this long.
 const SHORT_OF_WAITING: Duration = Duration::from_millis(10);
 
 /// The worker threads; they end when dropped, with the tasks they run.
@@ -48,7 +46,7 @@ pub struct Workers {
 
 struct WorkerState {
     queue: Mutex<TaskQueue>,
-    /// Runtime whose own thread drives timers and sockets of guests.
+    /// Time until which the reader begins no call.
     io: Handle,
     started: Instant,
     /// Time until which the reader begins no call.
@@ -71,21 +69,21 @@ impl Backoff {
 #[derive(Default)]
 struct TaskQueue {
     ready: VecDeque<Arc<Task>>,
-    /// Tasks that do something long.
     long: VecDeque<Arc<Task>>,
-    /// Threads with nothing to do. The last to become idle is woken first: its cache is warm.
+    /// Threads with nothing to do. The thread that became idle last is woken first: its cache is
+    /// warm.
     idle: Vec<Thread>,
-    /// Those for long work.
+    /// Idle threads for long work.
     idle_long: Vec<Thread>,
     closed: bool,
 }
 
-/// The kinds of work that a worker does.
+/// The kind of work that a worker does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lane {
     /// Short work, and guests.
     Short,
-    /// Work that has left its thread once because it takes long.
+    /// Work that has already left its thread once because it takes long.
     Long,
 }
 
@@ -143,7 +141,7 @@ impl Workers {
         Ok(Self { shared, threads })
     }
 
-    /// A handle to give work to these threads.
+    /// Submits work to these threads.
     pub fn executor(&self) -> GuestExecutor {
         GuestExecutor(Arc::clone(&self.shared))
     }
@@ -171,11 +169,11 @@ thread_local! {
     static POLLS: Cell<bool> = const { Cell::new(false) };
     /// True if this thread drives timers and sockets.
     static DRIVES: Cell<bool> = const { Cell::new(false) };
-    /// Tasks that this thread woke, if it attends to sandbox processes.
+    /// Tasks that this thread woke, if it waits for sandbox processes.
     static ATTENDED: RefCell<Option<VecDeque<Arc<Task>>>> = const { RefCell::new(None) };
 }
 
-/// Tasks of a thread that attends to sandbox processes: it runs those that it woke itself.
+/// Tasks of a thread that waits for sandbox processes: it runs those that it woke itself.
 struct AttendedTasks;
 
 impl AttendedTasks {
@@ -186,7 +184,7 @@ impl AttendedTasks {
         begin_attending();
     }
 
-    /// The tasks that it did not run any more.
+    /// The remaining tasks.
     fn leave() -> VecDeque<Arc<Task>> {
         ATTENDED.take().unwrap_or_default()
     }
@@ -235,7 +233,7 @@ impl Executor for GuestExecutor {
             return self.run(work);
         }
         if POLLS.get() {
-            // After the task that begins it.
+            // Runs after the task that woke it.
             return AttendedTasks::push(Task::waiting(work, QUEUED, shared));
         }
         let _io = shared.io.enter();
@@ -249,7 +247,7 @@ impl Executor for GuestExecutor {
             self.0.run_attended();
             sent();
         };
-        // What this thread woke before.
+        // //Tasks that this thread woke before.
         go_on();
         wait_attending(fds, go_on)
     }
@@ -301,8 +299,8 @@ impl WorkerState {
         }
     }
 
-    /// Runs a task on a thread that attends to sandbox processes, until it waits. If that took
-    /// long, workers do so for a while.
+    /// Runs a task on a thread that waits for sandbox processes, until the task waits. If that took
+    /// long, workers run such tasks for a while.
     fn run_attending(&self, task: Arc<Task>, run: impl FnOnce(Arc<Task>) -> Option<Arc<Task>>) {
         let began = Instant::now();
         with_other_duties(|| run(task)).into_iter().for_each(|task| self.push(task));
@@ -311,15 +309,13 @@ impl WorkerState {
         }
     }
 
-    /// Runs the tasks that this thread woke.
     fn run_attended(&self) {
         while let Some(task) = AttendedTasks::pop() {
             self.run_attending(task, Task::begin);
         }
     }
 
-    /// Continues a woken task: here, if this thread drives connections and no task waits for a
-    /// worker.
+    /// Runs a woken task: here, if this thread drives connections and no task waits for a worker.
     fn go_on(self: &Arc<Self>, task: Arc<Task>) {
         if task.waits && AttendedTasks::is_here() && !task.is_long() && !self.is_cautious(&self.reader) {
             return AttendedTasks::push(task);
@@ -328,8 +324,7 @@ impl WorkerState {
             return self.push(task);
         }
         let shared = Arc::clone(self);
-        // This thread does it next, once the event that woke the guest is handled. Nobody waits for
-        // its end.
+        // This thread runs it next, once the event that woke the guest is handled.
         drop(self.io.spawn(async move {
             if shared.queue().is_free() {
                 shared.run_short(&shared.driver, || task.begin());
@@ -373,7 +368,7 @@ impl WorkerState {
         }
         while let Some(task) = self.next(lane) {
             let again = match lane {
-                // What takes long leaves.
+                // Long tasks leave this lane.
                 Lane::Short => with_other_duties(|| task.begin()),
                 Lane::Long => task.begin(),
             };
@@ -438,14 +433,14 @@ impl Task {
     }
 
     /// Polls once. The state is `RUNNING`, so no other thread does. Returns the task if it was
-    /// woken meanwhile: it belongs into the queue.
+    /// woken meanwhile: it must be queued again.
     fn poll(self: Arc<Self>) -> Option<Arc<Self>> {
         let mut work = self.slot().take()?;
         let waker = Waker::from(Arc::clone(&self));
         POLLS.set(true);
         let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
         POLLS.set(false);
-        // Both are asked: asking takes the answer.
+        // No short circuit: asking also resets the answer.
         if toolcell_sandbox::leaves() | toolcell_mcp::leaves_thread() {
             self.long.store(true, Ordering::Relaxed);
         }

@@ -8,17 +8,17 @@ use tokio::sync::oneshot;
 use toolcell_console::bounds::JSON_SHOWN_BYTES;
 use toolcell_console::json;
 
-/// Most calls that wait. Nobody decides about more; further ones are not asked about here.
+/// Calls that may wait. Further ones are not shown to operators: nobody decides about more.
 const WAITING_MAX: usize = 256;
 
-/// The share of one caller: a quarter, as of what else callers hold.
+/// The share of one caller: a quarter, as for other state of callers.
 const WAITING_PER_CALLER_MAX: usize = WAITING_MAX / 4;
 
-/// Most decisions that are shown: a page to read. The audit has all.
+/// Decisions that are shown: a page to read. The audit has all.
 const DECIDED_MAX: usize = 50;
 
-/// Most bytes of a call's arguments that are kept: those that a page of the console shows. Calls of
-/// one caller keep 4 MiB at most.
+/// Most bytes of a call's arguments that are kept: as many as a page of the console shows. All
+/// calls of one caller keep at most 4 MiB.
 const ARGUMENTS_BYTES_MAX: usize = JSON_SHOWN_BYTES;
 
 /// Calls that wait for an operator.
@@ -53,33 +53,32 @@ pub struct PendingApproval {
     pub arguments: PendingArguments,
     pub since: SystemTime,
     pub until: Instant,
-    /// The time for which it may be remembered.
+    /// How long an answer may be remembered.
     pub remember: Option<Duration>,
 }
 
-/// The arguments of a call that waits, as JSON without values of secrets.
+/// The arguments of a waiting call, as JSON without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingArguments {
-    /// Their text, up to a bound.
     pub text: String,
-    /// Bytes that were left out.
+    /// Bytes that were cut off.
     pub left_out: usize,
 }
 
 impl PendingArguments {
-    /// As much of this text as is kept.
+    /// The beginning of this text.
     pub fn of(text: &str) -> Self {
         let (kept, rest) = text.split_at(text.floor_char_boundary(ARGUMENTS_BYTES_MAX));
         Self { text: kept.to_owned(), left_out: rest.len() }
     }
 
-    /// True if a page of the console shows all of them. Nobody allows what is not shown.
+    /// True if a page of the console shows all of them. Nobody can allow what is not shown.
     pub fn is_shown_whole(&self) -> bool {
         self.left_out == 0 && json::is_shown_whole(&self.text)
     }
 }
 
-/// A call that waited, and the end of that.
+/// A call that waited, and how that ended.
 #[derive(Clone, Debug)]
 pub struct DecidedCall {
     pub at: SystemTime,
@@ -97,13 +96,13 @@ pub struct DecidedCall {
 pub struct OperatorAnswer {
     /// True if the call may run.
     pub allows: bool,
-    /// True if further calls may run as well, for the time that the manifest says.
+    /// True if further calls may run as well, for as long as the manifest allows.
     pub remembers: bool,
     /// Who answered: the console's session, or the user of a terminal.
     pub by: String,
 }
 
-/// A call's place in the queue. Dropping it takes the question back.
+/// A call's place in the queue. Dropping it withdraws the question.
 pub struct QueuedApproval<'a> {
     queue: &'a ApprovalQueue,
     number: u64,
@@ -111,7 +110,7 @@ pub struct QueuedApproval<'a> {
 }
 
 impl ApprovalQueue {
-    /// From now on operators are asked, and clients as well if `asks_clients`.
+    /// From now on, operators are asked, and clients as well if `asks_clients`.
     pub fn open(&self, asks_clients: bool) {
         self.asks_clients.store(asks_clients, Ordering::Release);
         self.is_open.store(true, Ordering::Release);
@@ -127,7 +126,7 @@ impl ApprovalQueue {
         self.asks_clients.load(Ordering::Acquire)
     }
 
-    /// Asks about a call; `None` if too many wait, of its caller or in all.
+    /// Asks about a call; `None` if too many are waiting, of its caller or in all.
     pub fn ask(&self, pending: PendingApproval) -> Option<QueuedApproval<'_>> {
         let (answer, answered) = oneshot::channel();
         let mut state = self.state();
@@ -141,7 +140,7 @@ impl ApprovalQueue {
         Some(QueuedApproval { queue: self, number, answered })
     }
 
-    /// Answers. False if the call does not wait any more.
+    /// Answers. False if the call no longer waits.
     pub fn answer(&self, number: u64, answer: OperatorAnswer) -> Option<PendingApproval> {
         let mut state = self.state();
         let waiting = state.waiting.remove(&number)?;
@@ -158,17 +157,17 @@ impl ApprovalQueue {
         Some(waiting.pending)
     }
 
-    /// Notes the end of a wait that no operator answered.
+    /// Notes that a wait ended without an answer of an operator.
     pub fn note(&self, decided: DecidedCall) {
         self.state().note(decided);
     }
 
-    /// The call with this number, while it waits.
+    /// The waiting call with this number.
     pub fn find(&self, number: u64) -> Option<PendingApproval> {
         self.state().waiting.get(&number).map(|waiting| waiting.pending.clone())
     }
 
-    /// The calls that wait with their numbers, oldest first, and the last decisions, newest first.
+    /// The waiting calls with their numbers, oldest first, and the last decisions, newest first.
     pub fn list(&self) -> (Vec<(u64, PendingApproval)>, Vec<DecidedCall>) {
         let state = self.state();
         let waiting = state.waiting.iter().map(|(number, waiting)| (*number, waiting.pending.clone()));
@@ -246,7 +245,7 @@ mod tests {
         let cut = of(ARGUMENTS_BYTES_MAX);
         assert_eq!((cut.text.len(), cut.left_out), (ARGUMENTS_BYTES_MAX - 1, ARGUMENTS_BYTES_MAX + 3));
         assert!(!cut.is_shown_whole());
-        // What is kept whole may be longer once it is laid out.
+        // Indented, a text may be longer than what is kept.
         let spread = PendingArguments::of(&format!("[{}0]", "0,".repeat(30_000)));
         assert!(spread.left_out == 0 && !spread.is_shown_whole());
     }

@@ -1,4 +1,4 @@
-//! Denials of guests in groups: one for each component, kind and thing that was asked for.
+//! Denials in groups: one for each component, capability and request.
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,8 @@ use arc_swap::ArcSwap;
 use toolcell_mcp::McpTool;
 use toolcell_policy::Attempt;
 
-/// Most groups. Guests choose what they ask for; a group takes some three kilobytes at most.
+/// Groups that are kept. Guests choose what they ask for; a group takes at most some three
+/// kilobytes.
 const GROUPS_MAX: usize = 1_000;
 
 /// The share of one component: it fills some pages, and leaves room for nine others.
@@ -18,7 +19,7 @@ const GROUPS_PER_COMPONENT_MAX: usize = GROUPS_MAX / 10;
 /// Most tools that a group names.
 const TOOLS_MAX: usize = 12;
 
-/// Most callers that a group names: who else asked is in the audit.
+/// Callers that a group names; the audit has the others.
 const CALLERS_MAX: usize = 8;
 
 /// Most bytes of a caller's name. Issuers may give longer ones.
@@ -26,7 +27,7 @@ const CALLER_BYTES_MAX: usize = 128;
 
 /// Groups of denials. Readers and calls that belong to a known group take no lock.
 ///
-/// If it is full, a new group replaces another one of its component.
+/// When it is full, a new group replaces another one of its component.
 #[derive(Default)]
 pub struct DenialGroups {
     components: ArcSwap<HashMap<String, Arc<ComponentGroups>>>,
@@ -35,7 +36,7 @@ pub struct DenialGroups {
     ungrouped: AtomicU64,
 }
 
-/// The groups of one component, by kind and thing that was asked for.
+/// The groups of one component, by capability and request.
 type ComponentGroups = HashMap<Arc<str>, Arc<DenialGroup>>;
 
 /// A denied request, without values of secrets.
@@ -66,7 +67,7 @@ pub struct DenialGroup {
     last_ms: AtomicU64,
     last_call: AtomicU64,
     is_muted: AtomicBool,
-    /// Twice the generation whose grants were looked at last, and one more if they allow it.
+    /// Twice the generation whose grants were checked last, plus one if they allow it.
     looked_at: AtomicU64,
     tools: ArcSwap<Vec<Arc<McpTool>>>,
     callers: ArcSwap<Vec<String>>,
@@ -93,13 +94,12 @@ impl DenialGroups {
         groups
     }
 
-    /// The group of this number.
     pub fn find(&self, number: u64) -> Option<Arc<DenialGroup>> {
         let components = self.components.load();
         components.values().flat_map(|own| own.values()).find(|group| group.number == number).map(Arc::clone)
     }
 
-    /// Denials that belong to no group, or to one that gave way to another.
+    /// Denials in no group, or in a group that was replaced.
     pub fn ungrouped(&self) -> u64 {
         self.ungrouped.load(Ordering::Relaxed)
     }
@@ -197,7 +197,6 @@ impl DenialGroup {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Time of the last one.
     pub fn last(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
     }
@@ -207,12 +206,12 @@ impl DenialGroup {
         self.last_call.load(Ordering::Relaxed)
     }
 
-    /// Names of tools that asked; the first ones, where there are many.
+    /// The first tools that asked.
     pub fn tools(&self) -> Vec<String> {
         self.tools.load().iter().map(|tool| tool.definition().name.clone()).collect()
     }
 
-    /// Names of callers whose calls asked; the first ones, where there are many.
+    /// The first callers whose calls asked.
     pub fn callers(&self) -> Vec<String> {
         Vec::clone(&self.callers.load())
     }
@@ -222,12 +221,12 @@ impl DenialGroup {
         self.is_muted.load(Ordering::Relaxed)
     }
 
-    /// Mutes it, or ends that.
+    /// Mutes or unmutes it.
     pub fn mute(&self, is_muted: bool) {
         self.is_muted.store(is_muted, Ordering::Relaxed);
     }
 
-    /// True if the grants of this generation allow it, as they say when they are first asked.
+    /// True if the grants of this generation allow it. The answer is kept for the generation.
     pub fn is_allowed_in(&self, generation: u64, allows: impl FnOnce() -> bool) -> bool {
         let known = self.looked_at.load(Ordering::Relaxed);
         if known / 2 == generation {
@@ -238,13 +237,12 @@ impl DenialGroup {
         allowed
     }
 
-    /// True if nobody has to look at it any more: it is muted, or was allowed when that was looked
-    /// at last.
+    /// True if it needs no attention: it is muted, or was allowed when last checked.
     fn is_settled(&self) -> bool {
         self.is_muted() || self.looked_at.load(Ordering::Relaxed) % 2 == 1
     }
 
-    /// It, for suggestions of rules.
+    /// The denied request, for suggesting rules.
     pub fn attempt(&self) -> Attempt {
         Attempt::new(&self.component, &self.asked, self.allow.as_ref().map(|(_, line)| line.as_str()))
     }

@@ -1,26 +1,23 @@
-//! Figures of the last minute and the last hour: two rings of parts of time, each with counters and
-//! a histogram of times.
+//! Figures of the last minute and the last hour: two rings of time slots, each with counters and a
+//! histogram.
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Seconds that figures are of.
 pub const MINUTE: u64 = 60;
 
-/// Parts of the last hour.
-///
-/// A chart is some 300 points wide, and a part takes a kilobyte.
+/// Slots of the last hour.  A chart is some 300 points wide, and a slot takes a kilobyte.
 const HOUR_PARTS: u64 = 240;
 
-/// Length of such a part: an hour has 240 of them.
+/// Length of such a slot: an hour has 240 of them.
 const HOUR_PART: Duration = Duration::from_secs(15);
 
-/// Parts of a ring next to those that figures are of: they are written or cleared meanwhile.
+/// Additional slots of a ring, which are written or cleared meanwhile.
 const SPARE: u64 = 4;
 
-/// Steps of each doubling of time. An eighth more or less is the precision of quantiles.
+/// Buckets per power of two. An eighth more or less is the precision of quantiles.
 const STEPS: u64 = 8;
 
-/// Ranges of time: from a microsecond to two to the power of 36 of them, some nineteen hours.
+/// Buckets of time: from a microsecond to 2^36 microseconds, some nineteen hours.
 const RANGES: usize = 272;
 
 /// Counters of the last minute and the last hour: some 330 KiB.
@@ -30,16 +27,16 @@ pub struct Figures {
     parts: Ring,
 }
 
-/// Parts of time of one length. Each takes the place of an old one.
+/// Time slots of one length. Each replaces an old one.
 struct Ring {
     length: Duration,
     parts: Box<[PartCounters]>,
 }
 
-/// Counters of one part, which take about a kilobyte. Anyone who comes first in another part clears
-/// them; what others count at that very moment may be lost.
+/// Counters of one slot, which take about a kilobyte. The first writer in a new slot clears them;
+/// what others count at that moment may be lost.
 struct PartCounters {
-    /// The number of the part, from 1; 0: none yet.
+    /// The number of the slot, from 1; 0 if unused.
     number: AtomicU64,
     calls: AtomicU32,
     errors: AtomicU32,
@@ -50,7 +47,7 @@ struct PartCounters {
 /// Figures of the last minute.
 #[derive(Debug, Default, PartialEq)]
 pub struct MinuteFigures {
-    /// Calls that ended, errors among them, and denials: for each second, oldest first.
+    /// For each second, oldest first: calls that ended, errors among them, and denials.
     pub seconds: Vec<[u64; 3]>,
     /// The median of the time of calls; `None` without calls.
     pub p50: Option<Duration>,
@@ -61,15 +58,16 @@ pub struct MinuteFigures {
 /// Figures of the last hour.
 #[derive(Debug, PartialEq)]
 pub struct HourFigures {
-    /// Length of a part.
+    /// Length of a slot.
     pub part: Duration,
-    /// Time since the end of the newest part.
+    /// Time since the end of the newest slot.
     pub age: Duration,
-    /// Parts that ended, oldest first: at most an hour of them, and none from before the start.
+    /// Slots that have ended, oldest first: at most an hour of them, and none from before the
+    /// start.
     pub parts: Vec<PartFigures>,
 }
 
-/// Figures of one part of time.
+/// Figures of one slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PartFigures {
     /// Calls that ended, errors among them, and denials.
@@ -89,7 +87,7 @@ impl Default for Figures {
 }
 
 impl Figures {
-    /// Counts a call that ended after this time; `None`: nothing of it ran.
+    /// Counts a call that ended after this time; `None` if nothing of it ran.
     pub fn ended(&self, took: Option<Duration>, is_error: bool) {
         let range = took.map(range_of);
         for part in self.parts_of_now() {
@@ -104,7 +102,7 @@ impl Figures {
         }
     }
 
-    /// Figures of the last minute, the second that runs included.
+    /// Figures of the last minute, including the current second.
     pub fn last_minute(&self) -> MinuteFigures {
         let now = self.seconds.number(self.began.elapsed());
         let mut times = [0; RANGES];
@@ -117,7 +115,7 @@ impl Figures {
         MinuteFigures { seconds, p50: quantile(&times, 50), p99: quantile(&times, 99) }
     }
 
-    /// Figures of the last hour, without the part that runs.
+    /// Figures of the last hour, without the current slot.
     pub fn last_hour(&self) -> HourFigures {
         self.hour_before(self.began.elapsed())
     }
@@ -130,7 +128,7 @@ impl Figures {
         HourFigures { part: HOUR_PART, age: since.saturating_sub(ended), parts }
     }
 
-    /// The counters of this second and those of this part of the hour.
+    /// The counters of the current second and of the current slot of the hour.
     fn parts_of_now(&self) -> impl Iterator<Item = &PartCounters> {
         let since = self.began.elapsed();
         [&self.seconds, &self.parts].into_iter().filter_map(move |ring| ring.now(since))
@@ -138,12 +136,12 @@ impl Figures {
 }
 
 impl Ring {
-    /// For this many parts of this length.
+    /// For this many slots of this length.
     fn new(length: Duration, parts: u64) -> Self {
         Self { length, parts: (0..parts + SPARE).map(|_| PartCounters::new()).collect() }
     }
 
-    /// The number of the part that runs after this time.
+    /// The number of the slot at this time.
     fn number(&self, since: Duration) -> u64 {
         u64::try_from(since.as_nanos() / self.length.as_nanos().max(1)).unwrap_or(u64::MAX - 1) + 1
     }
@@ -153,12 +151,12 @@ impl Ring {
         self.parts.get(place)
     }
 
-    /// The counters of this part; none if nothing was counted in it.
+    /// The counters of this slot, if anything was counted in it.
     fn at(&self, number: u64) -> Option<&PartCounters> {
         self.place(number).filter(|part| part.number.load(Ordering::Acquire) == number)
     }
 
-    /// The counters of the part that runs after this time, cleared if they were another's.
+    /// The counters of the slot at this time, cleared if they were another slot's.
     fn now(&self, since: Duration) -> Option<&PartCounters> {
         let number = self.number(since);
         let part = self.place(number)?;
@@ -213,7 +211,7 @@ impl PartCounters {
     }
 }
 
-/// The range of a time.
+/// The bucket of a time.
 fn range_of(time: Duration) -> usize {
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let range = if micros < STEPS {
@@ -225,7 +223,7 @@ fn range_of(time: Duration) -> usize {
     usize::try_from(range).unwrap_or(RANGES).min(RANGES - 1)
 }
 
-/// The longest time of a range.
+/// The longest time of a bucket.
 fn end_of(range: usize) -> Duration {
     let range = range as u64;
     if range < STEPS {
@@ -235,7 +233,7 @@ fn end_of(range: usize) -> Duration {
     Duration::from_micros(((STEPS + range % STEPS + 1) << shift) - 1)
 }
 
-/// The time that this percentage does not exceed.
+/// The time that this percentage of calls does not exceed.
 fn quantile(times: &[u64; RANGES], percent: u64) -> Option<Duration> {
     let all: u64 = times.iter().sum();
     let wanted = all.saturating_mul(percent).div_ceil(100);

@@ -1,10 +1,9 @@
-//! Calls as the console and `toolcell top` show them: those that run, figures of the last minute
-//! and hour, denials, and calls that wait for an operator. It is all in memory, and bounded: some
-//! 350 KiB, and two for each group of denials, at most a thousand. Must not
-//! hold: pages.
+//! Calls as the console and `toolcell top` show them: running calls, figures of the last minute and
+//! hour, denials, and calls that wait for an operator. All of it is in memory, and bounded: some
+//! 350 KiB, and two for each of at most a thousand groups of denials. Must not hold: pages.
 //!
-//! Calls write here without a lock that a reader holds. The exception is the queue of approvals,
-//! whose calls wait for a person anyway.
+//! Calls never wait for a lock that a reader holds. The exception is the queue of approvals, whose
+//! calls wait for a person anyway.
 mod approvals;
 mod denials;
 mod figures;
@@ -27,12 +26,11 @@ pub struct Activity {
     pub running: Arc<RunningCalls>,
     pub denials: DenialGroups,
     pub approvals: ApprovalQueue,
-    /// Time at which the process began to serve.
+    /// When the process began to serve.
     pub started: SystemTime,
 }
 
 impl Activity {
-    /// Nothing is known yet.
     pub fn new(started: SystemTime) -> Self {
         Self {
             running: Arc::new(RunningCalls::default()),
@@ -42,7 +40,6 @@ impl Activity {
         }
     }
 
-    /// Figures of the last minute and the last hour.
     pub fn figures(&self) -> &Figures {
         self.running.figures()
     }

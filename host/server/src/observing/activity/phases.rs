@@ -2,7 +2,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Where a call is on its way.
+/// The current phase of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CallPhase {
@@ -10,20 +10,20 @@ pub enum CallPhase {
     Waiting,
     /// In a guest.
     Running,
-    /// Before a person.
+    /// Waiting for a person.
     Asking,
 }
 
-/// The phase of a call, and the time in others before. The call writes, and anybody reads: a reader
-/// between two writes sees a moment too much or too little.
+/// The phase of a call, and the time in earlier ones. Only the call writes: a reader between two
+/// writes may be off by a moment.
 #[derive(Default)]
 pub(super) struct Phases {
     phase: AtomicU8,
-    /// Microseconds from the call's start to that of the phase.
+    /// Microseconds from the call's start to the start of this phase.
     began: AtomicU64,
     /// Microseconds in the guest before this phase.
     runs: AtomicU64,
-    /// Microseconds before a person before this phase.
+    /// Microseconds spent waiting for a person before this phase.
     asks: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Phases {
         }
     }
 
-    /// Enters a phase so long after the call's start. Returns the phase that ends, its start and
+    /// Enters a phase this long after the call's start. Returns the phase that ends, its start and
     /// its length.
     pub fn enter(&self, phase: CallPhase, now: Duration) -> (CallPhase, Duration, Duration) {
         let left = self.phase();
@@ -54,8 +54,8 @@ impl Phases {
         (left, start, took)
     }
 
-    /// The time in this phase so long after the call's start: of a guest that asked meanwhile, the
-    /// time in which it ran.
+    /// The time in this phase, this long after the call's start. For a guest that asked a question
+    /// meanwhile: only the time in which it ran.
     pub fn in_phase(&self, now: Duration) -> Duration {
         match self.phase() {
             CallPhase::Running => sum_of(&self.runs, self.since_began(now)),
@@ -63,7 +63,7 @@ impl Phases {
         }
     }
 
-    /// The time since the call's start, without that before a person.
+    /// The time since the call's start, without waiting for a person.
     pub fn own_time(&self, now: Duration) -> Duration {
         let is_asking = self.phase() == CallPhase::Asking;
         let asks = if is_asking { self.since_began(now) } else { Duration::ZERO };

@@ -1,7 +1,7 @@
-//! Calls that ended lately: what they printed, and the parts of their time. The audit keeps
+//! Calls that ended recently: what they printed, and how long each part took. The audit keeps
 //! neither.
 //!
-//! Nothing is kept before the console serves.
+//! Nothing is kept without a console.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -9,20 +9,20 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwapOption;
 use toolcell_mcp::sanitize;
 
-/// Calls that are kept, the newest ones. Their texts take 2 MiB at most, the names of their
-/// requests as much.
+/// Calls that are kept, the newest ones. Their texts take at most 2 MiB, and so do the names of
+/// their requests.
 const CALLS: usize = 256;
 
-/// Bytes of text that are kept of one call: a page of it.
+/// Bytes of text that are kept of one call: a page.
 const PRINTED_BYTES_MAX: usize = 8 << 10;
 
-/// Requests of one call that are kept. A page shows more as a bar that nobody reads.
+/// Requests of one call that are kept. A chart cannot show more.
 const REQUESTS_MAX: usize = 32;
 
 /// Bytes of the name of a request.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Calls that ended lately.
+/// Calls that ended recently.
 #[derive(Default)]
 pub struct RecentCalls {
     is_open: AtomicBool,
@@ -33,9 +33,9 @@ pub struct RecentCalls {
 #[derive(Debug)]
 pub struct RecentCall {
     id: u64,
-    /// Text that it printed and logged, its beginning.
+    /// The beginning of what it printed and logged.
     pub printed: String,
-    /// Parts of its time, in the order of their start.
+    /// The parts of its time, in the order of their start.
     pub parts: Vec<CallPart>,
 }
 
@@ -44,17 +44,16 @@ pub struct RecentCall {
 pub struct CallPart {
     /// `asked`, `queue`, `instantiate`, `run`, or the method and server of a request.
     pub name: String,
-    /// From the start of the call to that of the part.
+    /// From the start of the call to the start of the part.
     pub start: Duration,
-    /// The time that it took.
     pub took: Duration,
-    /// True of a request, or a question that the guest asked: they are within `run`.
+    /// True for a request, or for a question of the guest: these lie within `run`.
     pub is_request: bool,
     /// True if the request failed.
     pub failed: bool,
 }
 
-/// Notes of a call that runs.
+/// Notes about a running call.
 #[derive(Debug, Default)]
 pub(super) struct CallNotes {
     printed: String,
@@ -62,18 +61,18 @@ pub(super) struct CallNotes {
     instantiated: Option<Instant>,
     ran: Option<Instant>,
     requests: Vec<CallPart>,
-    /// Times before a person, before and while the guest ran.
+    /// Times of waiting for a person, before and while the guest ran.
     asked: Vec<CallPart>,
 }
 
 impl RecentCalls {
-    /// Room for calls, which are not kept yet.
+    /// Keeps no calls yet.
     pub(super) fn new() -> Self {
         let places = (0..CALLS).map(|_| ArcSwapOption::empty()).collect();
         Self { is_open: AtomicBool::new(false), places }
     }
 
-    /// From now on calls are kept.
+    /// Starts keeping calls.
     pub fn open(&self) {
         self.is_open.store(true, Ordering::Relaxed);
     }
@@ -111,7 +110,7 @@ impl CallNotes {
         self.ran.get_or_insert_with(Instant::now);
     }
 
-    /// Adds the time before a person that began so long after the call.
+    /// Adds a wait for a person that began this long after the call.
     pub(super) fn asked(&mut self, start: Duration, took: Duration) {
         if self.asked.len() < REQUESTS_MAX {
             let is_request = self.runs.is_some();
@@ -119,19 +118,19 @@ impl CallNotes {
         }
     }
 
-    /// Adds a line, and keeps its beginning.
+    /// Adds the beginning of a line.
     pub(super) fn printed(&mut self, line: &str) {
         let room = PRINTED_BYTES_MAX.saturating_sub(self.printed.len());
         if room < 2 {
             return;
         }
         let cut = |line: &str| line.get(..line.floor_char_boundary(room - 1)).unwrap_or_default().to_owned();
-        // Cut before as well: nothing is done for what is not kept.
+        // Cut before sanitizing: the rest is not kept.
         self.printed.push_str(&cut(&sanitize::line(&cut(line))));
         self.printed.push('\n');
     }
 
-    /// Adds a request of a call that began then.
+    /// Adds a request that began at this time.
     pub(super) fn requested(&mut self, began: Instant, name: &str, request: SystemTime, failed: bool) {
         if self.requests.len() < REQUESTS_MAX {
             let took = request.elapsed().unwrap_or_default();
@@ -141,7 +140,7 @@ impl CallNotes {
         }
     }
 
-    /// The call of this number, which began then and ends now.
+    /// The call with this number, which began at this time and ends now.
     pub(super) fn end(self, id: u64, began: Instant) -> RecentCall {
         let since = |at: Instant| at.saturating_duration_since(began);
         let part = |name: &str, start: Duration, end: Duration| CallPart {
@@ -155,7 +154,7 @@ impl CallNotes {
         let runs = self.runs.map_or(end, since);
         let (within, before): (Vec<CallPart>, Vec<CallPart>) =
             self.asked.into_iter().partition(|asked| asked.is_request);
-        // A call comes into the queue once a person has answered.
+        // A call enters the queue once a person has answered.
         let queued = before.last().map_or(Duration::ZERO, |asked| asked.start.saturating_add(asked.took));
         let mut parts = before;
         parts.push(part("queue", queued, runs));

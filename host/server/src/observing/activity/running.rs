@@ -1,4 +1,4 @@
-//! Calls that run or wait: a table of places, each with a lock of its own.
+//! Calls that run or wait: a table of slots, each with its own lock.
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,25 +11,25 @@ use super::figures::Figures;
 use super::phases::{CallPhase, Phases};
 use super::recent::{CallNotes, RecentCalls};
 
-/// Places of the table. A host runs 256 calls at once by default, and as many may wait.
+/// Slots of the table. A host runs 256 calls at once by default, and as many may wait.
 const PLACES: usize = 1_024;
 
-/// Places that a call tries. In a table that is half full, one in 65,000 finds none; it runs all
-/// the same, and is only counted.
+/// Slots that a call tries. In a table that is half full, one call in 65,000 finds none; it still
+/// runs, but is only counted.
 const TRIES: usize = 16;
 
-/// In place of a use that is not known. No limit is as large.
+/// Marks an unknown use. No limit is as large.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Texts of a call that an operator ended: where its guest ran, where that asked somebody, where
-/// the call waited for its approval, and where it waited in a queue.
+/// Texts for a call that an operator ended: while its guest ran, while the guest asked somebody,
+/// while the call waited for its approval, and while it was queued.
 const STOPPED: &str = "the operator ended the call";
 const STOPPED_ASKING: &str = "the operator ended the call while it waited for an answer to its question";
 const STOPPED_BEFORE_APPROVAL: &str =
     "the operator ended the call while it waited for a person's approval: it did not run";
 const STOPPED_IN_QUEUE: &str = "the operator ended the call while it waited in a queue: it did not run";
 
-/// A place of the table. Its lock is held for as long as taking or leaving it takes.
+/// A slot of the table. Its lock is held only to take or leave the slot.
 type LivePlace = Mutex<Option<Arc<LiveCall>>>;
 
 /// Calls that run or wait.
@@ -49,11 +49,11 @@ pub struct LiveCall {
     pub component: String,
     pub caller: String,
     pub began: Instant,
-    /// The most time in its guest, in a queue and before a person.
+    /// How long it may spend in each phase.
     waits: Waits,
     pub fuel: u64,
     pub memory_bytes: u64,
-    /// Fuel and bytes of memory in the last report; [`UNKNOWN`] before.
+    /// Fuel and bytes of memory in the last report, or [`UNKNOWN`].
     used: [AtomicU64; 2],
     phases: Phases,
     /// True once its guest began to run.
@@ -62,11 +62,11 @@ pub struct LiveCall {
     /// Who ended it.
     stopped_by: OnceLock<String>,
     stop: Cancellation,
-    /// For the page of the call once it has ended, if such are kept.
+    /// For the page of the call after its end, if such pages are kept.
     notes: Option<Mutex<CallNotes>>,
 }
 
-/// The most time that a call may spend in each phase.
+/// How long a call may spend in each phase.
 #[derive(Clone, Copy)]
 struct Waits {
     runs: Duration,
@@ -74,7 +74,7 @@ struct Waits {
     asks: Duration,
 }
 
-/// A call in the table, until this is dropped.
+/// A call in the table; removed when dropped.
 pub struct TrackedCall {
     calls: Arc<RunningCalls>,
     call: Arc<LiveCall>,
@@ -90,17 +90,15 @@ impl Default for RunningCalls {
 }
 
 impl RunningCalls {
-    /// Figures of calls that ended.
     pub const fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// Calls that ended lately.
     pub const fn recent(&self) -> &RecentCalls {
         &self.recent
     }
 
-    /// Puts a call into the table.
+    /// Adds a call to the table.
     pub(crate) fn track(
         self: &Arc<Self>,
         id: u64,
@@ -131,19 +129,18 @@ impl RunningCalls {
         TrackedCall { calls: Arc::clone(self), call, place, ended: false }
     }
 
-    /// The calls of the table, oldest first, and the number of all.
+    /// The calls in the table, oldest first, and the number of all calls.
     pub fn list(&self) -> (Vec<Arc<LiveCall>>, usize) {
         let mut calls: Vec<_> = self.places.iter().filter_map(|place| held(place).clone()).collect();
         calls.sort_by_key(|call| call.began);
         (calls, self.count.load(Ordering::Relaxed))
     }
 
-    /// The call of this number.
     pub fn find(&self, id: u64) -> Option<Arc<LiveCall>> {
         tries(id).find_map(|place| held(self.places.get(place)?).clone().filter(|call| call.id == id))
     }
 
-    /// The place that the call took; `None` if all that it tried are taken.
+    /// The slot that the call took; `None` if all that it tried are taken.
     fn enter(&self, call: &Arc<LiveCall>) -> Option<usize> {
         tries(call.id).find(|place| {
             let Some(place) = self.places.get(*place) else { return false };
@@ -161,14 +158,13 @@ fn held(place: &LivePlace) -> MutexGuard<'_, Option<Arc<LiveCall>>> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The places that a call tries.
+/// The slots that a call tries.
 fn tries(id: u64) -> impl Iterator<Item = usize> {
     let first = usize::try_from(id % PLACES as u64).unwrap_or_default();
     (0..TRIES).map(move |more| (first + more) % PLACES)
 }
 
 impl LiveCall {
-    /// The call's phase.
     pub fn phase(&self) -> CallPhase {
         self.phases.phase()
     }
@@ -185,8 +181,8 @@ impl LiveCall {
         }
     }
 
-    /// The time in the phase that the call is in, and the most that it may be. Of a guest that
-    /// asked, it is the time in which it ran.
+    /// The time in the current phase, and the longest it may last. For a guest that asked a
+    /// question: only the time in which it ran.
     pub fn in_phase(&self) -> (Duration, Duration) {
         let most = match self.phase() {
             CallPhase::Running => self.waits.runs,
@@ -196,15 +192,15 @@ impl LiveCall {
         (self.phases.in_phase(self.began.elapsed()), most)
     }
 
-    /// Notes what the call has used. What a sandbox process says is never more than the limit.
+    /// Notes what the call has used, at most its limits: a sandbox process may report anything.
     pub fn note_used(&self, fuel: u64, memory_bytes: u64) {
         let [of_fuel, of_memory] = &self.used;
         of_fuel.store(fuel.min(self.fuel), Ordering::Relaxed);
         of_memory.store(memory_bytes.min(self.memory_bytes), Ordering::Relaxed);
     }
 
-    /// Fuel and bytes of memory that the call used at its last report; `None` until then. Reports
-    /// come once its instance is made, and while it computes.
+    /// Fuel and bytes of memory in the last report; `None` until then. Reports come when the
+    /// instance is made, and while it computes.
     pub fn used(&self) -> [Option<u64>; 2] {
         self.used.each_ref().map(|used| Some(used.load(Ordering::Relaxed)).filter(|used| *used != UNKNOWN))
     }
@@ -214,22 +210,19 @@ impl LiveCall {
         self.notes.is_some()
     }
 
-    /// The guest's instance runs.
     pub fn instantiated(&self) {
         self.note(CallNotes::instantiated);
     }
 
-    /// The guest has ended.
     pub fn ran(&self) {
         self.note(CallNotes::ran);
     }
 
-    /// The guest printed or logged a line.
     pub fn printed(&self, line: &str) {
         self.note(|notes| notes.printed(line));
     }
 
-    /// The guest made a request of this name, which began then and is answered now.
+    /// The guest made a request of this name, which began at this time and is answered now.
     pub fn requested(&self, name: &str, began: SystemTime, failed: bool) {
         self.note(|notes| notes.requested(self.began, name, began, failed));
     }
@@ -240,9 +233,9 @@ impl LiveCall {
         }
     }
 
-    /// Ends the call for an operator: the console's session, or the user of a terminal.
+    /// Ends the call for an operator: a session of the console, or the user of a terminal.
     pub fn stop(&self, by: &str) {
-        // Of two who end it, the first one counts.
+        // The first operator counts.
         let _ = self.stopped_by.set(by.to_owned());
         self.is_stopped.store(true, Ordering::Release);
         self.stop.cancel();
@@ -258,13 +251,13 @@ impl LiveCall {
         self.stopped_by.get().map_or("", String::as_str)
     }
 
-    /// True if it waits for a person who lets it run.
+    /// True if it waits for its approval.
     pub fn waits_for_approval(&self) -> bool {
         self.phase() == CallPhase::Asking && !self.has_begun.load(Ordering::Acquire)
     }
 
-    /// Text for the client of a call that the operator ended; `None` for others. It says what the
-    /// call did when it ended.
+    /// The text for the client of a call that an operator ended; `None` for others. It depends on
+    /// what the call was doing.
     pub fn stopped_text(&self) -> Option<&'static str> {
         let text = match (self.phase(), self.has_begun.load(Ordering::Acquire)) {
             (CallPhase::Asking, false) => STOPPED_BEFORE_APPROVAL,
@@ -275,13 +268,13 @@ impl LiveCall {
         self.is_stopped().then_some(text)
     }
 
-    /// Cancelled when the operator ends it.
+    /// Cancelled when an operator ends the call.
     pub const fn stopping(&self) -> &Cancellation {
         &self.stop
     }
 
-    /// Waits until the operator ends the call before its guest runs. A guest is ended by its own
-    /// means.
+    /// Waits until an operator ends the call before its guest runs. A running guest is cancelled
+    /// instead.
     pub async fn stopped_while_waiting(&self) {
         self.stop.cancelled().await;
         if self.has_begun.load(Ordering::Acquire) {
@@ -291,12 +284,10 @@ impl LiveCall {
 }
 
 impl TrackedCall {
-    /// The call.
     pub const fn call(&self) -> &Arc<LiveCall> {
         &self.call
     }
 
-    /// Counts the call's end.
     pub fn ended(&mut self, outcome: Outcome) {
         self.ended = true;
         let took = self.call.phases.own_time(self.call.began.elapsed());
@@ -307,7 +298,6 @@ impl TrackedCall {
 impl Drop for TrackedCall {
     fn drop(&mut self) {
         if !self.ended {
-            // It was cancelled.
             self.ended(Outcome::Cancelled);
         }
         if let Some(notes) = &self.call.notes {

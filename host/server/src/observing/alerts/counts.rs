@@ -1,10 +1,10 @@
-//! Numbers of things within a window of time, by what they are of.
+//! Numbers of events within a time window, by subject.
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::observing::window::Window;
 
-/// Most tools, callers or ranges of addresses that are counted at once, of each rule. Beyond it the
+/// Tools, callers or ranges of addresses that are counted at once, for each rule. Beyond that, the
 /// one that was quiet for longest is forgotten.
 const SUBJECTS_MAX: usize = 256;
 
@@ -12,8 +12,8 @@ const SUBJECTS_MAX: usize = 256;
 /// longer.
 const SUBJECT_BYTES_MAX: usize = 256;
 
-/// Parts of a window. The oldest part leaves it as a whole, so that a window is up to an eighth
-/// shorter than said.
+/// Parts of a window. The oldest part leaves as a whole, so a window is up to an eighth shorter
+/// than configured.
 const PARTS: usize = 8;
 
 /// When an alert is raised.
@@ -37,7 +37,7 @@ struct SubjectCount {
 }
 
 impl RuleCounts {
-    /// Counts one. Returns the number within the window if an alert is due.
+    /// Counts one event. Returns the number within the window if an alert is due.
     pub(super) fn note(&mut self, subject: &str, bounds: &Thresholds, now: Instant) -> Option<u64> {
         let began = *self.began.get_or_insert(now);
         let subject = subject.get(..subject.floor_char_boundary(SUBJECT_BYTES_MAX)).unwrap_or_default();

@@ -1,11 +1,10 @@
-//! The alerts that strangers may have raised: a few in a minute, and one for all others.
+//! A bound on alerts that strangers can cause: a few per minute, and one for all others.
 use std::time::{Duration, Instant};
 
-/// Time after which alerts count anew.
+/// How often the count starts again.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Most alerts in a [`MINUTE`] that name whom they are about. Who is attacked from more ranges of
-/// addresses learns no more from further ones.
+/// Alerts per [`MINUTE`] that name their subject. Naming more attacking ranges would not help.
 pub(super) const NAMED_MAX: u32 = 10;
 
 /// The alerts of the current minute.
@@ -15,17 +14,17 @@ pub(super) struct Flood {
     raised: u32,
 }
 
-/// The subject of an alert that may be raised.
+/// The subject that an alert may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
     /// Its own.
     Named,
-    /// All others of the minute, whom this alert stands for.
+    /// All others of the minute, which share this alert.
     Others,
 }
 
 impl Flood {
-    /// Takes one. `None`: the alert for all others is raised already.
+    /// Takes one. `None` if the alert for all others has already been raised.
     pub(super) fn take(&mut self, now: Instant) -> Option<Share> {
         if self.began.is_none_or(|began| now.saturating_duration_since(began) >= MINUTE) {
             *self = Self { began: Some(now), raised: 0 };

@@ -1,4 +1,4 @@
-//! The message of an alert, signed as Standard Webhooks 1.0 says.
+//! The message of an alert, signed according to Standard Webhooks 1.0.
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -15,7 +15,7 @@ const BASE64_KEY: &str = "whsec_";
 /// Least bytes of a key, as the specification says.
 const KEY_BYTES_MIN: usize = 24;
 
-/// Most bytes of a key: it says 64; longer texts are hashed by HMAC itself.
+/// Longest key in bytes: the specification says 64; HMAC hashes longer keys itself.
 const KEY_BYTES_MAX: usize = 1_024;
 
 /// Characters of a subject that are sent.
@@ -24,7 +24,7 @@ const SUBJECT_CHARS_MAX: usize = 256;
 /// The key that signs messages.
 pub(super) struct Signer(hmac::Key);
 
-/// A message, the same in each attempt to send it.
+/// A message, the same for each attempt to send it.
 pub(super) struct AlertMessage {
     /// `webhook-id`.
     pub(super) id: String,
@@ -55,7 +55,7 @@ impl Signer {
 }
 
 impl AlertMessage {
-    /// The message of an alert. `None` without random numbers for its id.
+    /// The message of an alert. `None` if there are no random numbers for its id.
     pub(super) fn of(alert: &Alert<'_>) -> Option<Self> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;

@@ -1,8 +1,8 @@
 //! Alerts on repeated failure or denial of a tool or a caller. Must not hold: what fails, or why.
 //!
-//! A failure costs a lock and a look into a table. What is raised is a line of the log, a count, a
-//! record of the audit, and a message that another task sends: no call waits for it. What strangers
-//! have raised is recorded by another thread too, and has a bound: see its module `flood`.
+//! A failure costs a lock and a table lookup. An alert is a log line, a count, an audit record, and
+//! a message that another task sends, so that no call waits. Alerts that strangers cause are also
+//! recorded by another thread, and bounded: see `flood`.
 mod counts;
 mod flood;
 mod message;
@@ -26,8 +26,8 @@ use counts::RuleCounts;
 use flood::{Flood, Share};
 use webhook::Webhook;
 
-/// Alerts on refusals that wait to be raised: those of some minutes. A disk that takes longer makes
-/// room for no more.
+/// Alerts on refusals that wait to be raised: those of some minutes. If the disk takes longer,
+/// further ones are dropped.
 const LATE_MAX: usize = 32;
 
 /// The subject of an alert that stands for many. No caller has this name.
@@ -57,17 +57,18 @@ pub struct Alerts {
     flood: Mutex<Flood>,
     raising: Arc<Raising>,
     late: Sender<LateAlert>,
-    /// Raises what is late.
+    /// Raises the queued alerts.
     task: JoinHandle<()>,
 }
 
-/// The places where an alert is reported.
+/// Where an alert is reported.
 struct Raising {
     sink: Arc<Sink>,
     webhook: Option<Webhook>,
 }
 
-/// An alert on refusals, which threads that drive connections do not raise themselves.
+/// An alert on refusals, which is queued so that threads that drive connections do not raise it
+/// themselves.
 struct LateAlert {
     subject: String,
     count: u64,
@@ -113,7 +114,8 @@ impl AlertRule {
 }
 
 impl Alerts {
-    /// Alerts of a policy. Reads the key that signs messages; relative paths start from `folder`.
+    /// Starts the alerts of a policy. Reads the key that signs messages; relative paths start from
+    /// `folder`.
     pub fn start(
         policy: &AlertsPolicy,
         folder: &Path,
@@ -161,12 +163,11 @@ impl Alerts {
         self.note(AlertRule::Refusals, who);
     }
 
-    /// The number of alerts of each rule.
     pub fn raised(&self) -> impl Iterator<Item = (AlertRule, u64)> {
         AlertRule::ALL.into_iter().zip(&self.raised).map(|(rule, count)| (rule, count.load(Ordering::Relaxed)))
     }
 
-    /// The number of messages by what became of them: `sent`, `failed`, `dropped`.
+    /// The number of messages by outcome: `sent`, `failed`, `dropped`.
     pub fn messages(&self) -> [(&'static str, u64); 3] {
         self.raising.webhook.as_ref().map_or([("sent", 0), ("failed", 0), ("dropped", 0)], Webhook::counts)
     }
@@ -217,7 +218,7 @@ impl Drop for Alerts {
     }
 }
 
-/// Raises alerts that came from threads that must not wait for a disk.
+/// Raises the queued alerts, which come from threads that must not wait for a disk.
 async fn raise_late(raising: Arc<Raising>, mut alerts: Receiver<LateAlert>) {
     while let Some(LateAlert { subject, count, window_seconds }) = alerts.recv().await {
         let raising = Arc::clone(&raising);
@@ -244,7 +245,7 @@ impl Raising {
     }
 }
 
-/// True for ends of a call without an answer of its tool.
+/// True for outcomes without an answer of the tool.
 const fn is_failure(outcome: Outcome) -> bool {
     matches!(
         outcome,

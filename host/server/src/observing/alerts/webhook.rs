@@ -1,4 +1,4 @@
-//! Sending messages of alerts, one after the other, within bounds.
+//! Sends the messages of alerts, one after the other, within bounds.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,22 +15,22 @@ use toolcell_policy::AdvisedFault;
 use super::message::{self, AlertMessage, Signer};
 use super::{Alert, AlertRule};
 
-/// Messages that wait to be sent; further ones are dropped. There is one for each rule and subject
-/// in a cooldown.
+/// Messages that wait to be sent; further ones are dropped. Each rule and subject has at most one
+/// per cooldown.
 const WAITING_MAX: usize = 64;
 
-/// Messages about refusals that wait: those of a minute. They have places of their own, so that
-/// strangers drop no message about a tool.
+/// Messages about refusals that wait: those of a minute. They have their own bound, so that
+/// strangers cannot displace a message about a tool.
 const REFUSALS_WAITING_MAX: usize = 16;
 
-/// Bounds of one attempt. Nobody reads more than the status of the answer.
+/// Bounds of one attempt. Only the status of the answer matters.
 const BOUNDS: OutboundBounds =
     OutboundBounds { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body_bytes: 64 * 1024 };
 
-/// Times between attempts: a moment, a restart, a deployment.
+/// Times between attempts: for a glitch, a restart, a deployment.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
 
-/// A webhook. Dropping it ends the sending.
+/// Sends messages until dropped.
 pub(super) struct Webhook {
     waiting: Sender<AlertMessage>,
     refusals: Sender<AlertMessage>,
@@ -53,7 +53,7 @@ struct WebhookSending {
 }
 
 impl Webhook {
-    /// Starts to send. `Err` is a sentence and advice.
+    /// Starts sending. `Err` is a sentence and advice.
     pub(super) fn start(url: &str, secret: &str, private: bool, runtime: &Handle) -> Result<Self, AdvisedFault> {
         let hint = "write a key of at least 24 bytes, such as `openssl rand -base64 32` prints";
         let signer = Signer::new(secret).map_err(|problem| AdvisedFault::new(problem, hint))?;
@@ -92,7 +92,7 @@ impl Drop for Webhook {
 }
 
 impl WebhookSending {
-    /// Sends all messages, those about refusals after all others.
+    /// Sends all messages, those about refusals last.
     async fn run(self, mut messages: Receiver<AlertMessage>, mut refusals: Receiver<AlertMessage>) {
         loop {
             let message = tokio::select! {
@@ -111,7 +111,7 @@ impl WebhookSending {
         }
     }
 
-    /// Sends a message until it is taken. `Err` is the last problem.
+    /// Sends a message until it is accepted. `Err` is the last problem.
     async fn deliver(&self, message: &AlertMessage) -> Result<(), String> {
         let mut pauses = PAUSES.into_iter();
         loop {

@@ -2,10 +2,9 @@
 //! caller may not see. They are counted, and recorded together. Must not hold: who is refused, or
 //! why.
 //!
-//! A stranger costs a lock and a look into a table, and no record. All that came in an
-//! [`INTERVAL`] is written at its end, as a row for each caller or range of addresses. The rows
-//! have a bound, beyond which one row counts for all. The console shows those of the last hour,
-//! whether an audit is kept or not.
+//! A refusal costs a lock and a table lookup, but no record. At the end of each [`INTERVAL`], one
+//! row is written for each caller or address range. The rows are bounded; one further row counts
+//! the rest. The console shows the refusals of the last hour, with or without an audit.
 mod recent;
 mod table;
 
@@ -27,11 +26,10 @@ pub use recent::{RecentRefusal, RecentRefusals};
 pub(crate) use table::Range;
 use table::{RefusalRow, RefusalTable, Who};
 
-/// Time between two records of the same. Somebody who looks into a minute of the audit finds what
-/// was refused in it.
+/// Time between two records of the same kind. A minute of the audit is thus nearly complete.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The reason why a request was not a call.
+/// Why a request did not become a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// No credential: 401.
@@ -40,7 +38,7 @@ pub enum Reason {
     UnknownCredential,
     /// A credential that lacks a right: 403.
     MissingRight,
-    /// A host that the server does not go by: 403.
+    /// A host name that the server does not answer to: 403.
     Host,
     /// A web page whose origin is not allowed: 403.
     Origin,
@@ -55,24 +53,23 @@ pub enum Reason {
 pub struct Refusal {
     /// The reason.
     pub reason: Reason,
-    /// The HTTP status; `None` where the protocol's answer says so.
+    /// The HTTP status; `None` if the protocol's answer reports it.
     pub status: Option<u16>,
     /// True if the console refused it.
     pub is_at_console: bool,
 }
 
-/// Counts what was refused, and records it.
 pub struct Refusals {
     sink: Arc<Sink>,
     alerts: Option<Arc<Alerts>>,
     counts: [AtomicU64; Reason::ALL.len()],
-    /// Those of the interval, for records.
+    /// Refusals of the current interval, for records.
     table: Mutex<RefusalTable>,
-    /// Those of the last hour.
+    /// Refusals of the last hour.
     recent: Mutex<Recent>,
 }
 
-/// Writes records until it is dropped.
+/// Writes records until dropped.
 pub struct RefusalRecords(JoinHandle<()>);
 
 impl Drop for RefusalRecords {
@@ -120,7 +117,7 @@ impl From<RefusalReason> for Reason {
 }
 
 impl Refusals {
-    /// Records go to this sink. Alerts hear of each.
+    /// Records go to this sink, and each refusal to the alerts.
     pub fn new(sink: &Arc<Sink>, alerts: Option<Arc<Alerts>>) -> Self {
         Self {
             sink: Arc::clone(sink),
@@ -131,42 +128,39 @@ impl Refusals {
         }
     }
 
-    /// Writes records at the end of each interval.
     pub fn start(self: &Arc<Self>, runtime: &Handle) -> RefusalRecords {
         let refusals = Arc::downgrade(self);
         RefusalRecords(runtime.spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
                 let Some(refusals) = refusals.upgrade() else { return };
-                // Disks may be slow, and this thread drives connections.
+                // This thread drives connections, and must not wait for a disk.
                 drop(tokio::task::spawn_blocking(move || refusals.write()).await);
             }
         }))
     }
 
-    /// The number of each reason.
     pub fn counts(&self) -> impl Iterator<Item = (Reason, u64)> {
         Reason::ALL.into_iter().zip(&self.counts).map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
     }
 
-    /// A caller named a tool or prompt that it does not see.
+    /// A caller named a tool or prompt that it may not see.
     pub fn unseen(&self, caller: &Caller, hidden: Option<&str>) {
         let reason = if hidden.is_some() { Reason::HiddenTool } else { Reason::UnknownTool };
         self.count(Refusal::of(reason), &Who::Caller(caller.name(), hidden));
     }
 
-    /// The console refused a request from this address, and answers with this status.
+    /// The console refused a request from this address with this status.
     pub fn at_console(&self, from: IpAddr, reason: RefusalReason, status: u16) {
         let refusal = Refusal { reason: reason.into(), status: Some(status), is_at_console: true };
         self.count(refusal, &Who::Address(Some(from)));
     }
 
-    /// Those of the last hour.
     pub fn recent(&self) -> RecentRefusals {
         self.lock_recent().list(Instant::now())
     }
 
-    /// Writes a record of each row, and begins anew.
+    /// Writes a record of each row, and starts again.
     pub fn write(&self) {
         let rows = std::mem::take(&mut *self.table());
         for row in rows.into_rows() {

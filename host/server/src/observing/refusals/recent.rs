@@ -1,4 +1,4 @@
-//! Refusals of the last hour in rows, within a bound, for operators who look.
+//! Refusals of the last hour in rows, within a bound, for operators.
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -6,8 +6,8 @@ use super::table::{Range, Who, kept_name};
 use super::{Reason, Refusal};
 use crate::observing::window::Window;
 
-/// Time of one part of the hour. The oldest part leaves it as a whole, so that an hour is up to
-/// five minutes shorter than said.
+/// One part of the hour. The oldest part leaves as a whole, so an hour is up to five minutes
+/// shorter.
 const PART: Duration = Duration::from_secs(5 * 60);
 
 /// Parts of an hour.
@@ -16,7 +16,7 @@ const PARTS: usize = 12;
 /// Most rows of ranges of addresses: a screen or two, at about 200 bytes each.
 pub const RANGE_ROWS_MAX: usize = 64;
 
-/// Most rows of callers. Strangers take none of them.
+/// Rows of callers. Strangers cannot displace them.
 pub const CALLER_ROWS_MAX: usize = 64;
 
 /// Counts of the last hour.
@@ -25,7 +25,7 @@ pub(super) struct Recent {
     began: Option<Instant>,
     ranges: HashMap<RecentKey, RecentCount>,
     callers: HashMap<RecentKey, RecentCount>,
-    /// Refusals that found no row.
+    /// Refusals without a row.
     others: RecentCount,
 }
 
@@ -34,14 +34,13 @@ pub(super) struct Recent {
 pub struct RecentRefusals {
     /// Refusals grouped by kind, the newest first.
     pub rows: Vec<RecentRefusal>,
-    /// Refusals that are in no row, because there were too many.
+    /// Refusals without a row, because there were too many.
     pub beyond: u64,
 }
 
-/// Refusals of the same kind.
+/// Refusals of one kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecentRefusal {
-    /// Why they were refused, and how.
     pub refusal: Refusal,
     /// The caller's name, or the range of addresses.
     pub who: String,
@@ -78,7 +77,6 @@ impl Default for RecentCount {
 }
 
 impl Recent {
-    /// Counts one, at this time by both clocks.
     pub(super) fn count(&mut self, refusal: Refusal, who: &Who<'_>, now: Instant, time: SystemTime) {
         let part = self.part(now);
         let (rows, rows_max, who) = match who {
@@ -122,7 +120,7 @@ impl Recent {
 }
 
 impl Refusal {
-    /// One of the server, whose status follows from the reason.
+    /// A refusal by the server, with the status of its reason.
     pub(super) const fn of(reason: Reason) -> Self {
         let status = match reason {
             Reason::NoCredential | Reason::UnknownCredential => Some(401),

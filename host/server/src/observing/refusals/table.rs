@@ -1,4 +1,4 @@
-//! Rows of what was refused in an interval, within a bound.
+//! Rows of refusals in an interval, within a bound.
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use super::Reason;
 
-/// Most rows of ranges of addresses in an interval. A record has about 300 bytes, so that with
-/// [`CALLER_ROWS_MAX`] strangers can have at most 28 MB written in a day.
+/// Rows of address ranges in an interval. A record has about 300 bytes, so strangers can cause at
+/// most 28 MB a day, with those of [`CALLER_ROWS_MAX`].
 pub const ADDRESS_ROWS_MAX: usize = 32;
 
-/// Most rows of callers in an interval. Strangers take none of them.
+/// Rows of callers in an interval. Strangers cannot displace them.
 pub const CALLER_ROWS_MAX: usize = 32;
 
 /// Longest name of a caller that is kept, in bytes. Subjects of issuers may be longer.
@@ -46,7 +46,7 @@ pub(super) struct RefusalTable {
     others: HashMap<Reason, IntervalCount>,
 }
 
-/// A count with what it is of.
+/// A count with its subject.
 pub(super) struct RefusalRow {
     pub(super) reason: Reason,
     pub(super) caller: Option<String>,
@@ -58,7 +58,6 @@ pub(super) struct RefusalRow {
 }
 
 impl RefusalTable {
-    /// Counts one.
     pub(super) fn count(&mut self, reason: Reason, who: &Who<'_>, now: SystemTime) {
         let row = match who {
             Who::Address(address) => {
@@ -118,13 +117,13 @@ impl Who<'_> {
     }
 }
 
-/// The name of a caller, as far as it is kept.
+/// The beginning of a caller's name.
 pub(super) fn kept_name(name: &str) -> String {
     name.get(..name.floor_char_boundary(CALLER_BYTES_MAX)).unwrap_or_default().to_owned()
 }
 
 impl Range {
-    /// The range of an address: as much as one organisation or one customer has.
+    /// The range of an address: the size that one organisation or one customer has.
     pub(crate) fn of(address: Option<IpAddr>) -> Self {
         match address.map(|address| address.to_canonical()) {
             None => Self::Socket,

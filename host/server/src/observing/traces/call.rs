@@ -1,6 +1,6 @@
-//! Spans of requests. A tool call has spans for the client's request, the wait for a call slot, the
-//! making of an instance, and the run. Names and attributes follow OpenTelemetry's conventions for
-//! MCP; those that it lacks begin with `toolcell.`.
+//! Spans of requests. A tool call has spans for the client's request, the wait for a slot, the
+//! instantiation, and the run. Names and attributes follow OpenTelemetry's conventions for MCP;
+//! others begin with `toolcell.`.
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -18,7 +18,7 @@ use super::Traces;
 /// Method of every tool call.
 const METHOD: &str = Method::CallTool.name();
 
-/// Bytes of an attribute's text that a client has a part in, at most.
+/// Bytes of an attribute's text that a client can influence.
 const TEXT_BYTES_MAX: usize = 256;
 
 /// Trace of a sampled call.
@@ -30,7 +30,7 @@ pub struct CallTrace {
     ended: OnceLock<()>,
 }
 
-/// Subject of a call's trace.
+/// What is known of a traced call at its start.
 pub struct TracedCall<'a> {
     /// The tool, as clients see it.
     pub tool: &'a str,
@@ -111,14 +111,14 @@ impl CallTrace {
         self.context.span().set_attribute(KeyValue::new("toolcell.call", number(id)));
     }
 
-    /// Records a wait for a call slot that began then and ends now, with or without a slot.
+    /// Records a wait for a slot that began at this time and ends now.
     pub fn waited(&self, since: SystemTime) {
         let now = SystemTime::now();
         let _ = self.admitted.set(now);
         self.child("queue", since, now, []);
     }
 
-    /// Marks the instance as made: the guest runs from now on.
+    /// The instance is made: the guest runs from now on.
     pub fn instantiated(&self) {
         let _ = self.instantiated.set(SystemTime::now());
     }
@@ -153,7 +153,7 @@ impl CallTrace {
         span.end();
     }
 
-    /// Marks the end of the guest's run.
+    /// The guest's run has ended.
     pub fn ran(&self, usage: &Usage) {
         let Some(admitted) = self.admitted.get() else { return };
         let now = SystemTime::now();
@@ -196,13 +196,13 @@ impl CallTrace {
 }
 
 impl Drop for CallTrace {
-    /// A call that is dropped on the way was cancelled.
+    /// A call that is dropped was cancelled.
     fn drop(&mut self) {
         self.end(Outcome::Cancelled);
     }
 }
 
-/// The client's span. Malformed contexts were left out before, but the trace state may still be
+/// The client's span. Malformed contexts were already removed, but the trace state may still be
 /// malformed.
 fn remote(trace: &TraceContext) -> Option<SpanContext> {
     let mut fields = trace.traceparent.split('-').skip(1);

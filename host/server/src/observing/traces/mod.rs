@@ -31,7 +31,7 @@ use span_queue::SpanQueue;
 const BOUNDS: OutboundBounds =
     OutboundBounds { connect: Duration::from_secs(2), whole: Duration::from_secs(5), body_bytes: 64 * 1024 };
 
-/// Time that an ending process waits for spans in the queue.
+/// Time that an ending process waits for queued spans.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
 /// Starts spans and sends them.
@@ -96,12 +96,12 @@ impl Traces {
         Ok(Arc::new(Self { tracer, provider, sent, transport }))
     }
 
-    /// Counters of spans by their fate.
+    /// Counters of spans by outcome.
     pub fn sent(&self) -> &Arc<SpanCounters> {
         &self.sent
     }
 
-    /// Sends the spans in the queue, within a bounded time.
+    /// Sends the queued spans, within a bounded time.
     pub fn end(&self) {
         if let Err(error) = self.provider.shutdown_with_timeout(FLUSH_TIME) {
             tracing::warn!("not all traces were sent: {error}");

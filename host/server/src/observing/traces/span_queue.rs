@@ -1,6 +1,6 @@
-//! The bounded queue of spans before the collector, with counters of their fate. Batches, the
-//! sending thread and the encoding are OpenTelemetry's own. It does not report spans that it drops,
-//! so this queue keeps it from having to drop any.
+//! The bounded queue of spans for the collector, with counters by outcome. Batching, the sending
+//! thread and the encoding are OpenTelemetry's own. It does not report spans that it drops, so this
+//! queue prevents it from dropping any.
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +12,19 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor};
 
-/// Most spans in the queue. Each takes a kilobyte or two; a thousand calls have as many spans.
+/// Spans in the queue. Each takes a kilobyte or two; a thousand calls have as many spans.
 const QUEUE_MAX: usize = 4_096;
 
 /// Spans sent in one batch.
 const BATCH_MAX: usize = 512;
 
-/// Time that a span waits for others to be sent with.
+/// How long a span waits for its batch to fill.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 
-/// Interval between warnings that the collector takes nothing.
+/// Interval between warnings that the collector accepts nothing.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Counters of spans by their fate.
+/// Counters of spans by outcome.
 #[derive(Debug, Default)]
 pub struct SpanCounters {
     waiting: AtomicUsize,
@@ -55,7 +55,7 @@ impl SpanCounters {
     }
 }
 
-/// Accepts as many spans as the queue has room for.
+/// Accepts spans while the queue has room.
 pub struct SpanQueue {
     batches: BatchSpanProcessor,
     sent: Arc<SpanCounters>,
@@ -107,7 +107,7 @@ impl SpanProcessor for SpanQueue {
     }
 }
 
-/// Counts spans that the collector takes or refuses.
+/// Counts spans that the collector accepts or refuses.
 struct CountingExporter {
     exporter: Otlp,
     sent: Arc<SpanCounters>,

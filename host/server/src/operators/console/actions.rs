@@ -1,5 +1,5 @@
 //! Forms of operators: each is a decision. It is recorded before and after it is carried out, and
-//! said on the next page.
+//! the next page reports it.
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -21,23 +21,20 @@ use crate::reload::{Quarantined, ReloadOutcome};
 /// Too many orders wait.
 const MANY_WAIT: &str = "Too many reloads wait already; try again later.";
 
-/// Time of a decision that is followed by a reload: compiling takes about a second per megabyte.
+/// Time of a decision that reloads: compiling takes about a second per megabyte.
 const RELOAD_TIME: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// A decision that a form asks for.
 struct AskedDecision {
     decision: &'static str,
-    /// The subject for the record.
     subject: String,
     /// The page that follows.
     back: &'static str,
 }
 
 impl Console {
-    /// Does what a form asks for.
-    ///
-    /// What is begun is carried out and recorded, be the browser gone or not. A call that is tried
-    /// ends with the browser's request.
+    /// Carries out a form.  A decision that has begun is completed and recorded even if the browser
+    /// disconnects. A call that is tried ends with the browser's request.
     pub(super) async fn post(
         self: &Arc<Self>,
         visit: Visit,
@@ -51,7 +48,7 @@ impl Console {
             let reply = self.sign_in(StatusCode::FORBIDDEN, SignInReason::SignedOut);
             return reply::with_cookie(reply, &self.session_gate.set_cookie(None));
         }
-        // It changes nothing.
+        // A check changes nothing, so it is not a decision.
         if path == routes::CHECK_CHAIN {
             time.extend(RELOAD_TIME);
             let came = self.check_chain().await;
@@ -78,7 +75,7 @@ impl Console {
         })
     }
 
-    /// Carries out a decision, once it is recorded that this begins, and records the outcome.
+    /// Carries out a decision after recording its start, and records the outcome.
     async fn carry_out(self: &Arc<Self>, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Reply {
         let Some(AskedDecision { decision, subject, back }) = self.asked(path, fields) else { return nowhere() };
         if let Err(refused) = self.sources.begin(visit.session.decides(), decision, &subject) {
@@ -94,7 +91,7 @@ impl Console {
         reply::see_other(back)
     }
 
-    /// The decision that is sent to this path; `None` if none is.
+    /// The decision that this path stands for, if any.
     fn asked(&self, path: &str, fields: &Fields) -> Option<AskedDecision> {
         let version = || format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
         let (decision, subject, back) = match path {
@@ -168,8 +165,8 @@ impl Console {
         Ok(Approval { name, digest: Some(digest), allow_signer_change })
     }
 
-    /// True if the version that is approved is signed by others, and the box for that is ticked.
-    /// Nobody allows what the page did not say.
+    /// True if the approved version has other signers, and the box for that is ticked. Nobody can
+    /// allow what the page did not show.
     fn takes_other_signers(&self, fields: &Fields) -> bool {
         let is_it = |held: &Quarantined| held.component == fields.get(routes::COMPONENT) && held.other_signers;
         fields.get(routes::SIGNERS) == routes::OTHER_SIGNERS
@@ -196,7 +193,7 @@ impl Console {
         Ok("Revoked: the server turns it away within some seconds.".to_owned())
     }
 
-    /// Makes a token, and shows it on this page alone.
+    /// Makes a token, and shows it only on this page.
     async fn make_token(self: &Arc<Self>, visit: &Visit, fields: &Fields) -> Reply {
         let made = self.new_token(fields).await;
         let name = fields.get(routes::NAME).to_owned();
@@ -243,7 +240,7 @@ impl Console {
     }
 }
 
-/// The decision about a call that waits: its name, and if it allows and remembers.
+/// The decision about a waiting call: its name, if it allows, and if it remembers.
 fn answer(fields: &Fields) -> (&'static str, bool, bool) {
     match fields.get(routes::ANSWER) {
         "allow" => ("allow", true, false),
@@ -252,7 +249,7 @@ fn answer(fields: &Fields) -> (&'static str, bool, bool) {
     }
 }
 
-/// The operator of a visit, for those who read of a decision.
+/// The operator of a visit, as others see it.
 fn named(visit: &Visit) -> String {
     match &visit.session.operator {
         Some(name) => format!("{name} in the console"),
@@ -260,7 +257,7 @@ fn named(visit: &Visit) -> String {
     }
 }
 
-/// The tool that a form of this path tries: `None` if it tries none, `Some(None)` if the tool is
+/// The tool that a form at this path tries: `None` if it tries none, `Some(None)` if the tool is
 /// unknown.
 fn tried_tool(path: &str) -> Option<Option<String>> {
     let name = path.strip_prefix(routes::TOOLS)?.strip_prefix('/')?.strip_suffix("/try")?;

@@ -1,4 +1,4 @@
-//! The number of wrong tokens that may be tried.
+//! A limit on attempts to sign in.
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use crate::observing::refusals::Range;
 
-/// Time after which attempts count anew: short enough to wait for.
+/// How often the count starts again: short enough to wait for.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Most attempts of one range of addresses in a [`WINDOW`] that did not sign in. A person copies
-/// the wrong token a few times, not ten.
+/// Failed attempts of one range of addresses in a [`WINDOW`]. A person pastes the wrong token a few
+/// times, not ten.
 pub const ATTEMPTS_PER_RANGE_MAX: u32 = 10;
 
-/// Most attempts of all together in a [`WINDOW`] that did not sign in. Checking ten signatures a
-/// second is little work, and sixty ranges have to be at it to reach this.
+/// Failed attempts of all ranges together in a [`WINDOW`]. Checking ten signatures a second is
+/// little work, and it takes sixty ranges to reach this.
 pub const ATTEMPTS_MAX: u32 = 600;
 
 /// Attempts of the current window.
@@ -25,12 +25,12 @@ pub struct Attempts(Mutex<AttemptCounts>);
 struct AttemptCounts {
     began: Option<Instant>,
     all: u32,
-    /// Each counts at least one attempt of [`AttemptCounts::all`], which bounds their number.
+    /// Each has at least one attempt of [`AttemptCounts::all`], which bounds their number.
     ranges: HashMap<Range, u32>,
 }
 
 impl Attempts {
-    /// Counts an attempt before it is looked at. `false`: there were too many.
+    /// Counts an attempt before it is checked. `false` if there were too many.
     pub fn begin(&self, from: IpAddr, now: Instant) -> bool {
         let mut counts = self.counts();
         if counts.began.is_none_or(|began| now.saturating_duration_since(began) >= WINDOW) {
@@ -46,10 +46,10 @@ impl Attempts {
         true
     }
 
-    /// Takes back an attempt that signed in.
+    /// Removes an attempt that signed in.
     pub fn succeeded(&self, from: IpAddr) {
         let mut counts = self.counts();
-        // A window that began meanwhile does not know of it.
+        // A new window may have begun meanwhile.
         if let Some(of_range) = counts.ranges.get_mut(&Range::of(Some(from))).filter(|count| **count > 0) {
             *of_range -= 1;
             counts.all = counts.all.saturating_sub(1);

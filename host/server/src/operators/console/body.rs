@@ -10,8 +10,8 @@ use tokio::sync::mpsc::Receiver;
 pub enum ConsoleBody {
     /// All of it; `None` once it was given.
     Whole(Option<Bytes>),
-    /// Pieces, until the other end is dropped. An error breaks the connection, so that what came
-    /// is not taken for the whole.
+    /// Pieces, until the sender is dropped. An error breaks the connection, so that the part is not
+    /// taken for the whole.
     Pieces(Receiver<io::Result<Bytes>>),
 }
 

@@ -1,5 +1,5 @@
-//! Decisions of operators, in a browser or on a terminal: each is done by the same means as the
-//! command for it, and recorded before and after.
+//! Decisions of operators, in a browser or on a terminal: each works like the command for it, and
+//! is recorded before and after.
 use std::sync::Arc;
 
 use toolcell_audit::{Clipped, ConsoleDecided, ConsoleDeciding, Event};
@@ -9,33 +9,32 @@ use crate::lock::{self, Approval, Lock};
 use crate::observing::activity::{DenialGroup, OperatorAnswer};
 use crate::reload::{Orders, ReloadOutcome};
 
-/// The outcome of a decision: one sentence, as `Err` if it was not done.
+/// The outcome of a decision: one sentence, as `Err` if it was not carried out.
 pub type Came = Result<String, String>;
 
-/// Said where a decision would be missing from the audit.
+/// For a decision that could not be recorded.
 const NOT_RECORDED: &str = "Nothing was done: the audit cannot be written. The log says more.";
 
-/// Said where an operator could not see all of what was allowed.
+/// For a request that the operator could not see in full.
 const NOT_WHOLE: &str = "Its arguments are too long to be shown whole, so it can only be declined.";
 
-/// Said where the lock has a component otherwise than it serves.
+/// For a component that differs from the lock.
 const NOT_AS_LOCKED: &str = "Nothing was written: the lock does not have the component as it serves. `toolcell diff` says \
                              how, and `toolcell lock` pins it.";
 
-/// Said where the lock has what was allowed.
+/// For a grant that the lock now has.
 const PINNED: &str = "The lock has it too.";
 
-/// Those who decide something, for its record.
+/// Who decides, for the record.
 #[derive(Clone, Copy, Debug)]
 pub struct DecidedBy<'a> {
-    /// The name of the session, or of those at the control socket.
+    /// The session's name, or that of the control socket's users.
     pub session: &'a str,
-    /// The operator who signed in; `None` without one.
+    /// The operator who signed in, if any.
     pub operator: Option<&'a str>,
 }
 
 impl Sources {
-    /// Ends a call for this operator.
     pub fn stop(&self, call: Option<u64>, by: &str) -> Came {
         let call = call.and_then(|id| self.activity.running.find(id)).ok_or("This call does not run any more.")?;
         let waited = call.waits_for_approval();
@@ -47,13 +46,13 @@ impl Sources {
         })
     }
 
-    /// Mutes a group of denials, or ends that.
+    /// Mutes or unmutes a group of denials.
     pub fn mute(&self, group: Option<u64>, is_muted: bool) -> Came {
         self.denial_group(group)?.mute(is_muted);
         Ok(if is_muted { "Muted until the server ends." } else { "Shown again." }.to_owned())
     }
 
-    /// Writes the rule that would allow a group of denials into the manifest, and reloads it.
+    /// Writes a rule that allows a group of denials into the manifest, and reloads it.
     pub async fn allow(&self, group: Option<u64>, orders: &Orders) -> Came {
         let group = self.denial_group(group)?;
         let tables = self.tables(&group).ok_or("No rule that the server may write would allow this.")?;
@@ -70,8 +69,8 @@ impl Sources {
         }
     }
 
-    /// The lock, if there is one and it has this component as it serves. `Err` where it has not: a
-    /// rule that is written then would be one difference more.
+    /// The lock, if there is one. `Err` if this component differs from it: writing a rule would add
+    /// to the difference.
     async fn locked_as_served(&self, component: &str) -> Result<Option<Lock>, String> {
         let path = lock::path_beside(&self.manifest);
         let Ok(Ok(locked)) = tokio::task::spawn_blocking(move || lock::read(&path)).await else {
@@ -82,8 +81,7 @@ impl Sources {
         if locked.as_ref().is_none_or(is_same) { Ok(locked) } else { Err(NOT_AS_LOCKED.to_owned()) }
     }
 
-    /// Writes into the lock what an operator has just allowed a component. The bytes are those
-    /// that serve.
+    /// Updates the lock after an operator's grant to a component, whose bytes stay the same.
     async fn pin_again(&self, component: &str, mut locked: Lock, orders: &Orders) -> Result<(), String> {
         let path = lock::path_beside(&self.manifest);
         if self.locked {
@@ -100,7 +98,7 @@ impl Sources {
         written.map_err(|error| format!("The rule serves, and is not in the lock: {error}. Type `toolcell lock`."))
     }
 
-    /// Answers a call that waits.
+    /// Answers a waiting call.
     pub fn answer(&self, waiting: Option<u64>, answer: OperatorAnswer) -> Came {
         let said = if answer.allows { "is allowed" } else { "is declined" };
         let found = waiting.and_then(|number| self.activity.approvals.find(number));
@@ -112,7 +110,7 @@ impl Sources {
         Ok(format!("Call {} of {:?} {said}.", pending.call, pending.tool))
     }
 
-    /// A call that waits in words; `None` if it does not wait.
+    /// A waiting call in words; `None` if it does not wait.
     pub fn waiting_in_words(&self, waiting: Option<u64>) -> Option<String> {
         let pending = self.activity.approvals.find(waiting?)?;
         Some(format!("call {} of {}", pending.call, pending.tool))
@@ -123,7 +121,8 @@ impl Sources {
         self.denial_group(group).ok().map(|group| format!("{}: {}", group.component, group.asked))
     }
 
-    /// Records that a decision is about to be carried out. `Err` is one sentence: it must not be.
+    /// Records that a decision is about to be carried out. `Err` is one sentence: then it must not
+    /// be.
     pub fn begin(&self, by: DecidedBy<'_>, decision: &str, subject: &str) -> Result<(), String> {
         let event = || {
             Event::ConsoleDeciding(ConsoleDeciding {
@@ -139,7 +138,7 @@ impl Sources {
         })
     }
 
-    /// Records a decision. Where that fails, the log says so.
+    /// Records a decision. If that fails, it is logged.
     pub fn record(&self, by: DecidedBy<'_>, decision: &str, subject: &str, came: Result<&str, &str>) {
         let (Ok(detail) | Err(detail)) = came;
         let event = || {
@@ -163,7 +162,6 @@ impl Sources {
     }
 }
 
-/// The outcome of a reload, in words.
 pub fn said(before: &str, outcome: Option<ReloadOutcome>) -> Came {
     match outcome {
         Some(ReloadOutcome::Unchanged) => Ok(format!("{before}Nothing else changed.")),

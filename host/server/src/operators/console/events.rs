@@ -1,5 +1,5 @@
-//! Events: parts of a view for pages that are open, at most once a second for each. Values are made
-//! once for all viewers, and none while nobody looks.
+//! Events: parts of a view for pages that are open, at most once a second for each. Values are
+//! computed once for all viewers, and only while there are any.
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,19 +18,19 @@ use super::reply::{self, Reply};
 use super::service::{Console, Visit};
 use super::spoken::{SeenNews, SpokenNews};
 
-/// Most viewers: operators of one server, with a page or two each.
+/// Viewers: the operators of one server, with a page or two each.
 const VIEWERS_MAX: usize = 16;
 
 /// Time between two events of a viewer. Nobody reads faster.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Age up to which values are shared: somewhat less than the time between events.
+/// Age up to which values are shared: slightly less than the time between events.
 const FRESH: Duration = Duration::from_millis(900);
 
-/// Time in which a viewer has to take an event. After it the connection is closed.
+/// Time in which a viewer must accept an event. Then the connection is closed.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Time after which an event without news is sent, so that proxies keep the connection.
+/// Time after which an empty event is sent, so that proxies keep the connection.
 const BEAT: Duration = Duration::from_secs(15);
 
 /// Life of a stream; the page then asks for another.
@@ -39,11 +39,11 @@ const STREAM_TIME: Duration = Duration::from_secs(3_600);
 /// A viewer's page.
 struct ViewedPage {
     view: View,
-    /// The component to which a view of denials is narrowed; empty if it is not.
+    /// The component to which a view of denials is limited; empty for all.
     component: String,
 }
 
-/// Those who look, and the values that they share.
+/// The viewers, and the values that they share.
 pub struct Viewers {
     places: Arc<Semaphore>,
     now: FreshValue<Now>,
@@ -61,7 +61,7 @@ impl Default for Viewers {
     }
 }
 
-/// A value that is made at most once a second.
+/// A value that is computed at most once a second.
 struct FreshValue<T>(Mutex<Option<(Instant, Arc<T>)>>);
 
 impl<T> Default for FreshValue<T> {
@@ -71,8 +71,8 @@ impl<T> Default for FreshValue<T> {
 }
 
 impl<T> FreshValue<T> {
-    /// The value. One made before `since` is not given: a page that was loaded then shows a newer
-    /// one already.
+    /// The value, unless it was computed before `since`: a page loaded then already shows a newer
+    /// one.
     fn get(&self, since: Instant, make: impl FnOnce() -> T) -> Arc<T> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, value)) = kept.as_ref().filter(|(made, _)| *made >= since && made.elapsed() < FRESH) {
@@ -85,7 +85,7 @@ impl<T> FreshValue<T> {
 }
 
 impl Viewers {
-    /// Parts of a view, and what there is to know of, for a viewer who came at this time.
+    /// Parts of a view, and the news, for a viewer who came at this time.
     fn update(
         &self,
         sources: &Sources,
@@ -106,7 +106,6 @@ impl Viewers {
 }
 
 impl Console {
-    /// The stream of a view's events.
     pub(super) fn events(self: &Arc<Self>, visit: Visit, fields: &Fields, time: ConnectionTime) -> Reply {
         let Some(view) = View::of_key(fields.get(routes::VIEW)) else {
             return reply::problem(StatusCode::NOT_FOUND, "There is no such view.", None);
@@ -137,7 +136,7 @@ impl Console {
         let mut last = Update::default();
         let mut heard = None::<SeenNews>;
         while Instant::now() < ends {
-            // A page that is only open does not keep its session from ending as an idle one.
+            // An open page alone does not keep its session alive.
             let holds = self.session_gate.sessions.holds(&visit.secret, Instant::now());
             if !holds || !self.session_gate.still_admits(&visit.session) {
                 let _ = sender.try_send(Ok(Bytes::from_static(update::ENDED.as_bytes())));
@@ -149,7 +148,7 @@ impl Console {
             let made =
                 tokio::task::spawn_blocking(move || console.viewers.update(&console.sources, &frame, &view, came));
             let Ok((update, news)) = made.await else { return };
-            // A page that was just loaded shows what there was.
+            // A page that was just loaded shows the earlier news.
             let to_say = heard.get_or_insert_with(|| SeenNews::all_of(&news)).hears(&news);
             let is_news = to_say.is_some() || update != last;
             if is_news || told.elapsed() >= BEAT {
@@ -172,7 +171,7 @@ impl Console {
     }
 }
 
-/// The event of an update for a page that shows the last one, with what screen readers say.
+/// The event of an update for a page, with text for screen readers.
 fn spoken(update: &Update, last: &Update, sentences: Option<&str>) -> String {
     match sentences {
         Some(sentences) => update.clone().saying(sentences).event(last),

@@ -3,7 +3,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use url::form_urlencoded;
 
-/// Most bytes of a form: arguments for a tool, which are seldom more than a page.
+/// Longest form, in bytes: arguments for a tool, rarely more than a page.
 pub const FORM_BYTES_MAX: usize = 256 * 1_024;
 
 /// Most fields. The form of a tool has at most 64 arguments.
@@ -18,7 +18,7 @@ pub struct Fields(Vec<(String, String)>);
 pub struct TooLarge;
 
 impl Fields {
-    /// Of an address or a form; fields past the bound are left out.
+    /// The fields of an address or a form; fields past the bound are ignored.
     pub fn of(text: &[u8]) -> Self {
         let fields = form_urlencoded::parse(text).take(FIELDS_MAX);
         Self(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
@@ -30,7 +30,6 @@ impl Fields {
         Ok(Self::of(&body.to_bytes()))
     }
 
-    /// The first value of a field; empty without one.
     pub fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
     }
@@ -40,7 +39,6 @@ impl Fields {
         self.get(name).parse().ok()
     }
 
-    /// All of them.
     pub fn all(&self) -> &[(String, String)] {
         &self.0
     }

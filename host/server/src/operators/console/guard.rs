@@ -8,13 +8,13 @@ use http::{HeaderMap, Method, StatusCode};
 use toolcell_console::routes;
 use toolcell_mcp::http::{OriginPolicy, RefusalReason};
 
-/// Where a browser says that a request comes from (Fetch Metadata, "Sec-Fetch-Site").
+/// The header with the origin of a request (Fetch Metadata, "Sec-Fetch-Site").
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The use that a browser makes of the response ("Sec-Fetch-Mode").
+/// The header with the use of the response ("Sec-Fetch-Mode").
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// The type of forms.
+/// The media type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A request that is refused.
@@ -45,7 +45,7 @@ pub fn check(parts: &Parts, doors: &OriginPolicy, local: IpAddr) -> Result<(), R
     };
     let site = one(&parts.headers, &SITE)?;
     let origin = one(&parts.headers, &ORIGIN)?;
-    // Pages send no referrer, and for that a browser writes "null" where it posts their forms.
+    // Pages send no referrer, so browsers send "null" as the origin of their forms.
     let is_own_form = is_post && site == Some("same-origin") && origin == Some("null");
     let allowed =
         if is_own_form { doors.allows(&without_origin(parts), Some(local)) } else { doors.allows(parts, Some(local)) };
@@ -60,7 +60,7 @@ pub fn check(parts: &Parts, doors: &OriginPolicy, local: IpAddr) -> Result<(), R
         Some("same-origin") => true,
         Some("none") => !is_post,
         Some(_) => !is_post && is_navigation && is_view(parts.uri.path()),
-        // Not a browser, or an old one: a form says where it comes from.
+        // Not a browser, or an old one: forms must have an origin.
         None => !is_post || origin.is_some(),
     };
     if !is_from_here {
@@ -72,7 +72,7 @@ pub fn check(parts: &Parts, doors: &OriginPolicy, local: IpAddr) -> Result<(), R
     Ok(())
 }
 
-/// True if the page of another site leads here. Browsers do not send the session's cookie then.
+/// True if another site's page links here. Browsers then omit the session's cookie.
 pub fn is_led_here(headers: &HeaderMap) -> bool {
     matches!(one(headers, &SITE), Ok(Some("cross-site" | "same-site")))
 }
@@ -96,7 +96,7 @@ fn is_form(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM))
 }
 
-/// The value of a header that may be there once.
+/// The value of a header that may occur once.
 fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Refused> {
     let wrong = Refused::new(StatusCode::BAD_REQUEST, "A header of the request appears twice, or is not text.");
     let mut values = headers.get_all(name).iter();

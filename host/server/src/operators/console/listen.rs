@@ -21,14 +21,15 @@ use crate::files::FilePolling;
 use crate::http::open_certificate;
 use crate::listening::small::{BoundSocket, HeadBounds, answer_one, serve};
 
-/// A browser sends about twenty header fields. The time is also that of a handshake before.
+/// Bounds of a request's head: a browser sends about twenty fields. The time also bounds the
+/// handshake.
 const HEAD: HeadBounds = HeadBounds { fields_max: 64, bytes_max: 16 * 1_024, time: Duration::from_secs(5) };
 
-/// Time of a connection, which has one request, until its answer is written. Answers that take
-/// longer say so.
+/// Time of a connection, which has one request, until its answer is written. Longer answers extend
+/// it.
 const CONNECTION_TIME: Duration = Duration::from_secs(15);
 
-/// The address where none is named: any free port of this machine.
+/// The default address: any free port of this machine.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Address of the console from the command line.
@@ -59,11 +60,11 @@ pub struct BoundConsole {
     socket: BoundSocket,
     certificate: Option<Certificate>,
     polling: FilePolling,
-    /// The first name of the manifest.
+    /// The manifest's first host name.
     host: Option<String>,
 }
 
-/// The served console; it ends when dropped.
+/// The served console. Ends when dropped.
 pub struct ServedConsole {
     accepting: JoinHandle<()>,
     _polling: FilePolling,
@@ -74,21 +75,21 @@ pub struct ServedConsole {
 pub struct Ends {
     /// The console's.
     pub local: IpAddr,
-    /// The browser's, or that of a proxy.
+    /// The browser's, or a proxy's.
     pub peer: IpAddr,
 }
 
-/// The time of a connection, which an answer may make longer, and its place.
+/// The time limit of a connection, which an answer may extend, and its place.
 #[derive(Clone)]
 pub struct ConnectionTime(watch::Sender<Instant>, Arc<ConnectionPlace>);
 
 impl ConnectionTime {
-    /// The connection shows a session, and does not give way to strangers any more.
+    /// The connection belongs to a session, and is no longer replaced by strangers.
     pub fn is_of_session(&self) {
         self.1.is_of_session();
     }
 
-    /// The connection may take this much longer from now on.
+    /// Extends the time limit to this long from now.
     pub fn extend(&self, time: Duration) {
         let _ = self.0.send(Instant::now() + time);
     }
@@ -149,7 +150,6 @@ impl BoundConsole {
         }
     }
 
-    /// Polls files for as long as it is served.
     pub fn polling(&mut self) -> &mut FilePolling {
         &mut self.polling
     }
@@ -164,7 +164,7 @@ impl BoundConsole {
         self.certificate.is_some()
     }
 
-    /// The hosts it goes by.
+    /// The host names that it answers to.
     pub fn doors(&self) -> OriginPolicy {
         self.socket.doors.clone()
     }
@@ -176,7 +176,7 @@ impl BoundConsole {
         let certificate = self.certificate;
         let places = Arc::new(ConnectionPlaces::default());
         let accepting = runtime.spawn(async move {
-            // A connection begins on a place, which has a bound of its own.
+            // //A connection needs a place, and their number is bounded.
             let converse = |(stream, peer): (TcpStream, SocketAddr)| {
                 places.begin(peer.ip(), |place| {
                     let console = Arc::clone(&console);
@@ -200,12 +200,12 @@ async fn shake_hands(
 ) {
     let Ok(local) = stream.local_addr() else { return };
     let ends = Ends { local: local.ip(), peer };
-    // Without it, the end of an event waits for the browser's acknowledgement.
+    // Otherwise, the end of an event waits for the browser's acknowledgement.
     let _ = stream.set_nodelay(true);
     match certificate {
         None => converse(stream, ends, console, place).await,
         Some(certificate) => {
-            // A browser that cannot shake hands is not told why.
+            // A failed handshake needs no answer.
             if let Ok(Ok(stream)) = timeout(HEAD.time, certificate.http1_acceptor().accept(stream)).await {
                 converse(stream, ends, console, place).await;
             }

@@ -1,10 +1,9 @@
-//! The console: a page in a browser where operators look at the server, and decide. Must not hold:
-//! markup (see the crate `toolcell_console`), or what is known of calls (see `activity`).
+//! The console: web pages where operators watch the server, and decide. Must not hold: markup (see
+//! the crate `toolcell_console`), or data about calls (see `activity`).
 //!
-//! A person comes in by a one-time link, or with the token of an operator: see [`operators`]. Both
-//! begin a session: see [`session`]. A request passes [`guard`] before anything is done for it.
-//! Views are made of [`gather`], at most once a second for all viewers together, and only while
-//! somebody looks.
+//! A person enters with a one-time link or with an operator's token (see [`operators`]). Both begin
+//! a session (see [`session`]). Every request passes [`guard`] first. [`gather`] collects the data
+//! of views, at most once a second for all viewers together, and only while there are any.
 mod actions;
 mod attempts;
 mod body;

@@ -11,18 +11,18 @@ use super::session::Operator;
 use crate::identity::Authenticator;
 use crate::reload::Current;
 
-/// The callers that the manifest of the serving generation names in `operators`.
+/// The callers in `operators` of the current manifest.
 pub struct Operators {
     current: Arc<Current>,
     authenticator: Arc<Authenticator>,
     attempts: Attempts,
 }
 
-/// The reason why a token does not sign in.
+/// Why a token does not sign in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
     /// It is unknown, has expired, or belongs to a caller who is not an operator. The answer does
-    /// not say which.
+    /// not tell which.
     Wrong,
     /// Too many were tried.
     TooMany,
@@ -31,7 +31,6 @@ pub enum NotAdmitted {
 }
 
 impl NotAdmitted {
-    /// The status of the answer.
     pub const fn status(self) -> u16 {
         match self {
             Self::Wrong => 403,
@@ -42,13 +41,13 @@ impl NotAdmitted {
 }
 
 impl Operators {
-    /// Those of what serves, whose tokens are checked like those of the server's clients. Anyone
-    /// who is turned away counts as refused.
+    /// For the current catalog. Their tokens are checked like those of the server's clients, and
+    /// rejected ones count as refused.
     pub fn new(current: Arc<Current>, authenticator: Arc<Authenticator>) -> Self {
         Self { current, authenticator, attempts: Attempts::default() }
     }
 
-    /// True if anybody is named.
+    /// True if there are any.
     pub fn are_there(&self) -> bool {
         !self.current.snapshot().settings.console.names_nobody()
     }
@@ -58,7 +57,6 @@ impl Operators {
         self.current.snapshot().settings.console.names(name)
     }
 
-    /// Checks their tokens.
     pub fn authenticator(&self) -> &Arc<Authenticator> {
         &self.authenticator
     }
@@ -66,10 +64,10 @@ impl Operators {
     /// The operator with this token, which came from this address.
     ///
     /// # Errors
-    /// See [`NotAdmitted`]. It is counted.
+    /// See [`NotAdmitted`]. It is counted as an attempt.
     pub async fn admit(&self, token: &str, from: IpAddr) -> Result<Operator, NotAdmitted> {
-        // Looking up random bytes is little work and nobody guesses them: an operator's token of
-        // the file enters whatever others try.
+        // Looking up random bytes is cheap and they cannot be guessed, so a token of the file works
+        // regardless of failed attempts.
         if let Some(tokens) = self.authenticator.tokens()
             && let Ok(Some(admitted)) = tokens.find(token).await
             && let Some(operator) = self.operator(admitted)

@@ -1,8 +1,8 @@
 //! The places of connections: strangers never keep operators out.
 //!
 //! A connection is a stranger's until a request shows the cookie of a session. If strangers hold
-//! all their places, a further one replaces a connection of the range of addresses that holds most
-//! of them. So every visitor is served, and one network gives way to others.
+//! all their places, a new one replaces a connection from the address range that holds the most. So
+//! every visitor is served, and no network can block others.
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +11,11 @@ use tokio::task::AbortHandle;
 
 use crate::observing::refusals::Range;
 
-/// Most connections of strangers at a time. A browser opens six for a page.
+/// Connections of strangers at a time. A browser opens six for a page.
 pub const STRANGERS_MAX: usize = 64;
 
-/// Most connections of sessions at a time. Sixteen viewers have a stream each, and open pages. A
-/// further one stays among those of strangers.
+/// Connections of sessions at a time. Sixteen viewers have a stream each, and open pages. Further
+/// ones count as strangers.
 const KNOWN_MAX: usize = 64;
 
 /// The places of a console.
@@ -36,7 +36,7 @@ struct Stranger {
     connection: Option<AbortHandle>,
 }
 
-/// The place of one connection. Dropping it gives it back.
+/// The place of one connection, given back when dropped.
 pub struct ConnectionPlace {
     places: Arc<ConnectionPlaces>,
     number: u64,
@@ -44,7 +44,7 @@ pub struct ConnectionPlace {
 }
 
 impl ConnectionPlaces {
-    /// Begins a connection from this address on its place. Another one may end for it.
+    /// Begins a connection from this address in its place. Another one may be ended for it.
     pub fn begin(self: &Arc<Self>, from: IpAddr, begin: impl FnOnce(Arc<ConnectionPlace>) -> AbortHandle) {
         let number = {
             let mut taken = self.taken();
@@ -56,7 +56,7 @@ impl ConnectionPlaces {
         };
         let place = ConnectionPlace { places: Arc::clone(self), number, is_known: Mutex::new(false) };
         let connection = begin(Arc::new(place));
-        // It may have ended already.
+        // It may already have ended.
         if let Some(stranger) = self.taken().strangers.get_mut(&number) {
             stranger.connection = Some(connection);
         }
@@ -68,7 +68,7 @@ impl ConnectionPlaces {
 }
 
 impl TakenPlaces {
-    /// Ends a connection of a stranger, where there are too many.
+    /// Ends one connection of a stranger, if there are too many.
     fn end_one(&mut self) {
         if self.strangers.len() <= STRANGERS_MAX {
             return;
@@ -86,7 +86,7 @@ impl TakenPlaces {
 }
 
 impl ConnectionPlace {
-    /// From now on it is of a session, and nothing ends it for others.
+    /// From now on it belongs to a session, and is never ended for others.
     pub fn is_of_session(&self) {
         let mut is_known = self.is_known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = self.places.taken();

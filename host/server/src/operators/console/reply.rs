@@ -21,7 +21,7 @@ pub fn page(status: StatusCode, text: String) -> Reply {
     with_headers(status, text.into())
 }
 
-/// A page that says what is wrong.
+/// An error page.
 pub fn problem(status: StatusCode, text: &str, hint: Option<&str>) -> Reply {
     let shown = ErrorPage { status: status.as_u16(), text: text.to_owned(), hint: hint.map(str::to_owned) };
     page(status, page::error(&shown))
@@ -32,14 +32,14 @@ pub fn refused(refused: Refused) -> Reply {
     problem(refused.status, refused.text, None)
 }
 
-/// Leads to another page.
+/// Redirects to another page.
 pub fn see_other(path: &str) -> Reply {
     let mut reply = page(StatusCode::SEE_OTHER, String::new());
     set(&mut reply, LOCATION, path);
     reply
 }
 
-/// Sets or takes the cookie.
+/// Sets or removes the cookie.
 pub fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     set(&mut reply, SET_COOKIE, cookie);
     reply
@@ -51,7 +51,7 @@ pub fn with_header(mut reply: Reply, name: HeaderName, value: &str) -> Reply {
     reply
 }
 
-/// A file of the pages.
+/// A static file of the pages.
 pub fn asset(asset: &'static Asset) -> Reply {
     let mut reply = with_headers(StatusCode::OK, asset.bytes.into());
     set(&mut reply, CONTENT_TYPE, asset.content_type);

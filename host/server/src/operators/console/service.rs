@@ -22,14 +22,14 @@ use super::session_gate::{ENTER, SessionGate};
 use crate::machine::workers::GuestExecutor;
 use crate::reload::Orders;
 
-/// Most exports and checks of the chain at a time. Each reads all that is recorded.
+/// Exports and checks of the chain at a time. Each reads the whole audit.
 const LONG_READS_MAX: usize = 2;
 
-/// Most requests at a time that read the newest records. Each computes for up to half a second,
-/// next to calls on the same cores. Further ones wait.
+/// Most requests at a time that read the newest records. Each computes for up to half a second, on
+/// the cores that also run calls. Further ones wait.
 const RECORD_READS_MAX: usize = 2;
 
-/// Time that a request waits for that. Anyone who searches looks again.
+/// Time that a request waits for its turn. After that, a person can search again.
 const RECORD_READS_WAIT: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// Time of an export: a gigabyte over a slow connection.
@@ -38,8 +38,8 @@ const EXPORT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
 /// Pieces of an export that wait to be sent.
 const EXPORT_PIECES: usize = 4;
 
-/// Most bytes of an address to which the page of another site leads on. A stranger writes it; the
-/// longest search in the audit has some hundred.
+/// Longest address, in bytes, to which another site's page can lead. A stranger writes it; the
+/// longest search in the audit has some hundred bytes.
 const LED_BYTES_MAX: usize = 2_048;
 
 /// The console of a server.
@@ -57,7 +57,7 @@ pub struct Console {
     chain: Arc<Mutex<ChainState>>,
 }
 
-/// What a console is made of.
+/// The parts of a console.
 pub struct ConsoleParts {
     pub sources: Arc<Sources>,
     pub session_gate: Arc<SessionGate>,
@@ -76,7 +76,6 @@ pub(super) struct Visit {
 }
 
 impl Console {
-    /// A console that nobody has visited.
     pub fn new(parts: ConsoleParts) -> Self {
         let ConsoleParts { sources, session_gate, doors, orders, executor, name } = parts;
         Self {
@@ -93,7 +92,6 @@ impl Console {
         }
     }
 
-    /// Answers a request between these addresses.
     pub async fn respond(self: &Arc<Self>, request: Request<Incoming>, ends: Ends, time: ConnectionTime) -> Reply {
         let (parts, body) = request.into_parts();
         if let Err(refused) = guard::check(&parts, &self.doors, ends.local) {
@@ -113,7 +111,7 @@ impl Console {
             return self.sign_in_with_token(operators, body, ends.peer, secret).await;
         }
         let Some(visit) = secret.and_then(|secret| self.visit(secret)) else {
-            // A visitor without a session came directly, or was led here.
+            // A visitor without a session came directly, or by a link.
             if secret.is_none() && parts.method == Method::GET && View::has(path) && guard::is_led_here(&parts.headers)
             {
                 let target = parts.uri.path_and_query().map(PathAndQuery::as_str);
@@ -148,7 +146,7 @@ impl Console {
         }
     }
 
-    /// The session with this secret. Of who is not an operator any more, it ends here.
+    /// The session with this secret. It ends if its operator is no longer one.
     fn visit(&self, secret: &str) -> Option<Visit> {
         let session = self.session_gate.sessions.find(secret, Instant::now())?;
         if !self.session_gate.still_admits(&session) {
@@ -169,7 +167,7 @@ impl Console {
         } else {
             None
         };
-        // It goes on where the browser leaves, and so its place is kept.
+        // It continues if the browser disconnects, so the permit moves along.
         let made = self.aside(move |console| {
             let page = console.make(&visit, &path, &fields);
             drop(place);
@@ -178,8 +176,8 @@ impl Console {
         made.await.unwrap_or_else(|reply| reply)
     }
 
-    /// Makes a view, or a page of one, on a thread for work that blocks. That takes milliseconds,
-    /// seconds where a file does not answer, and this thread drives connections and guests' timers.
+    /// Makes a view, or a page of one, on a thread for blocking work. That takes milliseconds, or
+    /// seconds if a file does not respond, and this thread drives connections and guests' timers.
     pub(super) async fn aside<T: Send + 'static>(
         self: &Arc<Self>,
         make: impl FnOnce(&Self) -> T + Send + 'static,
@@ -226,7 +224,7 @@ impl Console {
         }
     }
 
-    /// The chain as it was checked last.
+    /// The last check of the chain.
     fn checked_chain(&self) -> ChainState {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -245,7 +243,7 @@ impl Console {
         }
     }
 
-    /// The surroundings of a view; with the notice of the session, if it `tells`.
+    /// The frame of a view, with the session's notice if `tells`.
     pub(super) fn frame(&self, visit: &Visit, tells: bool) -> Frame {
         Frame {
             server: self.name.clone(),
@@ -260,7 +258,7 @@ impl Console {
         }
     }
 
-    /// Counts a request that is answered with 403.
+    /// Counts a request that gets a 403.
     fn refused(&self, ends: Ends, reason: RefusalReason) {
         self.sources.services.refusals.at_console(ends.peer, reason, StatusCode::FORBIDDEN.as_u16());
     }
@@ -313,7 +311,7 @@ impl Console {
         reply::stream(pieces, kind, Some(name))
     }
 
-    /// Checks the chain, and keeps what was found for the page. `Err` is one sentence.
+    /// Checks the chain, and keeps the result for the page. `Err` is one sentence.
     pub(super) async fn check_chain(&self) -> Result<String, String> {
         let sink = Arc::clone(&self.sources.services.sink);
         let (Some(audit), Some(own)) = (sink.audit(), sink.path()) else { return Err("No audit is kept.".to_owned()) };
@@ -322,7 +320,7 @@ impl Console {
         let place = Arc::clone(&self.long_reads).try_acquire_owned();
         let place = place.map_err(|_| "Too much is being read already; try again later.")?;
         let kept = Arc::clone(&self.chain);
-        // The check goes on where the browser leaves, and so its place is kept.
+        // The check continues if the browser disconnects, so the permit moves along.
         let checked = tokio::task::spawn_blocking(move || {
             let checked = check_chain(&audit, &own);
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = checked.clone();
@@ -335,7 +333,7 @@ impl Console {
         }
     }
 
-    /// Records a decision. Where that fails, the log says so.
+    /// Records a decision. If that fails, it is logged.
     pub(super) fn record(&self, session: &ConsoleSession, decision: &str, subject: &str, came: Result<&str, &str>) {
         self.sources.record(session.decides(), decision, subject, came);
     }
@@ -360,7 +358,7 @@ pub(super) fn segment(text: &str) -> Option<String> {
     if text.is_empty() || text.contains('/') {
         return None;
     }
-    // A plus sign is itself in a path.
+    // //A plus sign in a path stands for itself.
     let decoded = Fields::of(format!("s={}", text.replace('+', "%2B")).as_bytes());
     Some(decoded.get("s").to_owned())
 }

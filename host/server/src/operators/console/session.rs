@@ -1,5 +1,5 @@
-//! Who may look: one-time links, and the sessions that they or an operator's token begin. Links and
-//! sessions are kept as digests, and compared in constant time.
+//! One-time links, and the sessions that they or an operator's token begin. Links and sessions are
+//! stored as digests, and compared in constant time.
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,29 +10,29 @@ use toolcell_sandbox::ComponentDigest;
 
 use super::decisions::DecidedBy;
 
-/// Random bytes of a link and of a session: as many as of a token.
+/// Random bytes of a link and of a session: as many as a token has.
 const SECRET_BYTES: usize = 32;
 
 /// Characters of a secret: two for each byte.
 pub const SECRET_CHARS: usize = 2 * SECRET_BYTES;
 
-/// Time in which a link has to be used: to open a browser, or to write it down for one.
+/// How long a link is valid: to open a browser, or to copy it into one.
 const LINK_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// Most links at a time; the oldest gives way. `toolcell console` prints further ones.
+/// Links at a time; the oldest is dropped. `toolcell console` prints more.
 const LINKS_MAX: usize = 16;
 
 /// Longest life of a session: a working day.
 const SESSION_TIME: Duration = Duration::from_secs(12 * 3_600);
 
-/// Longest time of a session without a request. A page that is only open makes none: events are
-/// one.
+/// Longest time between two requests of a session. An open page makes none: its events are one
+/// request.
 const SESSION_IDLE: Duration = Duration::from_secs(3_600);
 
-/// Most sessions: operators of one server. The one that was idle longest gives way.
+/// Sessions at a time: the operators of one server. The one idle for longest is dropped.
 const SESSIONS_MAX: usize = 16;
 
-/// Hexadecimal digits by which records name a session. They let nobody in.
+/// Hexadecimal digits by which records name a session. They admit nobody.
 const NAME_CHARS: usize = 8;
 
 /// Links and sessions.
@@ -50,7 +50,7 @@ struct Session {
     began: Instant,
     used: Instant,
     notice: Option<Notice>,
-    /// The operator whose token began it; `None`: a link did.
+    /// The operator whose token began it; `None` if a link did.
     operator: Option<Operator>,
 }
 
@@ -68,9 +68,9 @@ pub struct Operator {
 pub struct ConsoleSession {
     /// Its name in records.
     pub name: String,
-    /// The token that its forms carry.
+    /// The CSRF token of its forms.
     pub csrf: String,
-    /// The operator who signed in; `None` where a link began the session.
+    /// The operator who signed in; `None` if a link began the session.
     pub operator: Option<String>,
 }
 
@@ -94,8 +94,7 @@ impl Sessions {
         Ok(secret)
     }
 
-    /// Begins a session with a link, which is used up by that. `None` if the link is unknown or
-    /// used.
+    /// Begins a session with a link, which is then used up. `None` if the link is unknown or used.
     pub fn enter(&self, link: &str, now: Instant) -> Option<NewSession> {
         if link.len() != SECRET_CHARS {
             return None;
@@ -103,7 +102,7 @@ impl Sessions {
         let digest = ComponentDigest::of(link.as_bytes());
         let mut entries = self.entries();
         entries.links.retain(|(_, until)| *until > now);
-        // All are compared: the time does not reveal which one it is.
+        // All are compared, so that the time does not reveal which one matches.
         let places = entries.links.iter().enumerate().filter(|(_, (known, _))| is_same(known, &digest));
         let place = places.map(|(place, _)| place).fold(None, |_, place| Some(place))?;
         entries.links.remove(place);
@@ -115,7 +114,7 @@ impl Sessions {
         self.entries().begin(Some(operator), now)
     }
 
-    /// The session with this secret, which is used by that.
+    /// The session with this secret. This counts as a use.
     pub fn find(&self, secret: &str, now: Instant) -> Option<ConsoleSession> {
         if secret.len() != SECRET_CHARS {
             return None;
@@ -128,7 +127,7 @@ impl Sessions {
         Some(ConsoleSession::of(&digest, secret, session.operator.as_ref()))
     }
 
-    /// True if this is the secret of a session, which is not used by that.
+    /// True if this is the secret of a session. This does not count as a use.
     pub fn holds(&self, secret: &str, now: Instant) -> bool {
         let mut entries = self.entries();
         entries.end_old(now);
@@ -148,7 +147,6 @@ impl Sessions {
         }
     }
 
-    /// Takes the notice that was kept.
     pub fn take_notice(&self, secret: &str) -> Option<Notice> {
         self.entries().named(&ComponentDigest::of(secret.as_bytes()))?.notice.take()
     }
@@ -195,14 +193,14 @@ impl Operator {
 }
 
 impl ConsoleSession {
-    /// The person of this session, as records name one.
+    /// The person of this session, for records.
     pub fn decides(&self) -> DecidedBy<'_> {
         DecidedBy { session: &self.name, operator: self.operator.as_deref() }
     }
 
     fn of(digest: &ComponentDigest, secret: &str, operator: Option<&Operator>) -> Self {
         let name = hex(digest.as_bytes()).chars().take(NAME_CHARS).collect();
-        // Made of the cookie, so that nothing but a digest of the cookie is kept.
+        // Derived from the cookie, of which only a digest is kept.
         let csrf = hex(ComponentDigest::of(format!("toolcell console form\n{secret}").as_bytes()).as_bytes());
         Self { name, csrf, operator: operator.map(|operator| operator.name.clone()) }
     }
@@ -212,13 +210,13 @@ impl ConsoleSession {
         self.operator.clone().unwrap_or_else(|| format!("session {}", self.name))
     }
 
-    /// True if this is the token of the session's forms.
+    /// True if this is the session's CSRF token.
     pub fn has_sent(&self, csrf: &str) -> bool {
         is_same(&ComponentDigest::of(self.csrf.as_bytes()), &ComponentDigest::of(csrf.as_bytes()))
     }
 }
 
-/// Compares in a time that is the same for all digests.
+/// Compares in constant time.
 fn is_same(one: &ComponentDigest, other: &ComponentDigest) -> bool {
     let differing = one.as_bytes().iter().zip(other.as_bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
     std::hint::black_box(differing) == 0

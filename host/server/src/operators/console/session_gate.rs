@@ -7,10 +7,10 @@ use super::session::{ConsoleSession, Sessions};
 /// The path of links.
 pub const ENTER: &str = "/enter/";
 
-/// Gives links, and knows sessions.
+/// Issues links, and knows sessions.
 pub struct SessionGate {
     pub(super) sessions: Sessions,
-    /// Those who sign in with a token; `None`: nobody does.
+    /// Those who sign in with a token, if anybody may.
     pub(super) operators: Option<Operators>,
     url: String,
     cookie: String,
@@ -18,26 +18,26 @@ pub struct SessionGate {
 }
 
 impl SessionGate {
-    /// Of the console at this address.
     pub fn new(url: String, port: u16, has_tls: bool) -> Self {
-        // Cookies do not tell ports apart: two consoles of one machine have cookies of their own.
+        // Browsers send cookies to every port of a host, so two consoles of one machine need
+        // different names.
         let prefix = if has_tls { "__Host-" } else { "" };
         let cookie = format!("{prefix}toolcell_console_{port}");
         Self { sessions: Sessions::default(), operators: None, url, cookie, has_tls }
     }
 
-    /// These may sign in as well.
+    /// Lets these sign in as well.
     pub fn admitting(self, operators: Option<Operators>) -> Self {
         Self { operators, ..self }
     }
 
-    /// True if who began this session may still be here: anyone who came by a link, and operators.
+    /// True if the session's person may still be here: anyone who came by a link, and operators.
     pub fn still_admits(&self, session: &ConsoleSession) -> bool {
         let is_operator = |name: &String| self.operators.as_ref().is_some_and(|operators| operators.has(name));
         session.operator.as_ref().is_none_or(is_operator)
     }
 
-    /// True if anybody signs in with a token.
+    /// True if anybody may sign in with a token.
     pub fn takes_tokens(&self) -> bool {
         self.operators.as_ref().is_some_and(Operators::are_there)
     }
@@ -47,12 +47,11 @@ impl SessionGate {
         Ok(format!("{}{ENTER}{}", self.url, self.sessions.link(Instant::now())?))
     }
 
-    /// The name of the cookie.
     pub fn cookie(&self) -> &str {
         &self.cookie
     }
 
-    /// The header that sets the cookie, or takes it away.
+    /// The header that sets or removes the cookie.
     pub fn set_cookie(&self, secret: Option<&str>) -> String {
         let secure = if self.has_tls { "; Secure" } else { "" };
         let ends = if secret.is_none() { "; Max-Age=0" } else { "" };

@@ -1,4 +1,4 @@
-//! The page where a person signs in, and what its form does.
+//! The page where a person signs in, and its form.
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -14,28 +14,29 @@ use super::operators::{NotAdmitted, Operators};
 use super::reply::{self, Reply};
 use super::service::Console;
 
-/// Most bytes of the form: the longest token, and the names around it. Strangers may send it.
+/// Longest form, in bytes: the longest token, and field names. Strangers may send it.
 const SIGN_IN_BYTES_MAX: usize = TOKEN_BYTES_MAX + 1_024;
 
-/// Seconds after which to try again, once there were too many attempts.
+/// Seconds to wait after too many attempts.
 const RETRY_SECONDS: &str = "60";
 
 impl Console {
-    /// The page for who is not signed in.
+    /// The sign-in page.
     pub(super) fn sign_in(&self, status: StatusCode, reason: SignInReason) -> Reply {
         let with_token = self.session_gate.takes_tokens();
         let page = SignIn { server: self.name.clone(), reason, with_token };
         reply::page(status, page::sign_in(&page))
     }
 
-    /// It in place of the page at this path, to a browser with the cookie of a session or without.
+    /// The sign-in page in place of the page at this path; `has_cookie` if the browser sent a
+    /// session's cookie.
     pub(super) fn sign_in_at(&self, path: &str, had_session: bool) -> Reply {
         let is_asked_for = path == routes::SIGN_IN && self.session_gate.takes_tokens();
         let status = if is_asked_for { StatusCode::OK } else { StatusCode::FORBIDDEN };
         self.sign_in(status, if had_session { SignInReason::SessionEnded } else { SignInReason::NotSignedIn })
     }
 
-    /// Begins a session with the token in this form, in place of the session that the browser has.
+    /// Begins a session with the token in this form, replacing the browser's current session.
     pub(super) async fn sign_in_with_token(
         &self,
         operators: &Operators,

@@ -1,13 +1,13 @@
-//! Sentences for screen readers: what came since a page last heard of it.
+//! Sentences for screen readers: the news since the page last got any.
 use super::gather::Sources;
 
-/// Most things of a kind that are named. Of more, their number is said.
+/// Items of one kind that are named. Of more, only their number is spoken.
 const NAMED_MAX: usize = 2;
 
-/// Characters of a name or a request: a person listens to a few words.
+/// Characters of a name or a request: nobody listens to more.
 const WORDS_CHARS_MAX: usize = 80;
 
-/// News that a person has to know of, at one time.
+/// News for a person, at one time.
 #[derive(Clone, Debug, Default)]
 pub struct SpokenNews {
     /// Calls that wait for an operator: the question's number, and the tool.
@@ -19,7 +19,7 @@ pub struct SpokenNews {
     pub denied: Vec<(u64, String, String)>,
 }
 
-/// News that a page has heard of.
+/// The news that a page has already got.
 #[derive(Clone, Debug)]
 pub struct SeenNews {
     /// The last question, and the last group of denials.
@@ -48,7 +48,7 @@ impl SpokenNews {
 }
 
 impl SeenNews {
-    /// SeenNews of all that the page itself shows.
+    /// All news that the page itself shows.
     pub fn all_of(news: &SpokenNews) -> Self {
         Self {
             question: news.waiting.iter().map(|(number, _)| *number).max().unwrap_or_default(),
@@ -57,7 +57,7 @@ impl SeenNews {
         }
     }
 
-    /// Says what is new, as one text; `None` if nothing is.
+    /// The new items, as one text; `None` if there are none.
     pub fn hears(&mut self, news: &SpokenNews) -> Option<String> {
         let waiting: Vec<String> = news
             .waiting
@@ -75,7 +75,7 @@ impl SeenNews {
             .map(|(_, component, asked)| format!("{component} was denied {asked}."))
             .collect();
         let heard = Self::all_of(news);
-        // Those that were answered or muted meanwhile are not heard of again.
+        // Items that were answered or muted meanwhile do not come again.
         let question = self.question.max(heard.question);
         let group = self.group.max(heard.group);
         *self = Self { question, group, ..heard };
@@ -89,7 +89,7 @@ impl SeenNews {
     }
 }
 
-/// The sentences themselves, or how many there are.
+/// The sentences, or their number if there are many.
 fn sentences(each: &[String], together: &str) -> Option<String> {
     match each.len() {
         0 => None,

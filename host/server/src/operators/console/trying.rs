@@ -1,4 +1,4 @@
-//! Calls from the console: a tool is tried under all of its limits, as the caller `console`.
+//! Calls from the console: a tool is tried with all of its limits, as the caller `console`.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,12 +24,11 @@ const CALLER: &str = "console";
 /// Time for the answer in addition to the call's own limits.
 const BESIDE: Duration = Duration::from_secs(15);
 
-/// Cancels the call when the person goes.
+/// Cancels the call when the person leaves.
 #[derive(Default)]
 pub(super) struct CancelledOnDrop(Cancellation);
 
 impl CancelledOnDrop {
-    /// Cancelled then.
     pub(super) fn cancellation(&self) -> Cancellation {
         self.0.clone()
     }
@@ -42,7 +41,7 @@ impl Drop for CancelledOnDrop {
 }
 
 impl Console {
-    /// Calls the tool with these fields, and shows what came of it.
+    /// Calls the tool with these fields, and shows the result.
     pub(super) async fn try_tool(
         self: &Arc<Self>,
         visit: &Visit,
@@ -99,7 +98,7 @@ impl Console {
         let began = Instant::now();
         self.executor.run(Box::pin(async move {
             let ended = run(&catalog, Call { tool: index, arguments, context }).await;
-            // Nobody waits any more where the person went.
+            // The person may have left.
             let _ = tell.send(ended);
         }));
         let (mut result, began_call) = told.await.map_err(|_| "The call was not run.")?;
@@ -109,7 +108,7 @@ impl Console {
     }
 }
 
-/// Denials of the call, as its client gets them: without values of secrets.
+/// Denials of the call, as a client gets them: without secrets.
 fn denials(result: &CallResult) -> Vec<String> {
     let told = result.meta.get(DENIALS_KEY).and_then(serde_json::Value::as_array);
     told.into_iter().flatten().filter_map(serde_json::Value::as_str).map(str::to_owned).collect()

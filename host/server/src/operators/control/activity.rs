@@ -1,35 +1,34 @@
-//! Activity of a serving process as one bounded value: calls, denials, and calls that wait for a
-//! person.
+//! Snapshot of a serving process: calls, denials, and calls that wait for a person.
 use serde::{Deserialize, Serialize};
 
-/// The activity of a process now. Texts are of components and clients: escape them before they are
-/// shown.
+/// The activity of a process now. Texts come from components and clients: escape them before
+/// showing them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActivitySnapshot {
     /// The process.
     pub pid: u32,
-    /// The run of the process, which a decision names: another process may get its id, or its
+    /// The run of the process, which a decision names: another process may get the same id or
     /// socket.
     pub run: String,
     /// The manifest, as an absolute path.
     pub manifest: String,
     /// Seconds since the process began to serve.
     pub uptime_s: u64,
-    /// The generation that serves.
+    /// The current generation.
     pub generation: u64,
     /// True if operators may decide: `[console] decide`.
     pub decide: bool,
     /// Figures of the last minute.
     pub minute: MinuteShown,
-    /// Calls that run or wait, oldest first: at most 1,024.
+    /// Running and waiting calls, oldest first: at most 1,024.
     pub calls: Vec<CallShown>,
-    /// Further calls, which are only counted.
+    /// The number of further calls.
     pub calls_beyond: u64,
-    /// Groups of denials, newest first, and those that are muted last: at most 250.
+    /// Groups of denials, newest first, muted ones last: at most 250.
     pub denials: Vec<DenialShown>,
-    /// Further groups.
+    /// The number of further groups.
     pub denials_beyond: u64,
-    /// Denials that belong to no group, because there were too many.
+    /// Denials without a group, because there were too many.
     pub denials_ungrouped: u64,
     /// Calls that wait for a person, oldest first: at most 256.
     pub approvals: Vec<ApprovalShown>,
@@ -38,14 +37,11 @@ pub struct ActivitySnapshot {
 /// Figures of the last minute.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MinuteShown {
-    /// Calls that run now.
     pub running: u64,
-    /// Calls that wait in queues now.
     pub waiting: u64,
-    /// Calls that ended, for each second.
+    /// Calls that ended, per second.
     pub calls_per_second: f64,
-    /// The median of the time of calls without that before a person, in microseconds; none without
-    /// calls.
+    /// The median time of calls, without waiting for a person, in microseconds; none without calls.
     pub p50_us: Option<u64>,
     /// The 99th percentile of the same.
     pub p99_us: Option<u64>,
@@ -66,24 +62,25 @@ pub struct CallShown {
     pub component: String,
     /// The caller's name.
     pub caller: String,
-    /// Where it is on its way.
+    /// Its current state.
     pub state: CallState,
-    /// Milliseconds since it came.
+    /// Milliseconds since it arrived.
     pub age_ms: u64,
-    /// Milliseconds that it may be where it is: in its guest, in a queue, or before a person.
+    /// Milliseconds that the current state may last: in its guest, in a queue, or waiting for a
+    /// person.
     pub deadline_ms: u64,
     /// Fuel that it may use.
     pub fuel_max: u64,
-    /// Fuel that it had used at the last report; none before. It is reported once its instance is
-    /// there, and while it computes.
+    /// Fuel used at the last report, if there was one. Reports come when its instance is made, and
+    /// while it computes.
     pub fuel_used: Option<u64>,
     /// Bytes of memory that it may use.
     pub memory_bytes_max: u64,
-    /// Bytes of memory that it had taken then.
+    /// Bytes of memory used at the last report.
     pub memory_bytes_used: Option<u64>,
 }
 
-/// Where a call is on its way.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
@@ -92,14 +89,13 @@ pub enum CallState {
     Waiting,
     /// In its guest.
     Running,
-    /// Before a person.
+    /// Waiting for a person.
     Asking,
-    /// An operator ended it, and it has not ended yet.
+    /// An operator stopped it, and it has not ended yet.
     Stopping,
 }
 
 impl CallState {
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,21 +107,21 @@ impl CallState {
     }
 }
 
-/// Denials of the same thing.
+/// Denials of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DenialShown {
     /// The number of the group, for decisions.
     pub group: u64,
     /// The component's name in the manifest.
     pub component: String,
-    /// Tools that asked; the first ones.
+    /// The first tools that asked.
     pub tools: Vec<String>,
-    /// Callers whose calls asked; the first ones.
+    /// The first callers whose calls asked.
     #[serde(default)]
     pub callers: Vec<String>,
-    /// The kind: `http`, `tcp`, `filesystem`.
+    /// The capability: `http`, `tcp`, `filesystem`.
     pub capability: String,
-    /// The thing that was asked for.
+    /// What was asked for.
     pub asked: String,
     /// The rule or the reason that decided.
     pub reason: String,
@@ -135,16 +131,16 @@ pub struct DenialShown {
     pub age_s: u64,
     /// True if an operator muted it.
     pub muted: bool,
-    /// The rule that would allow it; none where nothing can.
+    /// The rule that would allow it; none if no rule can.
     pub rule: Option<RuleShown>,
 }
 
-/// A rule that would allow what was denied.
+/// A rule that would allow a denied request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleShown {
-    /// The section of the manifest.
+    /// Its section in the manifest.
     pub section: String,
-    /// The lines there.
+    /// Its lines.
     pub line: String,
     /// True if the server may write it into the manifest.
     pub can_apply: bool,
@@ -167,24 +163,23 @@ pub struct ApprovalShown {
     pub question: String,
     /// The arguments as JSON, clipped.
     pub arguments: String,
-    /// True if not all of them are there: the call can only be declined.
+    /// True if they are cut: then the call can only be declined.
     #[serde(default)]
     pub arguments_cut: bool,
-    /// Milliseconds since it waits.
+    /// Milliseconds since it began to wait.
     pub age_ms: u64,
-    /// Milliseconds until it is declined by itself.
+    /// Milliseconds until it is declined automatically.
     pub left_ms: u64,
-    /// Seconds for which an allowance may be remembered; none where it cannot be.
+    /// Seconds for which an approval may be remembered; none if it cannot be.
     pub remember_s: Option<u64>,
 }
 
-/// A decision of an operator, about what a snapshot showed.
+/// An operator's decision, based on a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionRequest {
     /// [`ActivitySnapshot::run`] of the process that is meant.
     pub run: String,
-    /// The decision.
     pub decision: Decision,
 }
 
@@ -192,7 +187,7 @@ pub struct DecisionRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Decision {
-    /// End the call of this number.
+    /// End the call with this number.
     Stop(u64),
     /// Mute this group of denials until the server ends.
     Mute(u64),
@@ -202,7 +197,7 @@ pub enum Decision {
     Grant(u64),
     /// Let the call of this question run.
     Allow(u64),
-    /// Let it run, and calls like it for as long as the manifest says.
+    /// Let it run, and similar calls for as long as the manifest allows.
     Remember(u64),
     /// Do not let it run.
     Decline(u64),
@@ -223,7 +218,7 @@ impl Decision {
         }
     }
 
-    /// The number of what it is about.
+    /// The number of its subject.
     #[must_use]
     pub const fn number(self) -> u64 {
         match self {

@@ -13,7 +13,7 @@ use crate::machine::socket_paths::{ControlSocket, SocketPaths, owner_of};
 /// The manifest of the packaged service.
 const SERVICE_MANIFEST: &str = "/etc/toolcell/toolcell.toml";
 
-/// The manifest where none is named.
+/// The default manifest.
 const USUAL_MANIFEST: &str = "toolcell.toml";
 
 /// Longest wait for an answer: a reload compiles first, about a second per megabyte.
@@ -33,7 +33,7 @@ pub enum Unreachable {
         /// The folder.
         folder: PathBuf,
     },
-    /// A socket exists, and the exchange failed.
+    /// A socket exists, but the exchange failed.
     #[error("{}: {error}", path.display())]
     Failed {
         /// The socket.
@@ -83,15 +83,16 @@ pub fn sockets(arg: &ControlSocket, manifest: &Path) -> Result<Vec<PathBuf>, Unr
     })
 }
 
-/// The manifest that is meant: where none is named and there is none here, the packaged service's.
+/// The manifest in question: if none is named and there is none here, that of the packaged service.
 pub fn served(manifest: &Path) -> &Path {
     let is_meant = manifest == Path::new(USUAL_MANIFEST) && !manifest.exists();
     if is_meant { Path::new(SERVICE_MANIFEST) } else { manifest }
 }
 
-/// Asks the process behind this socket, and waits this long for each part of its answer.
+/// Asks the process at this socket. Waits this long for each part of its answer.
 ///
 /// # Errors
+///
 /// The exchange failed.
 pub fn ask(path: &Path, request: &Request, within: Duration) -> Result<Value, Unreachable> {
     converse(path, request, within).map_err(|error| Unreachable::Failed { path: path.to_owned(), error })

@@ -11,8 +11,8 @@ pub const VERSION: u32 = 1;
 /// Most bytes of a request's line: a long name fits.
 pub const REQUEST_BYTES_MAX: usize = 4 * 1024;
 
-/// Most bytes of an answer's line: a status of a thousand components with a thousand problems stays
-/// below.
+/// Longest answer, in bytes: the status of a thousand components with a thousand problems is
+/// shorter.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// A request's line.
@@ -31,15 +31,15 @@ pub struct Envelope {
 pub enum Request {
     /// Return the status.
     Status,
-    /// Reload the manifest and its components now; the answer follows once that is done.
+    /// Reload the manifest and its components now, and answer once that is done.
     Reload,
     /// Pin a quarantined component, and serve it.
     Approve(Approval),
     /// Return a link into the console, which works once.
     Console,
-    /// Return calls that run, denials, and calls that wait for a person.
+    /// Return running calls, denials, and calls that wait for a person.
     Activity,
-    /// Do what an operator decided about them.
+    /// Carry out an operator's decision about them.
     Decide(DecisionRequest),
     /// Return the log level, after setting it if one is given.
     LogLevel(Option<LogLevel>),

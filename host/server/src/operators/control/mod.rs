@@ -1,5 +1,5 @@
 //! The control socket, over which commands of the user ask a serving process for its status and
-//! activity, tell it to reload, and decide.
+//! activity, order a reload, and decide.
 //!
 //! Its protocol is line-delimited JSON over a Unix socket in a folder that only this user can
 //! enter; one request per connection. Must not hold: reloading (see `reload`), or the form of

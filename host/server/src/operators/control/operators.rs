@@ -1,4 +1,4 @@
-//! Operators on a terminal: what `toolcell top` shows, and what they decide there.
+//! Operators on a terminal: the snapshots of `toolcell top`, and their decisions.
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,16 +16,16 @@ use crate::reload::Orders;
 /// Most groups of denials in a snapshot: more than a person looks through.
 const GROUPS_MAX: usize = 250;
 
-/// Most bytes of a name. Names of tools have at most 128.
+/// Longest name, in bytes. Names of tools have at most 128.
 const NAME_BYTES_MAX: usize = 160;
 
 /// Most bytes of a text of one line: a few sentences.
 const LINE_BYTES_MAX: usize = 1_024;
 
-/// Most bytes of arguments. A terminal shows about as much at once.
+/// Longest arguments, in bytes. A terminal shows about as much at once.
 const ARGUMENTS_BYTES_MAX: usize = 4 * 1_024;
 
-/// The operators of this process who are at a terminal.
+/// The operators at terminals.
 pub struct Operators {
     views: Arc<Sources>,
     orders: Orders,
@@ -33,14 +33,14 @@ pub struct Operators {
 }
 
 impl Operators {
-    /// Of these views; decisions that reload give these orders.
+    /// For these views. Decisions that reload use these orders.
     pub fn new(views: Arc<Sources>, orders: Orders) -> Self {
         let started = views.activity.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let run = format!("{}.{}", std::process::id(), millis(started));
         Self { views, orders, run }
     }
 
-    /// The activity now. Making it takes milliseconds, which are not those of calls.
+    /// The current activity. Takes milliseconds, on a thread that runs no calls.
     pub async fn activity(&self) -> Value {
         let views = Arc::clone(&self.views);
         let run = self.run.clone();
@@ -51,7 +51,7 @@ impl Operators {
         }
     }
 
-    /// Does what an operator decided, where operators may decide, and records it.
+    /// Carries out and records a decision, if operators may decide.
     pub async fn decide(&self, request: DecisionRequest, who: &str) -> Value {
         let pid = std::process::id();
         if !self.views.decides() {
@@ -77,7 +77,6 @@ impl Operators {
         json!({"pid": pid, "done": came.is_ok(), "text": text})
     }
 
-    /// The subject for the record.
     fn subject(&self, decision: Decision) -> String {
         let number = decision.number();
         let found = match decision {
@@ -207,7 +206,7 @@ fn approval(question_id: u64, pending: &PendingApproval) -> ApprovalShown {
     }
 }
 
-/// True if a terminal is not shown all of these arguments.
+/// True if a terminal does not show these arguments in full.
 const fn is_cut(arguments: &PendingArguments) -> bool {
     arguments.left_out > 0 || arguments.text.len() > ARGUMENTS_BYTES_MAX
 }
@@ -220,7 +219,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The text, or as much of it as fits and how much is missing.
+/// The text, or its beginning and the number of missing bytes.
 fn clipped(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();

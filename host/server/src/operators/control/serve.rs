@@ -25,23 +25,23 @@ use crate::observing::log::LogLevel;
 use crate::operators::console::DecidedBy;
 use crate::reload::{Journal, Orders, ReloadOutcome};
 
-/// Most connections at a time, from commands of one user; more wait.
+/// Connections at a time, from commands of one user; more wait.
 const CONNECTIONS_MAX: usize = 8;
 
-/// Time of a connection to send its request, and to read the answer.
+/// Time for a connection to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answer of a process without views. One with a control socket has them.
+/// The answer of a process without views. Every process with a control socket has them.
 const NO_ACTIVITY: &str = "this process keeps no activity";
 
-/// The socket; it is closed and removed when dropped.
+/// The socket; closed and removed when dropped.
 pub struct Control {
     path: PathBuf,
     inode: u64,
     accepting: JoinHandle<()>,
 }
 
-/// State that answers come from.
+/// What answers are made from.
 struct Responder {
     subject: StatusSources,
     operators: Option<Operators>,
@@ -50,7 +50,6 @@ struct Responder {
 }
 
 impl Control {
-    /// Listens at this socket; `Ok(None)` if it is off. `Err` is one sentence.
     pub fn start(
         runtime: &Handle,
         socket: &ControlSocket,
@@ -92,7 +91,7 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.accepting.abort();
-        // Another process may have put its own socket there meanwhile; that one stays.
+        // Another process may have replaced it by its own socket, which stays.
         if fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
@@ -117,8 +116,8 @@ fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
     Ok(listener)
 }
 
-/// Gives the socket its name once it listens: before, it would look like one of an ended process.
-/// Replaces nothing but a socket that nobody listens on.
+/// Gives the socket its name once it listens: before that, it would look like one of an ended
+/// process. Only replaces sockets without a listener.
 fn place(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && remove_if_dead(path) => {
@@ -128,7 +127,7 @@ fn place(draft: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Path at which a socket is bound first. No other process uses it.
+/// Path where a socket is bound first. No other process uses it.
 fn draft_of(path: &Path) -> Result<PathBuf, String> {
     let draft = path.with_file_name(format!("{}.new", std::process::id()));
     if draft.as_os_str().len() > PATH_BYTES_MAX {
@@ -140,7 +139,7 @@ fn draft_of(path: &Path) -> Result<PathBuf, String> {
 impl Responder {
     /// One request, one answer. A malformed request gets an error or no answer.
     async fn converse(&self, stream: UnixStream) {
-        // Where the socket's mode lets a group connect, the kernel has checked that already.
+        // If the socket's mode lets a group connect, the kernel has already checked that.
         let Ok(peer) = peer(&stream).map(|peer| peer.uid) else { return };
         if !self.is_open_to_group && !peer.is_root() && peer != rustix::process::geteuid() {
             tracing::warn!("the control socket refused another user, {}", peer.as_raw());
@@ -188,7 +187,7 @@ impl Responder {
     }
 }
 
-/// An order that somebody at a terminal gave, for the audit.
+/// An order from a terminal, for the audit.
 struct Order<'a> {
     who: &'a str,
     name: &'static str,
@@ -202,8 +201,8 @@ impl Order<'_> {
 }
 
 impl Responder {
-    /// Carries out an order that is followed by a reload. It is recorded before, with who gave
-    /// it, and after.
+    /// Carries out an order that ends with a reload. It is recorded before and after, with who gave
+    /// it.
     async fn carried_out(
         &self,
         order: Order<'_>,
@@ -223,8 +222,8 @@ impl Responder {
         answer
     }
 
-    /// Does something that nobody waits for, and records it as above; an order that only asks is
-    /// not recorded.
+    /// Carries out an order without a reload, and records it in the same way. Orders that only ask
+    /// are not recorded.
     fn recorded(&self, order: Option<Order<'_>>, act: impl FnOnce() -> Value) -> Value {
         let Some(order) = order else { return act() };
         if let Err(refused) = self.begin(&order) {
@@ -286,8 +285,8 @@ impl Responder {
     }
 }
 
-/// The outcome of a reload, with the components that are held back since they are not as the lock
-/// has them.
+/// The outcome of a reload, with the components that are held back because they differ from the
+/// lock.
 fn shown(outcome: &ReloadOutcome, journal: &Journal) -> Value {
     let mut answer = match outcome {
         ReloadOutcome::Unchanged => json!({"outcome": "unchanged"}),

@@ -1,5 +1,5 @@
-//! Status of a serving process as one JSON value. It holds no secret for the user, and nothing of
-//! it reaches a client.
+//! Status of a serving process as one JSON value. It contains nothing secret from the user, and
+//! never reaches a client.
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,29 +17,26 @@ use crate::operators::console::{SessionGate, Sources};
 use crate::operators::health::Health;
 use crate::reload::{Current, ReloadAttempt};
 
-/// State that the status comes from.
+/// What the status is made from.
 #[derive(Clone)]
 pub struct StatusSources {
     /// The manifest.
     pub manifest: PathBuf,
-    /// The serving catalog.
+    /// The current catalog.
     pub current: Arc<Current>,
     /// Time at which the process began to serve.
     pub started: (Instant, SystemTime),
-    /// True if only components that the lock pins are served.
+    /// True if only components in the lock are served.
     pub locked: bool,
     /// The project that is built next to it, if any.
     pub build: Option<LastBuild>,
-    /// Gives links into the console, if there is one.
+    /// Issues links into the console, if there is one.
     pub(crate) session_gate: Option<Arc<SessionGate>>,
-    /// Problems of the process.
     pub(crate) health: Arc<Health>,
-    /// Views of its activity.
     pub(crate) views: Option<Arc<Sources>>,
 }
 
 impl StatusSources {
-    /// Its status now.
     pub async fn status(&self) -> Value {
         self.health.check_again().await;
         let catalog = self.current.snapshot();
@@ -92,12 +89,12 @@ impl StatusSources {
     }
 }
 
-/// Walls, each with the reason why it does not stand.
+/// Missing walls, each with the reason.
 fn named(walls: Vec<(String, String)>) -> Value {
     walls.into_iter().map(|(wall, reason)| json!({"wall": wall, "reason": reason})).collect()
 }
 
-/// Running and waiting calls of these generations. Tools that share call slots share counts.
+/// Running and waiting calls of these generations. Tools that share slots share counts.
 pub(crate) fn load<'c>(catalogs: impl Iterator<Item = &'c Arc<Catalog>>) -> (usize, usize) {
     let mut seen = std::collections::HashSet::new();
     let offers = catalogs.flat_map(|catalog| catalog.offers());

@@ -21,20 +21,20 @@ use crate::listening::small::{BoundSocket, HeadBounds, answer_one, serve};
 /// Path of the page.
 const PATH: &str = "/metrics";
 
-/// Media type of the page.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Media type of the page for those who do not accept that.
+/// Media type of the page for clients that do not accept OpenMetrics.
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The type that scrapers name which take OpenMetrics.
+/// The type that scrapers with OpenMetrics accept.
 const OPEN_METRICS_NAME: &str = "application/openmetrics-text";
 
-/// Most connections at a time; more wait. Enough for two scrapers and some people.
+/// Connections at a time; more wait. Enough for two scrapers and some people.
 const CONNECTIONS_MAX: usize = 8;
 
-/// A scraper sends about ten header fields. 8 KiB is the smallest bound that hyper takes.
+/// Bounds of a request's head: a scraper sends about ten fields. hyper accepts no bound below 8
+/// KiB.
 const HEAD: HeadBounds = HeadBounds { fields_max: 64, bytes_max: 8 * 1_024, time: Duration::from_secs(5) };
 
 /// Time of a connection, which has one request: as long as scrapers wait by default.
@@ -46,7 +46,7 @@ pub struct BoundPage {
     tools: usize,
 }
 
-/// The served page; it ends when dropped.
+/// The served page. Ends when dropped.
 pub struct ServedPage(JoinHandle<()>);
 
 impl Drop for ServedPage {
@@ -81,12 +81,11 @@ impl BoundPage {
         format!("http://{}{PATH}", self.socket.address)
     }
 
-    /// Tools with series of their own, at most.
+    /// Tools with their own series, at most.
     pub fn tools(&self) -> usize {
         self.tools
     }
 
-    /// Starts serving the page.
     pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<ServedPage> {
         let _inside = runtime.enter();
         let asked = Arc::new(PageServer { page: Arc::new(page), doors: self.socket.doors.clone() });
@@ -102,7 +101,7 @@ impl BoundPage {
     }
 }
 
-/// State that requests are answered from.
+/// What requests are answered from.
 struct PageServer {
     page: Arc<Page>,
     doors: OriginPolicy,

@@ -1,7 +1,6 @@
 //! The page: each figure with its name, unit and meaning (OpenMetrics 1.0).
 //!
-//! A request makes the page from the counters of that moment. Counters begin at zero with the
-//! process, and those of a tool with the tool.
+//! Counters start at zero with the process, and those of a tool with the tool.
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,21 +30,19 @@ const PREFIX: &str = "toolcell";
 /// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
 
-/// Characters of a label that others wrote: a reference with its digest, or two signers.
+/// Characters of a label with a text from outside: a reference with its digest, or two signers.
 const LABEL_CHARS_MAX: usize = 400;
 
-/// Sources of the figures.
 #[derive(Clone)]
 pub struct MetricSources {
-    /// The serving catalog.
+    /// The current catalog.
     pub current: Arc<Current>,
-    /// Counters of the HTTP transport, if it is used.
+    /// Counters of the HTTP transport, if there is one.
     pub traffic: Option<Arc<Traffic>>,
-    /// Problems of the process.
     pub health: Arc<Health>,
-    /// Tools with series of their own.
+    /// Tools with their own series.
     pub tools: Arc<NamedTools>,
-    /// Time at which the process began to serve.
+    /// When the process began to serve.
     pub started: SystemTime,
 }
 
@@ -53,14 +50,12 @@ pub struct MetricSources {
 pub struct Page(Registry);
 
 impl Page {
-    /// A page of these sources.
     pub fn new(sources: MetricSources) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(sources));
         Self(registry)
     }
 
-    /// The page now.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.0)?;
@@ -228,7 +223,7 @@ fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result 
     figures.counts("denials", "What guests asked for that no grant allows", denials)
 }
 
-/// The alerts, all zero where the manifest has none raised: rules of Prometheus name them.
+/// The alerts, all zero if the manifest has none: rules of Prometheus refer to them.
 fn of_alerts(figures: &mut FigureWriter<'_>, alerts: Option<&Alerts>) -> fmt::Result {
     let count_of = |rule| alerts.and_then(|alerts| alerts.raised().find(|(known, _)| *known == rule));
     let raised = AlertRule::ALL.map(|rule| ([("rule", rule.name())], count_of(rule).map_or(0, |(_, count)| count)));
@@ -262,7 +257,7 @@ fn of_http(figures: &mut FigureWriter<'_>, traffic: &Traffic) -> fmt::Result {
     figures.gauge("http_sessions", "Sessions of clients before 2026-07-28", load.sessions)
 }
 
-/// Unit that a histogram is shown in, and the divisor that turns its counts into it.
+/// The unit of a histogram, and its divisor.
 struct HistogramUnit {
     shown: Unit,
     divisor: f64,
@@ -280,7 +275,6 @@ impl HistogramUnit {
     }
 }
 
-/// Writes figures one by one.
 struct FigureWriter<'a>(DescriptorEncoder<'a>);
 
 impl FigureWriter<'_> {
@@ -288,7 +282,7 @@ impl FigureWriter<'_> {
         self.infos(name, meaning, [*labels])
     }
 
-    /// Figures that are always 1, each with labels that say something.
+    /// Figures that are always 1, with informative labels.
     fn infos<'l, const LABELS: usize>(
         &mut self,
         name: &str,
@@ -300,7 +294,7 @@ impl FigureWriter<'_> {
         all.into_iter().try_for_each(|labels| figure.encode_info(&labels))
     }
 
-    /// A gauge under a name that other programs use too.
+    /// A gauge with a name that other programs use too.
     fn standard(&mut self, name: &str, meaning: &str, unit: Option<Unit>, value: impl EncodeGaugeValue) -> fmt::Result {
         self.0.encode_descriptor(name, meaning, unit.as_ref(), MetricType::Gauge)?.encode_gauge(&value)
     }

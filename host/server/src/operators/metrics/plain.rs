@@ -1,7 +1,7 @@
 //! The page in the older text form of Prometheus (0.0.4), which tools such as `promtool` read.
 
-/// The page of OpenMetrics in the older form: its comments name samples by their whole names, its
-/// types are fewer, and it has neither units nor an end.
+/// The page of OpenMetrics in the older form: its comments use the full names of samples, it has
+/// fewer types, and neither units nor an end marker.
 pub fn of(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut help = None;
@@ -10,7 +10,7 @@ pub fn of(page: &str) -> String {
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some("#"), Some("HELP"), Some(name), meaning) => help = Some((name, meaning.unwrap_or_default())),
             (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
-                // The suffix that the samples of this figure have.
+                // //The suffix that the samples of this figure have.
                 let (suffix, kind) = match kind {
                     "counter" => ("_total", "counter"),
                     "info" => ("_info", "gauge"),

@@ -4,7 +4,7 @@ use std::fs;
 /// Most descriptors counted: far more than connections are allowed.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
-/// Resident memory of the process in bytes; `None` if the system does not tell.
+/// Resident memory of the process in bytes; `None` if unknown.
 pub fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -12,7 +12,7 @@ pub fn resident_bytes() -> Option<u64> {
     kilobytes.checked_mul(1_024)
 }
 
-/// Open descriptors of the process; `None` if the system does not tell.
+/// Open descriptors of the process; `None` if unknown.
 pub fn descriptors() -> Option<u64> {
     let listed = fs::read_dir("/proc/self/fd").ok()?.take(DESCRIPTORS_MAX).count();
     // The listing itself has one of them.

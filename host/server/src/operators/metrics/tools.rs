@@ -1,5 +1,5 @@
-//! The figures of each tool, and of those that count together: a page with dozens of series for
-//! each of thousands of tools is read by nobody.
+//! The figures of each tool, and of those that are counted together: dozens of series for each of
+//! thousands of tools would be too many.
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,11 +8,11 @@ use toolcell_audit::Outcome;
 use crate::catalog::meters::Histogram;
 use crate::catalog::{Catalog, Meters, TEXTS, ToolOffer};
 
-/// The name, and the component, under which further tools count together. No tool has it.
+/// The name of both tool and component for tools that are counted together. No tool has it.
 pub const OTHER: &str = "(other)";
 
-/// Tools by whether they have series of their own. It is decided by the first page after a tool's
-/// first call and holds as long as the process: a count that moved would look like calls.
+/// Which tools have their own series. The first page after a tool's first call decides, for the
+/// life of the process: moving a count would look like calls.
 #[derive(Debug)]
 pub struct NamedTools {
     most: usize,
@@ -34,7 +34,7 @@ pub struct ToolFigures {
     pub component: String,
     /// Ended calls, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; Outcome::ALL.len()],
-    /// Figures of guests; `None` for a text of the manifest, where none runs.
+    /// Figures of guests; `None` for a prompt of the manifest, which runs none.
     pub guests: Option<GuestFigures>,
 }
 
@@ -57,7 +57,7 @@ pub struct Ranges {
     pub sum: u64,
 }
 
-/// Calls of a tool at this moment.
+/// Current calls of a tool.
 #[derive(Clone, Copy, Default)]
 struct ToolLoad {
     running: usize,
@@ -65,12 +65,12 @@ struct ToolLoad {
 }
 
 impl NamedTools {
-    /// At most `most` tools have series of their own.
+    /// At most `most` tools have their own series.
     pub fn new(most: usize) -> Self {
         Self { most, names: Mutex::default() }
     }
 
-    /// The figures of all tools that were called, those that count together last.
+    /// The figures of all tools that were called, those that are counted together last.
     pub fn read(&self, catalog: &Arc<Catalog>, earlier: &[Arc<Catalog>]) -> Vec<ToolFigures> {
         let loads = loads(catalog, earlier);
         let of_offers = catalog.offers().map(|offer| {
@@ -137,12 +137,10 @@ impl ToolFigures {
         }
     }
 
-    /// Its labels.
     pub fn labels(&self) -> [(&'static str, &str); 2] {
         [("tool", &self.tool), ("component", &self.component)]
     }
 
-    /// True once it was called.
     fn is_used(&self) -> bool {
         self.outcomes.iter().any(|count| *count > 0)
             || self.guests.as_ref().is_some_and(|guests| guests.running + guests.waiting > 0)
@@ -177,7 +175,7 @@ impl Ranges {
         Self { ranges, sum }
     }
 
-    /// All have the same bounds.
+    /// All histograms have the same bounds.
     fn add(&mut self, more: &Self) {
         for ((_, count), (_, more)) in self.ranges.iter_mut().zip(&more.ranges) {
             *count += more;

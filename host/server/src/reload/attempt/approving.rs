@@ -1,4 +1,4 @@
-//! Quarantined components: read, and approved here or at another replica.
+//! Quarantined components: read, and approved here or by another replica.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,17 +15,16 @@ use crate::reload::failure::ReloadFailure;
 use crate::reload::journal::Quarantined;
 use crate::replicas::replicated_sets::{ReplicatedSetName, ReplicatedSets};
 
-/// The code of an approval that failed since this process may not write the lock.
+/// The code of an approval that failed because this process cannot write the lock.
 pub const LOCK_UNWRITABLE: &str = "lock::unwritable";
 
-/// Time for which other replicas take up an approval: files are copied to all of them within a
-/// week.
+/// How long other replicas accept an approval: files are copied to all of them within a week.
 const APPROVED_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 impl Reloader {
-    /// Pins the component quarantined under this name, as it was quarantined, and tells other
-    /// replicas. Does nothing if the server is not locked and holds nothing back, or if another
-    /// process pinned the component meanwhile.
+    /// Pins the component quarantined under this name, and notifies other replicas. Does nothing if
+    /// the server is not locked and nothing is quarantined, or if another process has pinned the
+    /// component meanwhile.
     pub fn approve(&mut self, approval: &Approval) -> Result<(), ReloadFailure> {
         let Some(path) = self.setup.lock.clone() else { return Ok(()) };
         if !self.setup.locked && self.setup.current.journal.quarantined().is_empty() {
@@ -38,7 +37,7 @@ impl Reloader {
             let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
             let component = serving.component_named(&approval.name).filter(|name| as_pinned(name)).map(str::to_owned);
             return match component.and_then(|component| serving.components.remove_entry(&component)) {
-                // Others may not have been told the first time.
+                // Other replicas may have missed the first notification.
                 Some((component, pinned)) => self.tell_approved(&component, &pinned),
                 None => Err(ReloadFailure::saying(&format!("nothing called {:?} is quarantined", approval.name))),
             };
@@ -51,8 +50,8 @@ impl Reloader {
         self.tell_approved(&component, &pinned)
     }
 
-    /// Loads a component that was withheld, as the one that approves it would, and notes how its
-    /// tools and grants differ. It stays quarantined.
+    /// Loads a withheld component, as its approval would, and notes how its tools and grants
+    /// differ. It stays quarantined.
     pub fn read(&mut self, seen: &Approval) -> Result<(), ReloadFailure> {
         let gone = || ReloadFailure::saying(&format!("nothing called {:?} is quarantined", seen.name));
         let path = self.setup.lock.clone().ok_or_else(gone)?;
@@ -63,7 +62,7 @@ impl Reloader {
         let digest = pinned.digest.clone();
         let now = Lock { components: [(component.clone(), pinned)].into() };
         let drift = drift(&locked, &now).into_iter().find(|drift| drift.component == component).ok_or_else(gone)?;
-        // All that was read takes no more memory together than what an attempt finds.
+        // All components that were read share one bound on memory.
         let others = self.setup.current.journal.quarantined().into_iter().filter(|held| held.component != component);
         let taken: usize = others.filter_map(|held| Some(held.read?.texts_bytes())).sum();
         let details = drift.details.within(&mut DETAILS_BYTES_MAX.saturating_sub(taken));
@@ -71,7 +70,7 @@ impl Reloader {
         is_held.then_some(()).ok_or_else(gone)
     }
 
-    /// Records the approval, and writes it into the lock.
+    /// Records the approval, and updates the lock.
     fn pin(
         &self,
         path: &LockPath,
@@ -87,11 +86,11 @@ impl Reloader {
         written.map_err(|problem| ReloadFailure::coded(LOCK_UNWRITABLE, &problem))
     }
 
-    /// Tells other replicas that this component was approved as it is pinned now.
+    /// Notifies other replicas that this component was approved as it is pinned now.
     fn tell_approved(&self, component: &str, pinned: &PinnedComponent) -> Result<(), ReloadFailure> {
         let Some(sets) = &self.setup.services.replicated_sets else { return Ok(()) };
         let form = lock::text_of(component, pinned);
-        // The bytes come last: who sees them there finds the form as well.
+        // The bytes are sent last: a replica that sees them also finds the form.
         for parts in [&[component, &form][..], &[component, "bytes", &pinned.digest]] {
             let problem = match sets.post_waiting(ReplicatedSetName::Approvals, parts, APPROVED_FOR) {
                 Ok(true) => continue,
@@ -105,8 +104,8 @@ impl Reloader {
         Ok(())
     }
 
-    /// Pins what is quarantined here and was approved at another replica as it is here: the same
-    /// bytes, tools and grants. True if there was any.
+    /// Pins what is quarantined here and was approved by another replica: with the same bytes,
+    /// tools and grants. True if there was any.
     pub fn approve_as_elsewhere(&mut self) -> bool {
         let (Some(sets), Some(path)) = (self.setup.services.replicated_sets.clone(), self.setup.lock.clone()) else {
             return false;
@@ -148,7 +147,7 @@ impl Reloader {
     ) -> Result<bool, ReloadFailure> {
         let locked = read_lock(path)?;
         let seen = held.digest.parse().map_err(|problem: String| ReloadFailure::saying(&problem))?;
-        // Who approved it there allowed it.
+        // The person who approved it there allowed it.
         let approval = Approval { name: held.component.clone(), digest: Some(seen), allow_signer_change: true };
         self.look_into(&approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&held.component) else { return Ok(false) };
@@ -186,7 +185,7 @@ impl Reloader {
         Ok(())
     }
 
-    /// The component quarantined under this name, which may be a tool's.
+    /// The component quarantined under this name, or the one of a tool with this name.
     fn quarantined_as(&self, name: &str) -> Option<(String, PinnedComponent)> {
         let mut now = Lock::of(self.proposed.as_ref()?);
         let component = now.component_named(name)?.to_owned();

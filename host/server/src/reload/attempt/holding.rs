@@ -14,8 +14,9 @@ use crate::reload::failure::ReloadFailure;
 use crate::reload::journal::Quarantined;
 
 impl Reloader {
-    /// The generation without components that differ from the lock, or without `--locked` those
-    /// that others signed. Those keep serving their old version; new ones are not served.
+    /// The generation without components that differ from the lock, or without `--locked`, without
+    /// those whose signers differ. Their old versions stay in service; new components are not
+    /// served.
     pub(super) fn hold_back(
         &mut self,
         old: &Catalog,
@@ -27,7 +28,7 @@ impl Reloader {
             return Ok(built);
         };
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
-        // What is left out is missing for another reason.
+        // A component that is left out is not a difference.
         let is_left_out = |drift: &Drift| built.catalog.left_out().iter().any(|out| out.name == drift.component);
         let drifts = drift(locked, &Lock::of(&built.catalog)).into_iter();
         let drifts = drifts.filter(|drift| !is_withheld(drift) && !is_left_out(drift));

@@ -1,4 +1,4 @@
-//! Reads the manifest, the lock and all files that they name, and builds a generation of them.
+//! Reads the manifest, the lock and all files that they name, and builds a generation.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::lock::{self, Lock, LockPath};
 use crate::open::ManifestFile;
 use crate::reload::failure::ReloadFailure;
 
-/// Trigger of reloads after a change of files, which nobody ordered.
+/// Trigger of reloads after a change of files.
 const FILES: &str = "files";
 
-/// A built generation, with what it was built of.
+/// A built generation, with its inputs.
 pub(super) struct BuiltGeneration {
     pub(super) catalog: Catalog,
     pub(super) manifest: Manifest,
     pub(super) warnings: Vec<Diagnostic>,
-    /// The lock, where there is one.
+    /// The lock, if there is one.
     pub(super) locked: Option<Lock>,
 }
 
@@ -37,18 +37,18 @@ impl Reloader {
         let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
         let manifest = parsed.manifest;
         self.narrow_early(&manifest, old)?;
-        // Stamped before they are read, like the manifest: any change from here on is seen.
+        // Stamped before they are read, like the manifest, so that no later change is missed.
         self.served = sources(&manifest, &path);
         self.setup.files.reading_also(&self.files());
         let earlier: Vec<Arc<Catalog>> = [Some(old), self.proposed.as_ref()].into_iter().flatten().cloned().collect();
-        // A person who orders a reload also expects changes outside of the manifest to count, such
-        // as a replaced secret.
+        // A person who orders a reload also expects changes outside the manifest to take effect,
+        // such as a replaced secret.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
         let locked = self.read_pins()?;
         let pinned = locked.as_ref().filter(|_| self.setup.locked).map(Lock::pins);
         let generation = old.tools().generation() + 1;
-        // What a start did without does not keep a change from being taken. What serves does.
+        // Components that the current generation leaves out may be broken. Others may not.
         let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None, tolerance };
         let built = self.setup.builder.build(&self.setup.services, &manifest, &folder_of(&path), &basis, &say_slow);
@@ -61,8 +61,8 @@ impl Reloader {
         Ok(BuiltGeneration { catalog, manifest, warnings, locked })
     }
 
-    /// Takes rights away at once that callers have no more by the new manifest: components may take
-    /// long to load. Nobody is notified before the next generation serves.
+    /// Removes rights at once that callers do not have under the new manifest: components may take
+    /// long to load. Nobody is notified before the next generation is served.
     fn narrow_early(&self, manifest: &Manifest, old: &Catalog) -> Result<(), ReloadFailure> {
         if manifest.callers().canonical() == old.callers().canonical() {
             return Ok(());
@@ -73,8 +73,8 @@ impl Reloader {
         Ok(())
     }
 
-    /// The lock. Where others than pinned components may be served, there may be none, and one that
-    /// is broken pins nothing.
+    /// The lock. Unless only pinned components may be served, a missing or broken lock pins
+    /// nothing.
     fn read_pins(&self) -> Result<Option<Lock>, ReloadFailure> {
         match &self.setup.lock {
             Some(path) if self.setup.locked => read_lock(path).map(Some),
@@ -94,7 +94,7 @@ pub(super) fn say_slow(step: LoadStep<'_>) {
     }
 }
 
-/// The lock at this path, which has to be there.
+/// The lock at this path, which must exist.
 pub(super) fn read_lock(path: &LockPath) -> Result<Lock, ReloadFailure> {
     let saying = |problem: String| ReloadFailure::saying(&problem);
     let locked = lock::read(path).map_err(|error| saying(format!("{error}; {}", error.hint())))?;

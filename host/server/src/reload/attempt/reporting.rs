@@ -1,4 +1,4 @@
-//! Says how an attempt ended: to the log, the audit and the journal.
+//! Reports how an attempt ended: to the log, the audit and the journal.
 use std::time::{Instant, SystemTime};
 
 use toolcell_audit::{CatalogRefused, Clipped, Event};
@@ -7,8 +7,7 @@ use super::{ReloadOutcome, Reloader};
 use crate::reload::failure::ReloadFailure;
 use crate::reload::journal::ReloadAttempt;
 
-/// Ends every message of a failed attempt, so that nobody believes that a right is already taken
-/// away.
+/// Ends every message of a failed attempt, so that nobody believes that a right is already revoked.
 const SERVES_ON: &str = "and none of the change is applied: a right that it takes away is not taken away yet";
 
 impl Reloader {

@@ -15,7 +15,7 @@ use crate::reload::failure::ReloadFailure;
 use crate::reload::restart;
 
 impl Reloader {
-    /// Follows what the manifest says of the process, and replaces the catalog if the new one
+    /// Applies the manifest's settings of the process, and replaces the catalog if the new one
     /// differs.
     pub(super) fn swap(&mut self, trigger: &'static str, old: &Catalog, built: BuiltGeneration) -> ReloadOutcome {
         say_left_out(old, &built.catalog);
@@ -29,7 +29,7 @@ impl Reloader {
         self.replace(trigger, old, built.catalog)
     }
 
-    /// Records, then swaps: a change that cannot be recorded does not happen.
+    /// Records, then swaps: a change that cannot be recorded is not made.
     fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> ReloadOutcome {
         let difference = Difference::between(old, &new);
         let generation = new.tools().generation();
@@ -72,7 +72,7 @@ impl Reloader {
     }
 
     /// Ends calls on earlier generations whose tools were narrowed. A component that left the
-    /// manifest may reach nothing. A tool that new code no longer lists was not narrowed.
+    /// manifest has no rights. A tool that new code no longer lists was not narrowed.
     fn end_narrowed(&self, new: &Catalog) {
         let now: HashMap<(&str, &str), ToolOffer<'_>> =
             new.offers().map(|offer| ((offer.component().name(), offer.own_name()), offer)).collect();
@@ -105,7 +105,7 @@ impl Reloader {
     }
 }
 
-/// Logs what a generation is without, where that is news.
+/// Logs newly left out components.
 fn say_left_out(old: &Catalog, new: &Catalog) {
     for component in new.left_out().iter().filter(|component| !old.left_out().contains(component)) {
         tracing::error!("left out: {}", component.problem);

@@ -21,8 +21,8 @@ use crate::files::file_stamp::Stamps;
 use crate::files::{Watch, blocking_files, on_network};
 use native::WatchedEntries;
 
-/// Quiet time after a change before files are examined. Changes that belong together (a build that
-/// writes several files, an editor that renames twice) come within it.
+/// Quiet time after a change before files are examined. Related changes (a build that writes
+/// several files, an editor that renames twice) come within it.
 const DEBOUNCE: Duration = Duration::from_millis(25);
 
 /// Longest wait for quiet: a folder that is never quiet is examined this often.
@@ -57,7 +57,6 @@ struct WatchThread {
 }
 
 impl Watcher {
-    /// Watches these files.
     pub fn start(watch: Watch, watched: WatchInput, base: PathBuf, orders: Orders) -> io::Result<Self> {
         if watch == Watch::Off {
             return Ok(Self { thread: None, stop: None });
@@ -144,7 +143,7 @@ impl WatchThread {
     /// Watches the entries that the paths lead through now.
     fn follow(&self, native: &mut WatchedEntries) -> Result<(), String> {
         let base = self.base.clone();
-        // A path that hangs is watched once it answers, the set_changed from now on.
+        // A path that hangs is watched once it responds, the others from now on.
         let looked = blocking_files::each(self.files.paths(), move |path| path_entries::of(path, &base));
         let steps = looked.into_iter().filter_map(|(_, steps)| steps).flatten();
         let folders = native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;

@@ -43,7 +43,7 @@ impl WatchedEntries {
         Ok(self.watched.values().map(|(folder, _)| folder.clone()).collect())
     }
 
-    /// Reads events; true if any matters.
+    /// Reads events; true if any is relevant.
     pub fn noticed(&self) -> bool {
         let mut noticed = false;
         self.inotify.take(|event| noticed = self.matters(&event) || noticed);
@@ -62,7 +62,7 @@ impl WatchedEntries {
 }
 
 /// True for a new regular file: it is written next, and counts once it is closed. Links and folders
-/// are whole at once.
+/// are complete at once.
 fn is_being_written(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.nlink() == 1)
 }

@@ -1,6 +1,6 @@
 //! The view of audit records: a search, and the chain.
 //!
-//! A search looks at the newest records, so that it takes a bounded time whatever the audit holds.
+//! A search only covers the newest records, so its time is bounded.
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,16 +20,15 @@ use super::records::{
 };
 use crate::operators::console::form::Fields;
 
-/// Most calls without an end that the first page shows. The other half of its rows is for others.
+/// Rows of unfinished calls on the first page. The other half is for other records.
 const OPEN_ROWS_MAX: usize = ROWS / 2;
 
-/// Said of a call that runs.
+/// The outcome of a running call.
 const RUNNING: &str = "it has not ended";
 
-/// Said of a call that has no end in the audit.
+/// The outcome of a call without an end in the audit.
 const CUT: &str = "the host ended before it";
 
-/// A search.
 #[derive(Debug, Default)]
 pub struct Search {
     query: AuditQuery,
@@ -46,7 +45,7 @@ struct RecordPlace {
     seq: u64,
 }
 
-/// Rows that were found, by the places of their records: the newest ones.
+/// The newest rows that a search found, by the places of their records.
 #[derive(Default)]
 struct FoundRows {
     rows: BTreeMap<RecordPlace, AuditRow>,
@@ -57,7 +56,7 @@ struct FoundRows {
 #[derive(Default)]
 struct ChainScan {
     found: FoundRows,
-    /// Calls that run, by the places of their starts.
+    /// Running calls, by the places of their starts.
     running: BTreeMap<RecordPlace, AuditRow>,
 }
 
@@ -82,7 +81,7 @@ impl fmt::Display for RecordPlace {
 }
 
 impl Search {
-    /// The search that these fields mean. `Err` is one sentence, with the search as it was sent.
+    /// The search in these fields. `Err` is one sentence, with the search as it was sent.
     pub fn of(fields: &Fields) -> Result<Self, Box<(AuditQuery, String)>> {
         let text = |name: &str| fields.get(name).trim().to_owned();
         let query = AuditQuery {
@@ -107,18 +106,17 @@ impl Search {
         Ok(Self { filter, before: RecordPlace::parse(fields.get("before")), query })
     }
 
-    /// True if the text is in this line.
     pub fn has_text(&self, line: &[u8]) -> bool {
         let wanted = self.query.text.as_str();
         wanted.is_empty() || std::str::from_utf8(line).is_ok_and(|line| line.contains(&*as_json(wanted)))
     }
 
-    /// True if all but the text fits this record, whose call is of this caller.
+    /// True if this record, of a call by this caller, fits everything but the text.
     pub fn takes(&self, record: &Value, caller: &str) -> bool {
         self.filter.takes(record, Some(caller))
     }
 
-    /// The row of a call without an end, if it is scan for.
+    /// The row of an unfinished call, if it fits the search.
     fn open_row(&self, call: &OpenCall, run: Run, detail: &str) -> Option<(RecordPlace, AuditRow)> {
         let caller = text(&call.started, "caller");
         let is_it = call.has_text && self.takes(&call.started, caller);
@@ -131,7 +129,7 @@ impl Search {
     }
 }
 
-/// A text as it stands in a JSON text: quotes and backslashes have a backslash before them.
+/// A text as inside JSON: quotes and backslashes are escaped.
 fn as_json(text: &str) -> Cow<'_, str> {
     if !text.contains(['"', '\\']) {
         return text.into();
@@ -146,7 +144,7 @@ impl FoundRows {
         self.keep(ROWS);
     }
 
-    /// Keeps this many of the newest.
+    /// Drops all but this many of the newest.
     fn keep(&mut self, rows: usize) {
         while self.rows.len() > rows {
             self.rows.pop_first();
@@ -174,7 +172,7 @@ impl Sources {
 }
 
 /// Searches all chains of the audit at this path. `is_written`: a process writes this chain now, so
-/// that its calls without an end run.
+/// its unfinished calls are running.
 fn scan(audit: &Path, search: &Search, view: &mut Audit, is_written: impl Fn(&Path) -> bool) {
     let mut scan = ChainScan::default();
     let read = chains_to_read(audit, SEARCHED_BYTES_MAX).and_then(|chains| {
@@ -186,7 +184,7 @@ fn scan(audit: &Path, search: &Search, view: &mut Audit, is_written: impl Fn(&Pa
         read
     });
     let ChainScan { mut found, running } = scan;
-    // Calls that run are on the first page, above all that has ended.
+    // Running calls come first, on the first page.
     let mut open: Vec<AuditRow> = running.into_values().rev().filter(|_| search.before.is_none()).collect();
     let left_out = open.len().saturating_sub(OPEN_ROWS_MAX);
     open.truncate(OPEN_ROWS_MAX);
@@ -197,7 +195,7 @@ fn scan(audit: &Path, search: &Search, view: &mut Audit, is_written: impl Fn(&Pa
 }
 
 impl ChainScan {
-    /// Searches one chain. False if there are older records than it reads.
+    /// Searches one chain. False if it has older records than are read.
     fn scan(&mut self, chain: &ChainToRead, search: &Search, is_written: bool) -> std::io::Result<bool> {
         let found = &mut self.found;
         let mut reading = Reading::of(chain.number);
@@ -230,7 +228,7 @@ impl ChainScan {
     }
 }
 
-/// One sentence where the search did not look at all records, or does not show them.
+/// One sentence if the search did not cover all records, or does not show them.
 fn remark(read: std::io::Result<bool>, left_out: usize) -> Option<String> {
     let running = (left_out > 0).then(|| format!("{left_out} more calls that have not ended are not shown."));
     let read = match read {
@@ -245,7 +243,7 @@ fn remark(read: std::io::Result<bool>, left_out: usize) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" "))
 }
 
-/// Checks all chains of this audit. The hash that is kept is that of the chain `own`.
+/// Checks all chains of this audit. Keeps the hash of the chain `own`.
 pub fn check_chain(audit: &Path, own: &Path) -> ChainState {
     let at = SystemTime::now().into();
     let chains = match chains_to_read(audit, 0) {

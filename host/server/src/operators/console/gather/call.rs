@@ -15,7 +15,7 @@ use crate::observing::activity::{CallPart, RecentCall};
 /// Most records of one call that its page shows: each denial and question is one.
 const CALL_RECORDS_MAX: usize = 200;
 
-/// Facts about a call, as its start names them, and their names for people.
+/// Facts about a call at its start, and their names for people.
 const FACTS: [(&str, &str); 7] = [
     ("component", "Component"),
     ("component_digest", "Digest of the component"),
@@ -29,19 +29,19 @@ const FACTS: [(&str, &str); 7] = [
 /// Records of one call.
 #[derive(Default)]
 struct CallRecords {
-    /// The run that they are of.
+    /// The run that they belong to.
     run: Run,
     records: Vec<Value>,
-    /// Records that are left out, because there are too many.
+    /// Records that are left out because there are too many.
     left_out: u64,
-    /// Its last record, where it was left out.
+    /// Its last record, if it is among those.
     end: Option<Value>,
 }
 
 impl CallRecords {
     fn add(&mut self, run: Run, record: Value) {
         if run != self.run {
-            // The call of the same number in an earlier run is another one.
+            // An earlier run has another call with this number.
             *self = Self { run, ..Self::default() };
         }
         if self.records.len() < CALL_RECORDS_MAX {
@@ -64,8 +64,8 @@ impl CallRecords {
 }
 
 impl Sources {
-    /// The page of one call, with the state of the chain as it was checked last; `None` if it is
-    /// not among the newest records.
+    /// The page of one call, with the last check of the chain; `None` if the call is not among the
+    /// newest records.
     pub fn call(&self, id: &str, chain: ChainState) -> Option<CallPage> {
         let (run, call) = id.split_once('.')?;
         let call: u64 = call.parse().ok()?;
@@ -76,7 +76,7 @@ impl Sources {
         let of_call = chains.into_iter().find(|chain| is_its(chain.number, &chain.path))?;
         let mut reading = Reading::of(of_call.number);
         let mut found = CallRecords::default();
-        // Most lines are of other calls: those are not decoded.
+        // Most lines belong to other calls, and are not decoded.
         let named = format!("\"id\":{call}");
         let read = each_line(&of_call.archive, SEARCHED_BYTES_MAX, |line| {
             let is_near = |line: &&str| line.contains(&named) || line.contains("host.started");
@@ -88,7 +88,7 @@ impl Sources {
                 found.add(reading.run, record);
             }
         });
-        // A call of a run before this one is not of this process.
+        // A call of an earlier run belongs to another process.
         let is_of_this_run = of_call.path == own && found.run == reading.run;
         if found.records.is_empty() || (run.is_none() && !is_of_this_run) {
             return None;
@@ -128,7 +128,7 @@ impl Sources {
         }
     }
 
-    /// The limits of a call, if what it ran is served now, by its digests.
+    /// The limits of a call, if what it ran is still served, according to the digests.
     fn limits_of(&self, start: &Value) -> Option<CallLimits> {
         let catalog = self.catalog();
         let tools = catalog.tools().tools();
@@ -145,10 +145,9 @@ impl Sources {
     }
 }
 
-/// Limits that a call had.
 struct CallLimits {
     limits: Limits,
-    /// True: it may have been a task, which has another deadline. Records do not say so.
+    /// True if it may have been a task, which has another deadline. Records do not tell.
     may_be_task: bool,
 }
 
@@ -163,7 +162,7 @@ impl CallLimits {
     }
 }
 
-/// Resources that a call used, by its end.
+/// What a call used, according to its end.
 fn usage(end: &Value, limits: Option<&CallLimits>) -> Vec<CallUsage> {
     let fields = [
         (Limit::Fuel, "fuel", Unit::Fuel),
@@ -183,7 +182,7 @@ fn usage(end: &Value, limits: Option<&CallLimits>) -> Vec<CallUsage> {
     usage.collect()
 }
 
-/// Denials of a call of this caller by its records, grouped by kind.
+/// Denials in the records of this caller's call, grouped by capability.
 fn denials(found: &CallRecords, caller: &str) -> Vec<DenialGroup> {
     let mut groups: Vec<DenialGroup> = Vec::new();
     for record in found.all().filter(|record| text(record, "event") == "call.denied") {

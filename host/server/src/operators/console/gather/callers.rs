@@ -15,14 +15,14 @@ use crate::identity::TokenEntry;
 use crate::observing::activity::PendingApproval;
 use crate::observing::refusals::{Reason, RecentRefusal, RecentRefusals, Refusal};
 
-/// Characters of a token's hash by which forms name it: 64 bits, behind `sha256:`.
+/// Hexadecimal digits of a token's hash by which forms name it: 64 bits, after `sha256:`.
 const ID_CHARS: usize = 16;
 
 impl Sources {
     /// The view "Callers". `Err` is one sentence: the file of tokens cannot be read.
     pub fn callers(&self) -> Result<Callers, String> {
         let catalog = self.catalog();
-        // The canonical form has all of a rule.
+        // The canonical form contains the whole rule.
         let rules: Map<String, Value> = serde_json::from_str(&catalog.callers().canonical()).unwrap_or_default();
         let tokens = self.tokens.as_ref().map(|file| file.read()).transpose()?;
         let written = self.written();
@@ -30,7 +30,7 @@ impl Sources {
         let place = |name: &str| written.as_ref()?.place_of_caller_rule(catalog.callers(), name);
         let offers: Vec<_> = catalog.offers().filter(|offer| offer.tool().is_tool()).collect();
         let rule = |(rule, canonical): (&policy::CallerRule, _)| {
-            // Callers of its scopes may have further rules.
+            // Further rules may apply to callers with its scopes.
             let matching = offers.iter().filter(|offer| rule.takes(&offer.called())).count() as u64;
             CallerRule { place: place(rule.name()), matching, ..caller_rule(rule.name(), canonical) }
         };
@@ -61,7 +61,7 @@ impl Sources {
     /// The view "Approvals".
     pub fn approvals(&self) -> Approvals {
         let (waiting, decided) = self.activity.approvals.list();
-        // Read once for all of them, and not where nothing waits.
+        // Read once for all of them, and only if any waits.
         let written = if waiting.is_empty() { None } else { self.written() };
         let catalog = self.catalog();
         Approvals {
@@ -84,7 +84,7 @@ impl Sources {
     }
 }
 
-/// A call that waits, with what it may reach and where that is granted.
+/// A waiting call, with its grants and where they are written.
 fn waits(
     catalog: &Catalog,
     written: Option<&WrittenManifest>,
@@ -112,12 +112,12 @@ fn waits(
     }
 }
 
-/// The name of a token in forms. It lets nobody in.
+/// The name of a token in forms. It admits nobody.
 pub fn token_id(entry: &TokenEntry) -> String {
     entry.hash.rsplit(':').next().unwrap_or_default().chars().take(ID_CHARS).collect()
 }
 
-/// Refusals of the same kind, in words.
+/// Refusals of one kind, in words.
 fn refused(row: RecentRefusal) -> RefusedCaller {
     let Refusal { reason, status, is_at_console } = row.refusal;
     let words = match reason {

@@ -1,4 +1,4 @@
-//! The view of reloads and of what is quarantined.
+//! The view of reloads and quarantined components.
 use toolcell_console::model::{
     Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, SourceState,
 };
@@ -8,7 +8,7 @@ use crate::catalog::{APPS, Catalog, SKILLS, TEXTS, texts};
 use crate::lock;
 use crate::reload::{self, ReloadAttempt};
 
-/// The trigger of an attempt after an approval.
+/// The trigger of a reload after an approval.
 const APPROVED: &str = "approved";
 
 impl Sources {
@@ -52,7 +52,7 @@ fn quarantined(catalog: &Catalog, held: reload::Quarantined) -> Quarantined {
     }
 }
 
-/// The version that serves; `None` where nothing of this name does.
+/// The served version; `None` if this component is not served.
 fn serving(catalog: &Catalog, name: &str) -> Option<SourceState> {
     if let Some(component) = catalog.component(name) {
         return Some(SourceState { digest: component.digest().to_owned(), signed: component.signed().by.clone() });

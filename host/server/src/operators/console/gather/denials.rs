@@ -1,4 +1,4 @@
-//! The view of denials, and the rules that would allow what was denied.
+//! The view of denials, and the rules that would allow them.
 use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::{Sources, link};
 use crate::catalog::Catalog;
 use crate::observing::activity;
 
-/// The rules that the server may write for what was denied, by the grants that serve now.
+/// The rules that the server may write to allow denied requests, given the current grants.
 ///
-/// A guest chooses what it asks for. So the server writes a rule for exactly that request, where a
-/// person could also be asked about it: see [`Grants::offer_to_operator`]. All other rules are
-/// written by hand.
+/// A guest chooses what it asks for. So the server only writes a rule for exactly that request, and
+/// only if a person could also be asked about it: see [`Grants::offer_to_operator`]. All other
+/// rules are written by hand.
 pub struct Offers<'a> {
     catalog: &'a Catalog,
     tools: HashMap<&'a str, &'a Grants>,
@@ -38,21 +38,21 @@ impl Sources {
         }
     }
 
-    /// Groups of denials that are neither muted nor allowed since.
+    /// Groups of denials that are neither muted nor allowed by now.
     pub fn open_denials(&self) -> Vec<Arc<activity::DenialGroup>> {
         let groups = self.activity.denials.list().into_iter().filter(|group| !group.is_muted());
         self.by_allowance(groups.collect()).1
     }
 
-    /// Groups that the serving grants of all their tools allow, and the others. One that was denied
-    /// while these grants served is not allowed, whatever they say: its host's address may be
-    /// private.
+    /// Splits groups into those that the current grants of all their tools allow, and the others. A
+    /// group that was denied under these grants is not allowed, whatever they say: its host may
+    /// have a private address.
     fn by_allowance(
         &self,
         groups: Vec<Arc<activity::DenialGroup>>,
     ) -> (Vec<Arc<activity::DenialGroup>>, Vec<Arc<activity::DenialGroup>>) {
         let Some(since) = self.current.journal.replaced_at() else { return (Vec::new(), groups) };
-        // A newer catalog than that of this generation is looked at again.
+        // A newer catalog is checked again.
         let generation = self.current.generation();
         let catalog = self.catalog();
         let offers = LazyCell::new(|| self.offers(&catalog));
@@ -61,12 +61,12 @@ impl Sources {
             .partition(|group| group.last() < since && group.is_allowed_in(generation, || offers.allows(group)))
     }
 
-    /// The tables that would allow what a group asked for, if the server may write them.
+    /// The tables that would allow a group's request, if the server may write them.
     pub fn tables(&self, group: &activity::DenialGroup) -> Option<String> {
         self.offers(&self.catalog()).tables(group)
     }
 
-    /// The rules that the server may write while this catalog serves.
+    /// The rules that the server may write while this catalog is served.
     pub fn offers<'a>(&self, catalog: &'a Catalog) -> Offers<'a> {
         let tools = catalog.tools().tools().iter().enumerate();
         let tools = tools.filter_map(|(at, tool)| Some((tool.definition().name.as_str(), catalog.tool_grants(at)?)));
@@ -75,7 +75,6 @@ impl Sources {
 }
 
 impl Offers<'_> {
-    /// True if the grants of all tools that asked allow it.
     fn allows(&self, group: &activity::DenialGroup) -> bool {
         let Some(ask) = Ask::parse(&group.asked).ok().filter(|ask| ask.to_string() == group.asked) else {
             return false;
@@ -108,7 +107,7 @@ impl Offers<'_> {
         }
     }
 
-    /// The rule is one of the component: each tool that asked has to gain by it.
+    /// The rule belongs to the component: it must help each tool that asked.
     fn offer(&self, group: &activity::DenialGroup) -> Option<Askable> {
         let component = self.can_write.then(|| self.catalog.component(&group.component))??;
         let tools = group.tools();
@@ -122,13 +121,12 @@ impl Offers<'_> {
     }
 }
 
-/// The rule that the server would write.
 fn shown(offer: &Askable) -> AllowingRule {
     let rule = AllowingRule { section: offer.section().to_owned(), line: offer.lines(), can_apply: false };
     AllowingRule { can_apply: rule.is_shown_whole(), ..rule }
 }
 
-/// The rule of these tables: its section, and the lines there, those of `private` first.
+/// The rule of these tables: its section, and its lines, with those of `private` first.
 fn by_hand(tables: &str) -> Option<AllowingRule> {
     let mut lines = tables.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let section = lines.next()?.strip_prefix('[')?.strip_suffix(']')?.to_owned();

@@ -1,4 +1,4 @@
-//! Exports of the audit: all records that a search takes, as they are or as CSV.
+//! Exports of the audit: all records that a search finds, unchanged or as CSV.
 //!
 //! Promise: others' words do not act on a terminal.
 use std::collections::BTreeMap;
@@ -20,31 +20,30 @@ const PIECE_BYTES: usize = 64 << 10;
 const COLUMNS: [&str; 10] =
     ["seq", "time", "event", "id", "tool", "caller", "component", "outcome", "duration_us", "detail"];
 
-/// Beginnings of a cell that a spreadsheet may take for a formula, in both widths, and white space
-/// that it may leave out before one.
+/// Characters at the start of a cell that a spreadsheet may take for a formula, in both widths, and
+/// white space that it may skip.
 const FORMULAS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
-/// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportForm {
-    /// JSON Lines: the records as they are.
+    /// JSON Lines: the unchanged records.
     JsonLines,
     /// Comma-separated values, by RFC 4180.
     Csv,
 }
 
-/// Callers of calls that have not ended, while records are read in their order.
+/// The callers of unfinished calls, while records are read in order.
 #[derive(Default)]
 struct CallersByNumber(BTreeMap<u64, String>);
 
 impl CallersByNumber {
-    /// Takes the next record. Gives its caller: its own, or that of its call; empty where nobody is
-    /// named.
+    /// Processes the next record. Returns its caller: its own, or that of its call; empty if there
+    /// is none.
     fn take(&mut self, record: &Value) -> String {
         let id = number(record, "id");
         let own = text(record, "caller");
         match text(record, "event") {
-            // Numbers of calls begin anew with each run.
+            // //Call numbers restart with each run.
             "host.started" => self.0.clear(),
             "call.started" => {
                 self.0.insert(id, own.to_owned());
@@ -60,8 +59,8 @@ impl CallersByNumber {
     }
 }
 
-/// Sends all records that the search takes, chain after chain and piece by piece, until the reader
-/// goes. Where a record cannot be read an error is sent, and nothing more.
+/// Sends all records that the search finds, chain after chain and piece by piece, until the reader
+/// disconnects. If a record cannot be read, an error is sent, and nothing after it.
 pub fn export(archives: &[Archive], search: &Search, form: ExportForm, pieces: &Sender<io::Result<Bytes>>) {
     let sent = send(archives, search, form, pieces);
     if let Err(error) = sent {
@@ -84,23 +83,22 @@ fn send(archives: &[Archive], search: &Search, form: ExportForm, pieces: &Sender
     Ok(())
 }
 
-/// An export that is being sent.
 struct RecordsExport<'a> {
     search: &'a Search,
     form: ExportForm,
     pieces: &'a Sender<io::Result<Bytes>>,
-    /// Bytes that were not sent yet.
+    /// Bytes that are not sent yet.
     piece: Vec<u8>,
 }
 
 impl RecordsExport<'_> {
-    /// Sends the records of one chain; false once the reader has gone.
+    /// Sends the records of one chain; false if the reader has disconnected.
     fn chain(&mut self, archive: &Archive) -> io::Result<bool> {
         let mut callers = CallersByNumber::default();
         for file in archive.files() {
             let mut lines = file.lines();
             while let Some(line) = lines.next_line().map_err(|error| unreadable(file, &error))? {
-                // A search that finds little sends nothing for long.
+                // A search that finds little sends nothing for a long time.
                 if self.pieces.is_closed() {
                     return Ok(false);
                 }

@@ -1,4 +1,4 @@
-//! The limits of a tool: use by its calls, the proposal for them, and where each is set.
+//! The limits of a tool: what calls used, the proposed limits, and where each is set.
 use std::time::Duration;
 
 use toolcell_console::model::{LimitRow, LimitUse, MeasuredCalls, Place, SetIn, Unit as ShownUnit};
@@ -9,7 +9,7 @@ use super::written::WrittenManifest;
 use crate::catalog::ToolOffer;
 use crate::catalog::usage::{NEWEST_CALLS, Quantiles, UseSoFar};
 
-/// The limits of one tool, and what is known of its calls.
+/// The limits of one tool, and statistics of its calls.
 pub struct ToolLimits<'a> {
     offer: &'a ToolOffer<'a>,
     limits: &'a Limits,
@@ -19,7 +19,7 @@ pub struct ToolLimits<'a> {
 }
 
 impl<'a> ToolLimits<'a> {
-    /// Those of this tool. `written` is the manifest's file as it is now.
+    /// For this tool. `written` is the current manifest file.
     pub fn of(offer: &'a ToolOffer<'a>, limits: &'a Limits, written: Option<&'a WrittenManifest>) -> Self {
         let used = offer.meters().used();
         let proposal = (used.answered() > 0).then(|| Proposal::of(&used.peak()));
@@ -31,13 +31,13 @@ impl<'a> ToolLimits<'a> {
         Limit::ALL.into_iter().map(|limit| self.row(limit)).collect()
     }
 
-    /// The calls that use is of.
+    /// The number of measured calls.
     pub fn measured(&self) -> MeasuredCalls {
         let all = self.used.calls();
         MeasuredCalls { all, newest: all.min(NEWEST_CALLS as u64), answered: self.used.answered() }
     }
 
-    /// The lines of a manifest that set what is proposed.
+    /// The manifest lines that set the proposed limits.
     pub fn proposal(&self) -> Option<String> {
         let calls = match self.used.answered() {
             1 => "1 call".to_owned(),
@@ -85,12 +85,12 @@ impl<'a> ToolLimits<'a> {
     }
 }
 
-/// Median of the time that the newest calls took.
+/// Median time of the newest calls.
 pub fn median_time(used: &UseSoFar) -> Option<Duration> {
     used.of(Limit::Deadline).or_else(|| used.of(Limit::TaskDeadline)).map(|used| Duration::from_nanos(used.p50))
 }
 
-/// A limit's number in the unit that is shown, and that unit.
+/// A limit's number in the displayed unit, and that unit.
 fn shown(limit: Limit, number: u64) -> (ShownUnit, u64) {
     match limit.spec().unit {
         Unit::Count if limit == Limit::Fuel => (ShownUnit::Fuel, number),
@@ -109,7 +109,7 @@ fn shown(limit: Limit, number: u64) -> (ShownUnit, u64) {
     }
 }
 
-/// Use in the unit that is shown; times are measured in nanoseconds.
+/// A use in the displayed unit; times are measured in nanoseconds.
 fn in_unit(unit: ShownUnit, used: Quantiles) -> LimitUse {
     let Quantiles { p50, p99, max } = used;
     let [p50, p99, max] = match unit {

@@ -1,5 +1,5 @@
-//! The content of views, as values: read from the server's own state, and bounded. Must not hold:
-//! pages, requests, or decisions.
+//! The data of views: read from the server's own state, and bounded. Must not hold: pages,
+//! requests, or decisions.
 mod audit;
 mod call;
 mod callers;
@@ -31,21 +31,21 @@ pub use export::{ExportForm, export};
 pub use records::chains_to_read;
 pub use tools::as_content;
 
-/// Where views come from.
+/// Where the data of views comes from.
 pub struct Sources {
     pub current: Arc<Current>,
     pub services: Arc<Services>,
     pub activity: Arc<Activity>,
     pub health: Arc<Health>,
-    /// The tokens of callers, where there is a file of them.
+    /// The file of tokens, if there is one.
     pub tokens: Option<TokenFile>,
-    /// Knows when tokens were used last; `None` where nobody shows one.
+    /// Knows when tokens were last used; `None` if callers have none.
     pub authenticator: Option<Arc<Authenticator>>,
     /// The manifest.
     pub manifest: PathBuf,
     /// True if the manifest's file may be written.
     pub is_written: bool,
-    /// True if only what the lock pins is served.
+    /// True if only components in the lock are served.
     pub locked: bool,
 }
 
@@ -59,21 +59,20 @@ impl Sources {
         }
     }
 
-    /// True if operators may decide: what serves says so.
+    /// True if operators may decide.
     pub fn decides(&self) -> bool {
         self.catalog().settings.console.decide
     }
 
-    /// The serving catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.current.snapshot()
     }
 }
 
-/// The name of a call of this process: that of the run that goes on.
+/// Names a call of this process in links.
 pub fn link(call: u64) -> CallLink {
     CallLink { id: format!("{THIS_RUN}.{call}"), number: call }
 }
 
-/// The run of this process in names of calls.
+/// Stands for the run of this process in names of calls.
 const THIS_RUN: &str = "now";

@@ -1,5 +1,5 @@
-//! Records of the audit as views read them: the newest ones of each chain in their order, the runs
-//! of hosts, and the calls that have not ended.
+//! Audit records as views read them: the newest of each chain in order, the runs of hosts, and
+//! unfinished calls.
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -12,22 +12,22 @@ use toolcell_audit::{Archive, ArchivedFile, Chain, LineError};
 use toolcell_console::model::{AuditRow, CallLink, Moment};
 
 /// Bytes of the newest records that a view reads: some sixty thousand calls, in less than half a
-/// second. `toolcell audit show` reads all.
+/// second. `toolcell audit show` reads everything.
 pub const SEARCHED_BYTES_MAX: u64 = 32 << 20;
 
-/// Most calls without an end that are kept in mind. A host runs far fewer at once.
+/// Unfinished calls that are tracked. A host runs far fewer at once.
 pub const STARTED_MAX: usize = 10_000;
 
-/// Fields of records that are details, in the order in which they are shown.
+/// Fields of records that are shown as details, in this order.
 const DETAILS: [&str; 7] = ["detail", "summary", "cause", "differences", "reason", "name", "uri"];
 
-/// One run of a host. As text it is the number of its first record, behind that of its chain where
-/// it is not the first chain.
+/// One run of a host. As text it is the number of its first record, after the number of its chain
+/// if that is not the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// Number of the chain that it recorded into.
     pub chain: u32,
-    /// Number of the record that began the run; 0 if that is not among those that are read.
+    /// Number of the record that began the run; 0 if that is not among the read ones.
     pub seq: u64,
 }
 
@@ -49,15 +49,14 @@ impl FromStr for Run {
     }
 }
 
-/// One chain of the audit, opened to be read.
+/// One chain of the audit, opened for reading.
 pub struct ChainToRead {
-    /// Its number.
     pub number: u32,
-    /// The file that is written.
+    /// The current file.
     pub path: PathBuf,
     /// All its files.
     pub archive: Archive,
-    /// The newest bytes of it that a view reads.
+    /// The number of its newest bytes that a view reads.
     pub bytes_max: u64,
 }
 
@@ -67,11 +66,11 @@ impl ChainToRead {
     }
 }
 
-/// Opens all chains of an audit. At most `bytes_max` bytes of them are read: small chains whole,
-/// large ones in equal parts of the rest.
+/// Opens all chains of an audit. At most `bytes_max` bytes are read in all: small chains
+/// completely, and equal parts of the large ones.
 ///
 /// # Errors
-/// The system's error where the first one cannot be opened; others that are gone are left out.
+/// The system's error if the first one cannot be opened. Other chains that are missing are skipped.
 pub fn chains_to_read(audit: &Path, bytes_max: u64) -> io::Result<Vec<ChainToRead>> {
     let mut chains = Vec::new();
     for Chain { number, path } in toolcell_audit::chains(audit)? {
@@ -96,40 +95,37 @@ pub fn chains_to_read(audit: &Path, bytes_max: u64) -> io::Result<Vec<ChainToRea
     Ok(chains)
 }
 
-/// Runs of hosts in one chain, and calls of the present one that have not ended, while records are
-/// read in their order.
+/// Tracks runs and unfinished calls of one chain while its records are read in order.
 pub struct Reading {
-    /// The run of the record that was read last.
     pub run: Run,
     open: BTreeMap<u64, OpenCall>,
 }
 
-/// A call without an end so far.
+/// An unfinished call.
 pub struct OpenCall {
     /// Its start.
     pub started: Value,
-    /// True if one of its records has the text that is looked for.
+    /// True if one of its records contains the searched text.
     pub has_text: bool,
 }
 
-/// Changes that a record brings.
+/// What a record changes.
 #[derive(Default)]
 pub struct Taken {
     /// The call that it ends.
     pub ended: Option<OpenCall>,
     /// Calls of the run before this record, which never ended.
     pub cut: Vec<OpenCall>,
-    /// The run that they were of.
+    /// Their run.
     pub cut_run: Run,
 }
 
 impl Reading {
-    /// Nothing of this chain is read yet.
     pub fn of(chain: u32) -> Self {
         Self { run: Run { chain, seq: 0 }, open: BTreeMap::new() }
     }
 
-    /// Takes the next record. `has_text`: the text that is looked for is in it.
+    /// Processes the next record. `has_text`: it contains the searched text.
     pub fn take(&mut self, record: &Value, has_text: bool) -> Taken {
         let id = number(record, "id");
         match text(record, "event") {
@@ -156,14 +152,14 @@ impl Reading {
         Taken::default()
     }
 
-    /// The calls that have not ended, in the order of their start.
+    /// The unfinished calls, in the order of their start.
     pub fn into_open(self) -> impl DoubleEndedIterator<Item = OpenCall> {
         self.open.into_values()
     }
 }
 
-/// Calls `each` for the newest lines of a chain, oldest first. False if there are older ones. The
-/// rest of a file behind a line that cannot be read is left out, and the first such error is given.
+/// Calls `each` for the newest lines of a chain, oldest first. False if there are older ones. If a
+/// line cannot be read, the rest of its file is skipped, and the first such error is returned.
 pub fn each_line(archive: &Archive, bytes_max: u64, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
     let mut left = bytes_max;
     let mut windows: Vec<(&ArchivedFile, u64)> = Vec::new();
@@ -193,7 +189,7 @@ fn each_of(file: &ArchivedFile, window: u64, each: &mut impl FnMut(&[u8])) -> io
     Ok(())
 }
 
-/// The error of a line in this file that cannot be read.
+/// The error for an unreadable line in this file.
 pub fn unreadable(file: &ArchivedFile, error: &LineError) -> io::Error {
     io::Error::other(format!("{}: {error}", file.path().display()))
 }
@@ -249,7 +245,7 @@ pub fn detail(record: &Value) -> String {
     parts.join("; ")
 }
 
-/// A decision of an operator, and who took it.
+/// An operator's decision, and who took it.
 fn decision(record: &Value) -> Option<String> {
     let decision = record.get("decision")?.as_str()?;
     let [subject, operator, session] = ["subject", "operator", "session"].map(|key| text(record, key));

@@ -84,19 +84,19 @@ impl Sources {
         })
     }
 
-    /// The manifest as it is written now; `None` if it cannot be read, or has problems.
+    /// The current manifest file; `None` if it cannot be read, or has problems.
     pub(super) fn written(&self) -> Option<WrittenManifest> {
         WrittenManifest::read(&self.manifest)
     }
 }
 
-/// Who may call a tool, without the words that each line begins with.
+/// Who may call a tool, without the words that begin each line.
 fn callers(lines: &[String]) -> String {
     let names: Vec<&str> = lines.iter().map(|line| line.strip_prefix(CALLED_BY).unwrap_or(line)).collect();
     names.join("; ")
 }
 
-/// The calls that a person confirms, in words.
+/// Which calls a person confirms, in words.
 fn confirmed(approval: Option<Approval>) -> String {
     match approval.map(|approval| approval.remember()) {
         None => "none".to_owned(),
@@ -108,7 +108,7 @@ fn confirmed(approval: Option<Approval>) -> String {
     }
 }
 
-/// All that these grants reach, with the places of those that the manifest's file has as well.
+/// Everything that these grants allow, with the places of those that the manifest file also has.
 pub fn reach(grants: &Grants, written: Option<(&WrittenManifest, &Grants)>) -> Vec<Reach> {
     let places = written.map(|(file, grants)| (file, grants.reach()));
     let row = |row: ReachRow| {
@@ -133,7 +133,7 @@ pub fn reach(grants: &Grants, written: Option<(&WrittenManifest, &Grants)>) -> V
     grants.reach().into_iter().map(row).chain(asked).collect()
 }
 
-/// The requests that no rule allows, about which a person is asked.
+/// Requests without a rule about which a person is asked.
 fn asking(written: Option<(&WrittenManifest, &Grants)>) -> Reach {
     let place = written.filter(|(_, grants)| grants.ungranted() == Ungranted::Ask);
     Reach {

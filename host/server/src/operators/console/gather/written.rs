@@ -1,4 +1,4 @@
-//! The manifest's file as it is now, for the places of grants and limits.
+//! The current manifest file, for the places of grants and limits.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,14 +30,14 @@ impl WrittenManifest {
         let position = Source { name: &self.name, text: &self.text }.position(span.start);
         Place { file: self.name.clone(), line: position.line as u64, key: String::new() }
     }
-    /// The place of a rule of `[callers]`; `None` if the file does not have it as it serves.
+    /// The place of a rule of `[callers]`; `None` if the file has another one by now.
     pub fn place_of_caller_rule(&self, serving: &Callers, name: &str) -> Option<Place> {
         let written = self.manifest.callers();
         let rule = written.rules().iter().find(|rule| rule.name() == name)?;
         let is_same = !written.differing(serving).contains(&name);
         is_same.then(|| Place { key: format!("callers.{name}"), ..self.place(rule.span().clone()) })
     }
-    /// The grants of a tool as they are written; `None` if its component is gone from there.
+    /// The grants of a tool in the file; `None` if its component is no longer there.
     pub fn grants(&self, offer: &ToolOffer<'_>) -> Option<Arc<Grants>> {
         Some(self.manifest.component(offer.component().name())?.tool_grants(offer.own_name()))
     }

@@ -26,8 +26,8 @@ impl ReachRow {
 }
 
 impl Grants {
-    /// Everything that can be reached, one row for each rule, mount, variable and secret; none
-    /// where nothing is granted.
+    /// Everything that can be reached, one row for each rule, mount, variable and secret; empty
+    /// without grants.
     #[must_use]
     pub fn reach(&self) -> Vec<ReachRow> {
         ALL.iter().flat_map(|right| (right.reach)(right, self)).collect()

@@ -18,7 +18,7 @@ pub struct Source<'a> {
     pub text: &'a str,
 }
 
-/// The weight of a problem: an error keeps the manifest from being used, a warning does not.
+/// The weight of a problem: with an error the manifest cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The manifest is used; somebody should look.
@@ -128,15 +128,14 @@ impl Diagnostic {
         self
     }
 
-    /// Leaves out what follows on the line when it is drawn: somebody may have written a secret
-    /// there.
+    /// Hides the rest of the line when it is drawn: somebody may have written a secret there.
     #[must_use]
     pub(crate) const fn concealing(mut self) -> Self {
         self.conceals = true;
         self
     }
 
-    /// True leaves out the rest of the line.
+    /// True if the rest of the line is hidden.
     pub(crate) const fn conceals(&self) -> bool {
         self.conceals
     }
@@ -175,7 +174,7 @@ impl Diagnostic {
     }
 }
 
-/// Escapes what a terminal would obey or a reader could not see.
+/// Escapes control characters and invisible ones.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,11 +1,10 @@
-//! The part of a manifest that speaks of one component, as a manifest of its own. A sandbox process
-//! is given this and no more.
+//! The part of a manifest about one component, as a manifest of its own: all that a sandbox process
+//! gets.
 use toml_edit::{DocumentMut, Item, Table};
 
 /// Sections that every component's meaning depends on.
 const SHARED: [&str; 3] = ["version", "defaults", "oauth"];
 
-/// A manifest's text, to take excerpts from.
 #[derive(Clone, Debug)]
 pub struct Excerpts(DocumentMut);
 
@@ -17,7 +16,7 @@ impl Excerpts {
     }
 
     /// The manifest of this component alone: its table, and the sections that give it defaults and
-    /// logins. Nothing of other components, callers or the server is in it.
+    /// logins. It has nothing of other components, callers or the server.
     ///
     /// ```
     /// use toolcell_policy::{Excerpts, Source, parse};
@@ -56,7 +55,7 @@ fn views(component: &Item) -> Table {
     named.map(|uri| (uri.to_owned(), Item::Table(Table::new()))).collect()
 }
 
-/// A component without its `listed`: that speaks of the whole list, which only the host has.
+/// A component without its `listed`: that is about the whole list, which only the host has.
 fn unlisted(mut component: Item) -> Item {
     if let Some(component) = component.as_table_like_mut() {
         component.remove("listed");

@@ -135,7 +135,7 @@ impl Expectation {
         self.allowed.0
     }
 
-    /// Compares with what the tool's grants say; `None` if the tool does not exist.
+    /// Compares it with the tool's grants; `None` if the tool does not exist.
     #[must_use]
     pub fn check(&self, grants: Option<&Arc<Grants>>) -> ExpectationResult {
         let Some(grants) = grants else {
@@ -163,7 +163,7 @@ impl Expectation {
 }
 
 impl ExpectationResult {
-    /// True if it came as expected.
+    /// True if the answer is the expected one.
     #[must_use]
     pub const fn is_met(&self) -> bool {
         self.problem.is_none()

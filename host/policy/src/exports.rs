@@ -1,12 +1,12 @@
-//! Problems that show only once a component's tools are known.
+//! Problems that only show once a component's tools are known.
 
 use crate::diagnostic::Diagnostic;
 use crate::manifest::ComponentPolicy;
 use crate::names::did_you_mean;
 
 impl ComponentPolicy {
-    /// Compares what the manifest says of single tools with the tools the component really has, by
-    /// their own names. Gives a problem for each tool that the component does not have.
+    /// Compares the manifest's tools with the tools that the component has, by their own names.
+    /// Returns a problem for each that it does not have.
     #[must_use]
     pub fn check_exports(&self, exported: &[&str]) -> Vec<Diagnostic> {
         let missing = self.tools().iter().filter(|tool| !exported.contains(&tool.name()));

@@ -27,7 +27,7 @@ pub struct IdentityPattern(String);
 /// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Empty, too long, or with characters that no identity has.
+    /// Empty, too long, or with invalid characters.
     #[error("an identity has 1 to {IDENTITY_PATTERN_BYTES_MAX} printable ASCII characters")]
     Text,
     /// A `*` where it would stand for other hosts or domains.
@@ -82,7 +82,7 @@ impl fmt::Display for IdentityPattern {
     }
 }
 
-/// The places of `text` that one more byte of the pattern leads to, from those reached before it.
+/// The positions in `text` that one more byte of the pattern leads to, from the current ones.
 fn advance(reached: &[bool], byte: u8, text: &[u8]) -> Vec<bool> {
     let mut next = Vec::with_capacity(reached.len());
     let star = byte == b'*';
@@ -96,7 +96,7 @@ fn advance(reached: &[bool], byte: u8, text: &[u8]) -> Vec<bool> {
     next
 }
 
-/// True for ASCII that prints, within the bound: no identity of a certificate has more.
+/// True for printable ASCII within the bound: identities in certificates have nothing else.
 pub(crate) fn is_plain(text: &str) -> bool {
     (1..=IDENTITY_PATTERN_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }

@@ -1,4 +1,4 @@
-//! Grants for what a component does not import: they can never be used.
+//! Reports grants for capabilities that a component does not import: they can never be used.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::ComponentPolicy;
@@ -7,18 +7,18 @@ use crate::rights::args::ARGS;
 use crate::rights::env::ENV;
 use crate::rights::stdin::STDIN;
 
-/// A grant, and the imports any of which uses it.
+/// A grant, and imports of which any can use it.
 pub(crate) struct Use {
     pub(crate) what: &'static str,
-    /// Where it is granted; `None` where it is not.
+    /// Where it is granted, if it is.
     pub(crate) span: Option<Span>,
     pub(crate) imports: &'static [&'static str],
 }
 
 impl ComponentPolicy {
     /// Compares the component's grants with the interfaces it really imports, as they are named in
-    /// it: `wasi:http/outgoing-handler@0.2.4`. Gives an error for each grant that the component has
-    /// no way to use.
+    /// it: `wasi:http/outgoing-handler@0.2.4`. Returns an error for each grant that the component
+    /// cannot use.
     #[must_use]
     pub fn check_imports(&self, imports: &[String]) -> Vec<Diagnostic> {
         let imported =
@@ -39,7 +39,7 @@ impl ComponentPolicy {
         problems.collect()
     }
 
-    /// The grants, and what programs are run with, each with the imports that can use it.
+    /// The grants and program settings, each with the imports that can use it.
     fn uses(&self) -> Vec<Use> {
         let mut uses: Vec<Use> = ALL.iter().flat_map(|right| (right.uses)(right, self.grants())).collect();
         for program in self.tools().iter().filter_map(|tool| tool.program()) {

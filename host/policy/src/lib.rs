@@ -1,9 +1,9 @@
 //! Manifest text → validated policy.
 //!
-//! Holds the manifest's keys, its meaning once every default is filled in, and the form of its
-//! problems. Must not hold: files, clocks, the process environment, threads, an async runtime,
-//! WebAssembly. All of it is functions from values to values, so that reading a manifest is the
-//! same everywhere and tests need nothing.
+//! Holds the manifest's keys, its meaning with every default filled in, and its diagnostics. Must
+//! not hold: files, clocks, the process environment, threads, an async runtime, WebAssembly. All of
+//! it is pure functions, so that reading a manifest works the same everywhere and tests need no
+//! setup.
 //!
 //! ```
 //! use toolcell_policy::{Source, parse};

@@ -1,5 +1,5 @@
 //! Metadata: titles, descriptions, hints and limits that a component's author suggests, as the
-//! component carries them. They grant nothing, and hold nowhere until a manifest says them.
+//! component carries them. They grant nothing, and have no effect until a manifest repeats them.
 //!
 //! The text is TOML, with keys that an entry of a manifest has:
 //!
@@ -116,8 +116,7 @@ impl Suggestion {
         &self.what
     }
 
-    /// The default that it goes beyond, as a manifest would write it. `None` where it is at most
-    /// the default, or is not a limit.
+    /// The default that it exceeds, as in a manifest. `None` if it does not, or is not a limit.
     #[must_use]
     pub fn default_exceeded(&self, limits: &Limits, load: &LoadLimits) -> Option<String> {
         let (spec, value, default) = match self.what {
@@ -153,7 +152,7 @@ impl Suggestion {
 }
 
 impl fmt::Display for Suggestion {
-    /// As a line of the component's entry. The value may have several lines.
+    /// As a line of the component's entry; the value may have several lines.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} = {}", self.path().join("."), self.value())
     }
@@ -166,8 +165,7 @@ fn limit_value(spec: &Spec, value: u64) -> Value {
     }
 }
 
-/// True if a value allows anything that the default does not. A rate also says how much may come
-/// at once.
+/// True if a value allows more than the default. For a rate, a burst counts too.
 fn exceeds(spec: &Spec, value: u64, default: u64) -> bool {
     if spec.unit != Unit::Rate {
         return value > default;

@@ -1,4 +1,4 @@
-//! Names of components and tools, and guesses at what somebody meant.
+//! Names of components and tools, and suggestions for misspelled ones.
 //!
 //! | name | form | example |
 //! |---|---|---|
@@ -18,8 +18,7 @@ pub const PREFIX_CHARS_MAX: usize = NAME_CHARS_MAX - 1;
 /// by chance once in 80 times, and such a tool is reported.
 const DIGEST_CHARS: usize = 8;
 
-/// Words longer than this, in characters, are not guessed at: the guess costs the product of two
-/// lengths.
+/// Longest word, in characters, that gets a suggestion: the cost is the product of two lengths.
 const GUESS_CHARS_MAX: usize = NAME_CHARS_MAX;
 
 /// Why a name is refused. The message completes the sentence "NAME …".
@@ -31,9 +30,9 @@ pub enum NameError {
     /// More characters than the form allows.
     #[error("has {chars} characters, at most {max} are allowed")]
     TooLong {
-        /// The number there is.
+        /// The number of characters.
         chars: usize,
-        /// The number there may be.
+        /// The maximum.
         max: usize,
     },
     /// A character the form does not allow.
@@ -106,8 +105,8 @@ pub fn shortened(name: &str, whole: &str) -> String {
     format!("{}_{end}", begin.trim_end_matches('_'))
 }
 
-/// The candidate that somebody most likely meant, where one is near: case, `-` for `_`, and about
-/// one slip in three characters are forgiven. The first of equally near ones.
+/// The candidate that was probably meant, if one is close: case, `-` for `_`, and about one typo in
+/// three characters are tolerated. The first of equally close ones.
 ///
 /// ```
 /// use toolcell_policy::names::did_you_mean;
@@ -143,7 +142,7 @@ const fn is_tool_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// The characters to compare, or nothing for a text too long to guess at.
+/// The characters to compare; `None` for a text that is too long.
 fn folded(text: &str) -> Option<Vec<char>> {
     let folded: Vec<char> =
         text.chars().take(GUESS_CHARS_MAX + 1).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect();

@@ -86,8 +86,8 @@ impl PackageName {
         Ok(self)
     }
 
-    /// The reference that a registry has it under: `oci://REGISTRY/PREFIXacme/weather:1.2.0`. The
-    /// prefix is put before the namespace as it is, as `wkg` does.
+    /// Its reference in a registry: `oci://REGISTRY/PREFIXacme/weather:1.2.0`. The prefix is put
+    /// before the namespace as it is, as `wkg` does.
     ///
     /// # Errors
     /// [`PackageError`] where registry and prefix make no reference.

@@ -36,12 +36,12 @@ pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
 /// all their tools.
 pub const COMPONENTS_MAX: usize = 1_000;
 
-/// The most problems reported at once; one more says how many are left out. Nobody mends more in
+/// Problems that are reported at once; one more says how many are left out. Nobody fixes more in
 /// one go.
 pub const DIAGNOSTICS_MAX: usize = 200;
 
-/// The longest text, in bytes, in which all syntax errors are looked for and not only the first:
-/// the parser keeps one record per error before anybody can count them.
+/// The longest text, in bytes, for which all syntax errors are reported: for a longer one only the
+/// first, since the parser records every error before they can be counted.
 const RECOVERY_BYTES_MAX: usize = 64 << 10;
 
 /// The only version of the manifest's format.
@@ -125,7 +125,7 @@ table! {
     }
 }
 
-/// A manifest that can be used, and what somebody should look at nevertheless.
+/// A usable manifest, and its warnings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
     /// The manifest.
@@ -139,7 +139,7 @@ pub struct Parsed {
 ///
 /// # Errors
 /// Every problem of the manifest at once, warnings included, in the order of the file. A text that
-/// is not TOML, or of another version of the format, is not looked at further.
+/// is not TOML, or has another version of the format, is not checked further.
 pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
     if source.text.len() > MANIFEST_BYTES_MAX {
         let message = format!("the manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed", source.text.len());
@@ -218,7 +218,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     }
 }
 
-/// False where the rest of the text means something this program does not know.
+/// False if the text belongs to a version that this program does not know.
 fn is_of_this_version(root: &Section<'_>, problems: &mut Problems) -> bool {
     let Some(entry) = root.get("version") else {
         let problem = Diagnostic::error("manifest::missing", "the manifest has no version");

@@ -35,8 +35,8 @@ struct HeadRoom {
     least: u64,
 }
 
-/// Limits that samples are evidence for. Of the others, `rate`, `concurrency` and `queue` depend on
-/// the number of calls; `host_data`, `handles` and `random` guard the host, and their defaults fit
+/// Limits that samples can measure. Of the others, `rate`, `concurrency` and `queue` depend on the
+/// number of calls; `host_data`, `handles` and `random` guard the host, and their defaults fit
 /// every tool.
 const HEAD_ROOM: [HeadRoom; 7] = [
     // The same call burns the same fuel everywhere, so this only covers arguments beyond the
@@ -76,7 +76,7 @@ pub struct ProposedLimit {
     pub limit: Limit,
     /// In the limit's unit, within its bounds.
     pub value: u64,
-    /// The usage, and the steps from it to the value.
+    /// How the value follows from the usage.
     pub reason: String,
 }
 
@@ -131,20 +131,20 @@ impl Proposal {
         self.0.iter()
     }
 
-    /// The value that is proposed for a limit; `None` for those that usage says nothing about.
+    /// The proposed value; `None` for limits that are not measured.
     #[must_use]
     pub fn value(&self, limit: Limit) -> Option<u64> {
         self.0.iter().find(|line| line.limit == limit).map(|line| line.value)
     }
 
-    /// The table of a manifest that sets them for a tool, by the tool's own name, without prefix.
-    /// `from` says which calls it comes from, in words.
+    /// The manifest table that sets them for a tool, by the tool's own name, without prefix. `from`
+    /// describes the calls, in words.
     #[must_use]
     pub fn manifest_lines(&self, component: &str, tool: &str, from: &str) -> String {
         let lines: Vec<(String, &str)> = self.0.iter().map(|line| (line.written(), line.reason.as_str())).collect();
         let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
         let mut text = format!("# From {from}; next to each limit: what they used at most, and the head-room.\n");
-        // Writing to a string does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "[components.{component}.tools.{tool}.limits]");
         for (line, reason) in lines {
             let _ = writeln!(text, "{line:width$}  # {reason}");
@@ -154,7 +154,7 @@ impl Proposal {
 }
 
 impl ProposedLimit {
-    /// The line of a manifest, with counts bare and everything else in quotes.
+    /// A line of a manifest, with counts bare and everything else quoted.
     fn written(&self) -> String {
         let spec = self.limit.spec();
         let shown = spec.show(self.value);

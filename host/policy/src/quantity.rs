@@ -42,17 +42,14 @@ const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s",
 /// The times of rates, as they stand behind the stroke.
 const RATE_TIMES: [(&str, Per); 3] = [("s", Per::Second), ("min", Per::Minute), ("h", Per::Hour)];
 
-/// This many in a time: `600/min`. The same number in another time is another rate: 600 may come at
-/// once of `600/min`, and only 10 of `10/s`.
+/// An amount per time: `600/min`. The same ratio with another time is another rate: `600/min`
+/// allows a burst of 600, `10/s` only one of 10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
-    /// The number of things.
     pub count: u64,
-    /// In which time.
     pub per: Per,
 }
 
-/// The time of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Per {
     /// `/h`
@@ -64,7 +61,7 @@ pub enum Per {
 }
 
 impl Per {
-    /// Its length.
+    /// The duration.
     #[must_use]
     pub const fn duration(self) -> Duration {
         match self {
@@ -76,16 +73,14 @@ impl Per {
 }
 
 impl Rate {
-    /// The most that can be asked for: as good as none, and still a number that clocks can tell
-    /// apart.
+    /// The largest rate: practically unlimited, but its interval is still measurable.
     pub const MOST: Self = Self { count: 1_000_000, per: Per::Second };
 
-    /// The least that can be asked for.
+    /// The smallest rate.
     pub(crate) const LEAST: Self = Self { count: 1, per: Per::Hour };
 
-    /// The rate as one number that tells all rates apart. Between those of `1/h` and of
-    /// [`Rate::MOST`] lie the numbers of all rates of 1 to 1,000,000 in any of the times, and no
-    /// others.
+    /// A unique number for the rate. Those from `1/h` to [`Rate::MOST`] are exactly the rates of 1
+    /// to 1,000,000 per any of the times.
     #[must_use]
     pub const fn number(self) -> u64 {
         let per = match self.per {
@@ -96,7 +91,7 @@ impl Rate {
         self.count.saturating_mul(3).saturating_add(per)
     }
 
-    /// The rate of a number that [`Rate::number`] gave.
+    /// The inverse of [`Rate::number`].
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
         let per = match number % 3 {
@@ -259,7 +254,7 @@ pub fn show_count(count: u64) -> String {
     text
 }
 
-/// Splits `30s…` into its number, its unit and what follows.
+/// Splits `30s…` into its number, its unit and the rest.
 fn part(text: &str) -> Result<(u64, &str, &str), QuantityError> {
     let (number, rest) = number(text)?;
     let (unit, rest) = split_while(rest.trim_start(), |c| !c.is_ascii_digit() && !c.is_whitespace());
@@ -269,8 +264,8 @@ fn part(text: &str) -> Result<(u64, &str, &str), QuantityError> {
     Ok((number?, unit, rest.trim_start()))
 }
 
-/// Splits a text into its number and what follows. The inner error is that no `u64` holds the
-/// number: what is wrong with the unit is said first.
+/// Splits a text into its number and the rest. The inner error means that the number does not fit a
+/// `u64`; problems of the unit are reported first.
 fn number(text: &str) -> Result<(Result<u64, QuantityError>, &str), QuantityError> {
     let (digits, rest) = split_while(text, |c| c.is_ascii_digit() || c == '_');
     if digits.is_empty() {

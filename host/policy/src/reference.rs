@@ -11,7 +11,7 @@
 //! image specification 1.1, "Digests".
 //!
 //! One repository has one name, since `[trust]` and `[registries]` compare names. Other spellings
-//! are refused, and the error says the one that is taken:
+//! are refused, and the error names the accepted one:
 //!
 //! | written | taken |
 //! |---|---|
@@ -51,10 +51,10 @@ const DEFAULT_PORTS: [&str; 2] = ["443", "80"];
 /// The name of Docker Hub in references.
 const HUB: &str = "docker.io";
 
-/// Other hosts at which Docker Hub answers.
+/// Other hosts of Docker Hub.
 const HUB_ALIASES: [&str; 3] = ["index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"];
 
-/// The folder of Docker Hub's repositories whose names have one part.
+/// The namespace of Docker Hub's repositories whose names have one part.
 const HUB_LIBRARY: &str = "library";
 
 /// A SHA-256 digest: `sha256:` and 64 lower-case hexadecimal characters.
@@ -78,13 +78,13 @@ pub struct Reference {
     digest: Option<Digest>,
 }
 
-/// Reason why a text is neither a reference nor a digest. The message is a sentence.
+/// Why a text is neither a reference nor a digest. The message is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// Another beginning.
+    /// It has another prefix.
     #[error("a reference begins with \"oci://\"")]
     Scheme,
-    /// Nothing behind the registry.
+    /// Nothing after the registry.
     #[error("a reference names a registry and a repository, as in \"oci://ghcr.io/example/weather\"")]
     Repository,
     /// The first part is not a registry, as in short names of Docker Hub.
@@ -101,18 +101,17 @@ pub enum ReferenceError {
     /// Another spelling of a registry or repository.
     #[error("{written:?} is another spelling of {name:?}: write that, since [trust] and [registries] compare names")]
     Spelling {
-        /// As it is written.
         written: String,
-        /// The name that is taken.
+        /// The accepted name.
         name: String,
     },
     /// Registry and repository are too long together.
     #[error("the name has {0} characters, at most {REFERENCE_NAME_CHARS_MAX} are allowed")]
     TooLong(usize),
-    /// A tag of another form.
+    /// A malformed tag.
     #[error("the tag {0:?} must have 1 to {TAG_CHARS_MAX} of A-Z a-z 0-9 _ . -, and not begin with . or -")]
     Tag(String),
-    /// A digest of another form.
+    /// A malformed digest.
     #[error("the digest {0:?} is not \"sha256:\" and 64 of 0-9 a-f")]
     Digest(String),
 }
@@ -285,7 +284,7 @@ fn checked_tag(tag: &str) -> Result<String, ReferenceError> {
     if is_tag && !tag.starts_with(['.', '-']) { Ok(tag.to_owned()) } else { Err(ReferenceError::Tag(shown(tag))) }
 }
 
-/// Checks that a registry has the form that references name it with.
+/// Checks the form of a registry.
 pub(crate) fn check_registry(registry: &str) -> Result<(), ReferenceError> {
     let wrong = || ReferenceError::Registry(shown(registry));
     let other = |name: String| ReferenceError::Spelling { written: registry.to_owned(), name };
@@ -294,7 +293,7 @@ pub(crate) fn check_registry(registry: &str) -> Result<(), ReferenceError> {
             let (address, rest) = rest.split_once(']').ok_or_else(wrong)?;
             let parsed: Ipv6Addr = address.parse().map_err(|_| wrong())?;
             let port = if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) };
-            // One text for one address, so that settings for it are found.
+            // Only the normal form, so that settings for the address are found.
             (parsed.to_string() == address).then_some(()).ok_or_else(wrong)?;
             if let Some(mapped) = parsed.to_ipv4_mapped() {
                 return Err(other(format!("{mapped}{rest}")));
@@ -310,7 +309,7 @@ pub(crate) fn check_registry(registry: &str) -> Result<(), ReferenceError> {
         if port.is_none() && !host.contains('.') && host != "localhost" {
             return Err(ReferenceError::NoRegistry(shown(host)));
         }
-        // What is connected to is what the URL rules make of it, and rules compare its normal form.
+        // Connections use the host as the URL rules parse it, and rules compare that form.
         let parsed = Host::parse(host).map_err(|_| wrong())?;
         if parsed.to_string() != host {
             let port = port.map(|port| format!(":{port}")).unwrap_or_default();
@@ -326,7 +325,7 @@ pub(crate) fn check_registry(registry: &str) -> Result<(), ReferenceError> {
     }
     let unnamed = port.filter(|port| DEFAULT_PORTS.contains(port));
     let bare = unnamed.and_then(|port| registry.strip_suffix(port)?.strip_suffix(':')).unwrap_or(registry);
-    // A name without a dot is a registry's only with its port.
+    // A name without a dot is a registry only with a port.
     let needs_port = |host: &str| !host.contains('.') && host != "localhost";
     match host {
         Some(host) if HUB_ALIASES.contains(&host) || (host == HUB && port.is_some()) => Err(other(HUB.to_owned())),
@@ -466,7 +465,7 @@ mod tests {
             ("127.0.0.0x1/a", Some("127.0.0.1")),
             ("LOCALHOST:5000/a", Some("localhost:5000")),
             ("b\u{fc}cher.example/a", Some("xn--bcher-kva.example")),
-            // Without a port it would not be a registry.
+            // Without a port it is not a registry.
             ("registry:443/a", None),
             ("registry:80/a", None),
             ("docker.io/library/alpine", None),

@@ -63,8 +63,8 @@ impl Diagnostic {
     }
 }
 
-/// The line a span starts on. The rest of the text is left out, so that drawing costs the same
-/// wherever the problem is, and a span over several lines is drawn on its first.
+/// The line that a span starts on. Only this line is passed to the renderer, so that the cost does
+/// not depend on the file, and a span over several lines is drawn on its first.
 fn snippet<'a>(
     problem: &'a Diagnostic,
     source: &Source<'a>,

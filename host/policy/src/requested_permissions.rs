@@ -1,5 +1,5 @@
 //! Requested permissions: what a component needs to reach, as it carries them itself. They grant
-//! nothing, and what is granted beyond them is warned of.
+//! nothing; grants beyond them cause a warning.
 //!
 //! The text is TOML, and has the keys with which a manifest narrows a tool:
 //!
@@ -38,11 +38,10 @@ use crate::read::{Problems, Section};
 use crate::rights::ALL;
 use crate::table::{Keys, table};
 
-/// The longest text of requested permissions, in bytes: a hundred long rules. A hostile one costs
-/// no more than that.
+/// Longest requested permissions, in bytes: a hundred long rules.
 pub const REQUESTED_PERMISSIONS_BYTES_MAX: usize = 16 << 10;
 
-/// The most warnings of one component; one more says how many are left out.
+/// Warnings for one component; one more says how many are left out.
 const WARNINGS_MAX: usize = 20;
 
 table! {
@@ -61,7 +60,7 @@ pub struct RequestedPermissions {
     /// Paths of the guest's tree, in the order of the text.
     pub(crate) files: Vec<(String, Access)>,
     pub(crate) network: Network,
-    /// Names of each kind; an empty one where the kind stands alone.
+    /// Names by capability; an empty name if the capability stands alone.
     pub(crate) named: BTreeMap<Capability, Vec<String>>,
 }
 
@@ -94,30 +93,28 @@ impl RequestedPermissions {
         if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(requested) }
     }
 
-    /// Each requested permission as `toolcell grant` takes a right, but for what only a person can
-    /// add: the folder behind a path, the value of a name. In a normal form of visible ASCII.
+    /// Each requested permission in the form of `toolcell grant`, without what only a person can
+    /// add: the folder of a path, the value of a name. In a normal form of visible ASCII.
     #[must_use]
     pub fn rights(&self) -> Vec<String> {
         ALL.iter().flat_map(|right| (right.requested)(right, self)).collect()
     }
 
-    /// The names of a kind.
     pub(crate) fn names(&self, capability: Capability) -> &[String] {
         self.named.get(&capability).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// True if a name of a kind is among them.
     pub(crate) fn has(&self, capability: Capability, name: &str) -> bool {
         self.names(capability).iter().any(|request| request == name)
     }
 }
 
 impl ComponentPolicy {
-    /// Compares the grants with what the component requests. Gives a warning for each
-    /// grant that goes beyond.
+    /// Compares the grants with the component's requests. Returns a warning for each grant that
+    /// goes beyond.
     #[must_use]
     pub fn check_requested(&self, requested: &RequestedPermissions) -> Vec<Diagnostic> {
-        // Where a grant is not known to lie within the requested permissions, it does not.
+        // If a grant is not clearly within the requested permissions, it counts as beyond.
         let spans: Vec<Span> = ALL.iter().flat_map(|right| (right.beyond)(right, requested, self.grants())).collect();
         let warning = |span: &Span| {
             let message = format!("component {:?} is granted more than it requests", self.name());

@@ -1,4 +1,5 @@
-//! The manifest's JSON Schema, for editors and for the reference page, out of the declared tables.
+//! The manifest's JSON Schema, for editors and for the reference page, generated from the declared
+//! tables.
 
 use serde_json::{Map, Value, json};
 
@@ -35,8 +36,7 @@ impl Definitions {
         schema
     }
 
-    /// A key's schema: what its shape says, its description, its facts, its default and its
-    /// examples.
+    /// The schema of a key: its shape, description, facts, default and examples.
     fn property(&mut self, key: &Key) -> Value {
         let mut shape = self.shape(&key.shape);
         let mut facts = map((key.facts)());
@@ -102,7 +102,7 @@ impl Definitions {
         map(self.reference(name, |_| map(json!({"type": "string", "pattern": pattern, "description": about}))))
     }
 
-    /// A reference to a definition, which is made where it is not there yet.
+    /// A reference to a definition, which is added if it is missing.
     fn reference(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Map<String, Value>) -> Value {
         if !self.0.contains_key(name) {
             self.0.insert(name.to_owned(), Value::Null);
@@ -221,7 +221,7 @@ mod tests {
     /// Keys and their values.
     type Lines = &'static [(&'static str, &'static str)];
 
-    /// A header for each kind of table, and keys without which some of its keys are not read.
+    /// A header for each kind of table, with keys that others depend on.
     const PLACES: [(&str, &str, Lines); 38] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
@@ -272,7 +272,7 @@ mod tests {
                 let needed: String = needed.map(|(other, value)| format!("{other} = {value}\n")).collect();
                 let version = if table.name.is_empty() { "" } else { "version = 1\n" };
                 let start = format!("{version}{header}\n{needed}");
-                // No key takes a date. A key that nobody reads would take it silently.
+                // No key accepts a date, but a key that is never read would not complain.
                 let text = format!("{start}{key} = 1979-05-27\n");
                 let problems = crate::parse(&crate::Source { name: "m", text: &text }).unwrap_err();
                 let at_key = |span: &crate::Span| span.start >= start.len() && span.start < text.len();

@@ -1,4 +1,4 @@
-//! From what tools tried to the lines that would allow it.
+//! From denied requests to the lines that would allow them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,20 +10,20 @@ use crate::explain::{Ask, ENVIRONMENT};
 use crate::grants::{ANY_FOLDER, AddressClass, Capability, Denial, FileAccess, HostPort};
 use crate::rights::{self, ALL};
 
-/// The most attempts to look at: as many as a long observation records.
+/// Attempts that are processed: as many as a long observation records.
 pub const ATTEMPTS_MAX: usize = 100_000;
 
-/// Something that a tool of a component tried and was denied.
+/// A denied request of a component's tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
     component: String,
     asked: String,
     private: Option<String>,
-    /// The mount that leads there and can only be read.
+    /// The read-only mount that leads there.
     mount: Option<KnownMount>,
 }
 
-/// A mount that a manifest has: the guest's path, and the host's.
+/// An existing mount: the guest's path, and the host's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct KnownMount {
     guest: String,
@@ -38,22 +38,21 @@ pub(crate) struct Needs {
     pub(crate) http: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
     /// Names, targets of sockets and private addresses.
     named: BTreeMap<Capability, BTreeSet<String>>,
-    /// It read its environment, and found nothing there.
+    /// True if it read its environment, and found nothing.
     environment: bool,
     unknown: BTreeSet<String>,
 }
 
-/// The need of one mount.
 #[derive(Default)]
 pub(crate) struct NeededMount {
     pub(crate) writes: bool,
-    /// The path of the host, where the manifest has the mount.
+    /// The path of the host, if the manifest has the mount.
     pub(crate) host: Option<String>,
 }
 
 impl Attempt {
-    /// An attempt as audit records tell it: the component, [`Denial::asked`], and
-    /// [`crate::Allow::line`] where there is one.
+    /// An attempt from an audit record: the component, [`Denial::asked`], and
+    /// [`crate::Allow::line`] if there is one.
     #[must_use]
     pub fn new(component: &str, asked: &str, allow_line: Option<&str>) -> Self {
         let private = allow_line.and_then(|line| line.strip_prefix("private = [\"")?.strip_suffix("\"]"));
@@ -62,7 +61,6 @@ impl Attempt {
         Self { component: component.to_owned(), asked: asked.to_owned(), private: private.map(str::to_owned), mount }
     }
 
-    /// The component that tried it.
     #[must_use]
     pub fn component(&self) -> &str {
         &self.component
@@ -74,7 +72,7 @@ impl Attempt {
         &self.asked
     }
 
-    /// The reason why no rule for it is proposed, though one could be written.
+    /// Why no rule is proposed although one could be written.
     fn unwise(&self) -> Option<&'static str> {
         let ask = Ask::parse(&self.asked).ok();
         let named = ask.as_ref().and_then(Ask::target).and_then(|(host, _)| host.addr());
@@ -106,9 +104,9 @@ impl KnownMount {
     }
 }
 
-/// The tables that would allow what was tried, and little else: TOML to add to a manifest. Attempts
-/// past [`ATTEMPTS_MAX`] are left out. Comments tell of attempts without a suggestion; words in
-/// capitals are for a person to fill in.
+/// The tables that would allow the attempts, and little else: TOML to add to a manifest. Attempts
+/// past [`ATTEMPTS_MAX`] are left out. Comments list attempts without a suggestion; words in
+/// capitals are placeholders.
 #[must_use]
 pub fn suggest(attempts: &[Attempt]) -> String {
     let mut components: BTreeMap<&str, Needs> = BTreeMap::new();
@@ -128,7 +126,7 @@ pub(crate) fn private_addresses(asked: &str) -> Vec<String> {
     needs.names(Capability::Private).iter().cloned().collect()
 }
 
-/// The class of an address, or of the one that it stands for.
+/// The class of an address, or of the one that it contains.
 fn class_of(address: IpAddr) -> Option<AddressClass> {
     match AddressClass::of(address)? {
         class @ (AddressClass::V4Mapped | AddressClass::Nat64) => {
@@ -150,7 +148,7 @@ impl Needs {
         }
         self.named.entry(Capability::Private).or_default().extend(attempt.private.clone());
         if attempt.asked.ends_with('…') {
-            // Its end was cut off: no rule can be made of the rest.
+            // Its end was cut off, so no rule can be made.
             self.unknown.insert(visible(&attempt.asked));
             return;
         }
@@ -160,14 +158,13 @@ impl Needs {
         };
         let is_pattern = matches!(&ask, Ask::Http(ask) if ask.path().contains('*'));
         if let Some((host, port)) = ask.target().filter(|_| !is_pattern) {
-            // An address that is not public and that the guest named itself, or this machine by its
-            // name.
+            // The guest named an address that is not public, or this machine.
             let missing = crate::grants::missing_private(host, port, &[]);
             self.named.entry(Capability::Private).or_default().extend(missing);
         }
         match ask {
             Ask::Http(_) if is_pattern => {
-                // A guest that asks for a star gets no pattern of it.
+                // A star in a request must not become a pattern.
                 self.unknown.insert(visible(&format!("{} alone, as a star in a rule is a pattern", attempt.asked)));
             }
             Ask::Http(ask) => rights::need_request(self, &ask),
@@ -186,7 +183,7 @@ impl Needs {
         }
     }
 
-    /// The names of a kind that were tried.
+    /// The names of a capability that were tried.
     pub(crate) fn names(&self, capability: Capability) -> &BTreeSet<String> {
         static NONE: BTreeSet<String> = BTreeSet::new();
         self.named.get(&capability).unwrap_or(&NONE)

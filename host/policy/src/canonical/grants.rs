@@ -1,4 +1,4 @@
-//! The form of grants: sorted wherever the manifest's order means nothing.
+//! The canonical form of grants: sorted wherever the manifest's order has no meaning.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::grants::Grants;
 use crate::rights::ALL;
 
-/// The grants; null without any.
+/// The grants; null if there are none.
 pub(super) fn form(grants: &Grants) -> Value {
     match sorted(ALL.iter().map(|right| (right.section, (right.canonical)(right, grants)))) {
         Value::Object(parts) if parts.is_empty() => Value::Null,
@@ -15,13 +15,13 @@ pub(super) fn form(grants: &Grants) -> Value {
     }
 }
 
-/// An object of the values that are not empty, with its keys in order, whatever the map keeps.
+/// An object of the non-empty values, with its keys in order.
 pub(crate) fn sorted<'n>(entries: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
     let entries: BTreeMap<&str, Value> = entries.into_iter().filter(|(_, value)| !is_empty(value)).collect();
     Value::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// True for the form of nothing.
+/// True for null, and for empty lists and objects.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

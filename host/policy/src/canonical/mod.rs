@@ -1,5 +1,5 @@
 //! A component's policy as one text that does not depend on how the manifest was written. Must not
-//! hold: how the text is digested.
+//! hold: digests of the text.
 
 mod grants;
 mod program;
@@ -15,8 +15,8 @@ use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
 use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, TaskRule, ToolPolicy};
 
-/// The version of the text's form. It changes when the same keys would be written in another way; a
-/// new key changes the text by itself.
+/// The version of the form. It changes when the same keys are written differently; a new key
+/// changes the text anyway.
 const FORM: u32 = 5;
 
 #[derive(Serialize)]
@@ -24,13 +24,13 @@ struct Canonical<'a> {
     form: u32,
     component: &'a str,
     prefix: Option<&'a str>,
-    /// Only where nobody is warned of functions that cannot be tools.
+    /// Only if warnings about unsupported functions are off.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     skip_unsupported: bool,
-    /// The functions that are tools, where the manifest names them.
+    /// The functions that are tools, if the manifest names them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     exports: BTreeMap<&'a str, &'a str>,
-    /// Texts of functions and types; none are not written.
+    /// Texts of functions and types; omitted if empty.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     describe: BTreeMap<&'a str, &'a str>,
     limits: CanonicalTable,
@@ -38,19 +38,19 @@ struct Canonical<'a> {
     instance: Instance,
     /// Instances kept ready for each tool in use.
     prewarm: usize,
-    /// Only where the manifest names it.
+    /// Only if the manifest names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     wall: Option<&'a str>,
-    /// Nothing for a component that reaches nothing.
+    /// Null for a component without grants.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     grants: serde_json::Value,
-    /// Nothing where no call is confirmed.
+    /// Omitted if no call is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Confirmed>,
-    /// Only where calls become tasks.
+    /// Only if calls become tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<String>,
-    /// Resources that its tools read, by address; none are not written.
+    /// Resources that its tools read, by address; omitted if empty.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     resources: BTreeMap<&'a str, Resource<'a>>,
     /// Only the tools that differ from the component.
@@ -121,8 +121,8 @@ struct Tool {
     view: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// The calls that are confirmed; the time in milliseconds where a confirmation holds for more than
-/// one.
+/// The calls that are confirmed, and for how long a confirmation holds, in milliseconds, if for
+/// more than one call.
 #[derive(Serialize)]
 struct Confirmed {
     policy: &'static str,
@@ -130,7 +130,7 @@ struct Confirmed {
     remember: Option<u64>,
 }
 
-/// The calls that share an instance; the times in milliseconds where some do.
+/// The calls that share an instance, and its times in milliseconds if some do.
 #[derive(Serialize)]
 struct Instance {
     kind: &'static str,
@@ -167,7 +167,7 @@ impl ComponentPolicy {
     #[must_use]
     pub fn canonical(&self) -> String {
         let grants = grants::form(self.grants());
-        // A later limit changes nothing in policies that do not say it.
+        // A limit of a later version does not change policies that do not set it.
         let said =
             |limit: &LoadLimit| *limit != LoadLimit::CompileMemory || self.load().get(*limit) != limit.spec().default;
         let tools =
@@ -239,7 +239,7 @@ fn confirmed(approval: Approval) -> Confirmed {
 }
 
 fn instance(policy: InstancePolicy) -> Instance {
-    // The longest time there may be is a day.
+    // The longest possible time is a day.
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let (idle, lifetime) = match policy {
         InstancePolicy::PerCall => (None, None),
@@ -249,7 +249,7 @@ fn instance(policy: InstancePolicy) -> Instance {
 }
 
 fn table(limits: &Limits) -> CanonicalTable {
-    // A later limit changes nothing in policies that do not say it.
+    // A limit of a later version does not change policies that do not set it.
     let is_later = |limit: &Limit| matches!(limit, Limit::TaskDeadline | Limit::ConcurrencyShared);
     let said = |limit: &Limit| !is_later(limit) || limits.get(*limit) != limit.spec().default;
     Limit::ALL.into_iter().filter(said).map(|limit| row(limit.spec(), limits.get(limit))).collect()

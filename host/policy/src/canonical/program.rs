@@ -5,8 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::program::{Arg, Output, Program, Template};
 
 impl Program {
-    /// The templates as they were written, the schemas with sorted keys, without values that equal
-    /// their default.
+    /// The templates as written, the schemas with sorted keys, without default values.
     #[must_use]
     pub fn canonical(&self) -> Value {
         let texts = |arg: &Arg| -> Value {

@@ -1,17 +1,17 @@
-//! Whole components in a manifest: added, taken out, named anew.
+//! Whole components in a manifest: added, removed, renamed.
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
 use super::{ManifestEdit, placed, text_of};
 use crate::metadata::Suggestion;
 use crate::rights;
 
-/// Keys of an entry, and of one of its tools, that go into metadata.
+/// Keys of an entry, and of one of its tools, that become metadata.
 const METADATA: [&str; 3] = ["limits", "load", "tools"];
 const METADATA_OF_LOAD: [&str; 2] = ["compile_time", "compile_memory"];
 const METADATA_OF_TOOL: [&str; 7] =
     ["title", "description", "read_only", "destructive", "idempotent", "open_world", "limits"];
 
-/// A component's entry apart from a manifest.
+/// A component's entry outside a manifest.
 #[derive(Clone, Debug, Default)]
 pub struct ComponentEntry {
     table: Table,
@@ -40,7 +40,7 @@ impl ComponentEntry {
         self.table.get(key).and_then(Item::as_str)
     }
 
-    /// Sets the key of a suggestion to its value, and makes missing tables.
+    /// Sets the key of a suggestion to its value, creating missing tables.
     pub fn suggest(&mut self, suggestion: &Suggestion) {
         let path = suggestion.path();
         let Some((key, tables)) = path.split_last() else { return };
@@ -55,8 +55,8 @@ impl ComponentEntry {
         table.insert(key, Item::Value(suggestion.value()));
     }
 
-    /// Its titles, descriptions, hints and limits as the text of metadata. It is as it was written:
-    /// [`Metadata::parse`](crate::Metadata::parse) checks it.
+    /// Its titles, descriptions, hints and limits as the text of metadata. It is unchecked: see
+    /// [`Metadata::parse`](crate::Metadata::parse).
     #[must_use]
     pub fn metadata(&self) -> String {
         let mut table = self.table.clone();
@@ -80,8 +80,8 @@ impl ComponentEntry {
         document.to_string().trim_start().to_owned()
     }
 
-    /// Takes every grant out, of the component and of its tools, and names the sections that had
-    /// one. Scratch space stays: it is the call's own, and nobody else's.
+    /// Removes every grant, of the component and of its tools, and returns the sections that had
+    /// one. Scratch space stays: it belongs to the call alone.
     pub fn take_grants(&mut self) -> Vec<&'static str> {
         let mut sections: Vec<&'static str> = rights::places().map(|place| place.section).collect();
         sections.dedup();
@@ -126,7 +126,7 @@ impl ComponentEntry {
 }
 
 impl ManifestEdit {
-    /// A component's entry as the manifest has it.
+    /// A component's entry in the manifest.
     #[must_use]
     pub fn component(&self, name: &str) -> Option<ComponentEntry> {
         match self.components_item()?.get(name)? {
@@ -139,7 +139,7 @@ impl ManifestEdit {
     /// Adds a component behind the others.
     ///
     /// # Errors
-    /// There is one of this name, or the manifest has no place for it: one sentence.
+    /// The name is taken, or the manifest has no place for it: one sentence.
     pub fn insert_component(&mut self, name: &str, entry: &ComponentEntry) -> Result<(), String> {
         let root = self.document.as_table_mut();
         if !root.contains_key("components") {
@@ -156,9 +156,9 @@ impl ManifestEdit {
         Ok(())
     }
 
-    /// Takes a component out with all its sections, and what rules for callers say of it. Gives
-    /// those rules' patterns; `None` if it was not there. Comments that an empty line parts from
-    /// the component stay.
+    /// Removes a component with all its sections, and its patterns in rules for callers. Returns
+    /// those patterns; `None` if there is no such component. Comments that an empty line separates
+    /// from the component stay.
     pub fn remove_component(&mut self, name: &str) -> Option<Vec<String>> {
         let removed = self.document.get_mut("components")?.as_table_like_mut()?.remove(name)?;
         let mut headers = Vec::new();
@@ -173,8 +173,8 @@ impl ManifestEdit {
         Some(self.patterns(|pattern| names_component(pattern, name).then_some(None)))
     }
 
-    /// Gives a component another name, also in rules for callers, and gives those rules' patterns;
-    /// `None` if it was not there.
+    /// Renames a component, also in rules for callers, and returns those rules' patterns; `None` if
+    /// there is no such component.
     pub fn rename_component(&mut self, old: &str, new: &str) -> Option<Vec<String>> {
         let components = self.document.get_mut("components")?;
         match components {
@@ -188,8 +188,8 @@ impl ManifestEdit {
         }))
     }
 
-    /// Changes the patterns of rules for callers: `Some(None)` takes one out. Gives those changed,
-    /// as they were. A rule whose list becomes empty keeps it, since a rule without would be wrong.
+    /// Changes the patterns of rules for callers: `Some(None)` removes one. Returns the changed
+    /// ones as they were. A list that becomes empty stays, since a rule needs one.
     fn patterns(&mut self, change: impl Fn(&str) -> Option<Option<String>>) -> Vec<String> {
         let mut changed = Vec::new();
         let callers = self.document.get_mut("callers").and_then(Item::as_table_like_mut);
@@ -215,7 +215,7 @@ impl ManifestEdit {
         changed
     }
 
-    /// Puts comments above the header that follows this position, or at the end.
+    /// Puts comments above the header after this position, or at the end.
     fn keep_comments(&mut self, position: isize, comments: &str) {
         let next = next_header(self.document.as_table_mut(), position);
         match next {
@@ -260,7 +260,7 @@ fn collect_headers(item: &Item, found: &mut Vec<(isize, String)>) {
     table.iter().for_each(|(_, item)| collect_headers(item, found));
 }
 
-/// The first table with a header behind this position.
+/// The first table with a header after this position.
 fn next_header(root: &mut Table, position: isize) -> Option<&mut Table> {
     let mut headers = Vec::new();
     collect_headers(&Item::Table(root.clone()), &mut headers);
@@ -282,7 +282,7 @@ fn renamed(key: &Key, old: &str, new: &str) -> Key {
     Key::new(new).with_leaf_decor(key.leaf_decor().clone()).with_dotted_decor(key.dotted_decor().clone())
 }
 
-/// Every entry is put in anew, so that the order stays.
+/// Reinserts every entry, so that the order stays.
 fn rename_in_table(table: &mut Table, old: &str, new: &str) {
     let keys: Vec<String> = table.iter().map(|(key, _)| key.to_owned()).collect();
     for (key, item) in keys.iter().filter_map(|key| table.remove_entry(key)).collect::<Vec<_>>() {

@@ -14,7 +14,7 @@ pub struct ManifestEdit {
     document: DocumentMut,
 }
 
-/// One thing to add to a component's section, or to take out of it.
+/// One item to add to a component's section, or to remove from it.
 #[derive(Clone, Debug)]
 pub struct ManifestEntry {
     /// The section below `[components.NAME]`, such as `network`.
@@ -26,8 +26,8 @@ pub struct ManifestEntry {
 }
 
 impl ManifestEntry {
-    /// The entry that a line of this section is, such as `"/data" = { path = "data" }`. `None` if
-    /// the text is not one line of a table.
+    /// The entry for a line of this section, such as `"/data" = { path = "data" }`. `None` if the
+    /// text is not one line of a table.
     #[must_use]
     pub fn of_line(section: &'static str, line: &str) -> Option<Self> {
         let document: DocumentMut = line.parse().ok()?;
@@ -36,8 +36,8 @@ impl ManifestEntry {
         Some(Self { section, key: key.to_owned(), value: item.as_value()?.clone() })
     }
 
-    /// The entry that a right of the command line is. A right of one tool or to be revoked is named
-    /// without a value.
+    /// The entry for a right on the command line. A right of one tool, or one to revoke, has no
+    /// value.
     #[must_use]
     pub fn of_right(right: &str) -> Option<Self> {
         let right = right.trim();
@@ -45,12 +45,12 @@ impl ManifestEntry {
         ALL.iter().find_map(|each| (each.entry)(each, verb, rest)).or_else(|| rights::http_entry(right))
     }
 
-    /// The entries for private addresses that a right of the command line names by itself: without
-    /// them the right would allow nothing.
+    /// The entries for private addresses that a right on the command line implies: without them the
+    /// right would allow nothing.
     #[must_use]
     pub fn private_of_right(right: &str) -> Vec<Self> {
-        // The path of a right may be a pattern, and a request's may not. Only the host counts, and
-        // a rule without a method is for each of them.
+        // Unlike a request's path, the path of a right may be a pattern. Only the host matters, and
+        // a rule without a method allows each.
         let right = right.trim();
         let has_method = right.split_once("://").is_none_or(|(before, _)| before.contains(' '));
         let asked = if has_method { right.replace('*', "") } else { format!("GET {}", right.replace('*', "")) };
@@ -80,16 +80,17 @@ impl ManifestEntry {
 }
 
 impl ManifestEdit {
-    /// Of this text.
+    /// A manifest's text.
     ///
     /// # Errors
+    ///
     /// It is not TOML: one sentence.
     pub fn of(text: &str) -> Result<Self, String> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
         Ok(Self { document })
     }
 
-    /// The text as it is by now.
+    /// The current text.
     pub fn text(&self) -> String {
         self.document.to_string()
     }
@@ -100,12 +101,12 @@ impl ManifestEdit {
         components.map(|table| table.iter().map(|(name, _)| name.to_owned()).collect()).unwrap_or_default()
     }
 
-    /// The file that a component is, as the manifest writes it.
+    /// The source of a component, as the manifest writes it.
     pub fn source(&self, component: &str) -> Option<&str> {
         self.components_item()?.get(component)?.as_table_like()?.get("source")?.as_str()
     }
 
-    /// Names another source for a component that is there. False if it has none.
+    /// Sets another source for an existing component. False if it has none.
     pub fn set_source(&mut self, component: &str, source: &str) -> bool {
         let sections = self.document.get_mut("components").and_then(|all| all.as_table_like_mut()?.get_mut(component));
         let written = sections.and_then(|sections| sections.as_table_like_mut()?.get_mut("source")?.as_value_mut());
@@ -116,7 +117,7 @@ impl ManifestEdit {
         true
     }
 
-    /// The place of a secret's value, as the manifest writes it; an empty text if it says none.
+    /// The place of a secret's value, as the manifest writes it; an empty text if it has none.
     /// `None` if the component has no such secret.
     pub fn secret_source(&self, component: &str, secret: &str) -> Option<&str> {
         let secrets = self.components_item()?.get(component)?.as_table_like()?.get("secrets")?.as_table_like()?;
@@ -158,7 +159,7 @@ impl ManifestEdit {
     /// Adds one entry to a component.
     ///
     /// # Errors
-    /// The key is there with another value: one sentence.
+    /// The key has another value: one sentence.
     pub fn add(&mut self, component: &str, entry: &ManifestEntry) -> Result<(), String> {
         let mut section = Table::new();
         section.insert(&entry.key, Item::Value(entry.value.clone()));
@@ -173,9 +174,9 @@ impl ManifestEdit {
         merge(self.document.as_table_mut(), &root, "")
     }
 
-    /// Takes one entry out of a component: a rule out of its list, or else the whole key. A list or
-    /// section that is empty then goes as well. `keyvalue` goes as a whole, since the section is
-    /// the right. False if it was not there.
+    /// Removes one entry from a component: a rule from its list, or else the whole key. A list or
+    /// section that becomes empty is removed as well. `keyvalue` is removed as a whole, since the
+    /// section is the right. False if there is no such entry.
     pub fn remove(&mut self, component: &str, entry: &ManifestEntry) -> bool {
         let sections =
             self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component));
@@ -197,7 +198,7 @@ pub(crate) fn table(entries: impl IntoIterator<Item = (&'static str, Value)>) ->
     Value::InlineTable(entries.into_iter().collect())
 }
 
-/// A right's name and its value, as the command line parts them.
+/// A right's name and its value on the command line.
 pub(crate) fn name_and_value(text: &str) -> (&str, Option<&str>) {
     text.split_once('=').map_or((text, None), |(name, value)| (name.trim(), Some(value.trim())))
 }
@@ -222,7 +223,7 @@ fn take_out(section: &mut dyn TableLike, entry: &ManifestEntry) -> bool {
     found
 }
 
-/// Takes one rule out, and the comment after it. Comments before it stay.
+/// Removes one rule, and the comment after it. Comments before it stay.
 fn take_rule(rules: &mut Array, at: usize) {
     let removed = text_of(rules.remove(at).decor().prefix());
     let kept = removed.rfind('\n').and_then(|end| removed.get(..end)).unwrap_or_default();
@@ -271,7 +272,7 @@ fn merge(into: &mut dyn TableLike, added: &dyn TableLike, path: &str) -> Result<
     Ok(())
 }
 
-/// Takes what stands between the last value of an inline table and its brace.
+/// Removes the space between the last value of an inline table and its brace.
 fn closing_of(table: &mut Item) -> Option<String> {
     let (_, last) = table.as_inline_table_mut()?.iter_mut().last()?;
     let closing = text_of(last.decor().suffix());
@@ -279,7 +280,7 @@ fn closing_of(table: &mut Item) -> Option<String> {
     Some(closing)
 }
 
-/// Puts it behind what is the last value now.
+/// Puts it after the new last value.
 fn close(table: &mut Item, closing: Option<String>) {
     if let (Some(table), Some(closing)) = (table.as_inline_table_mut(), closing)
         && let Some((_, last)) = table.iter_mut().last()
@@ -288,7 +289,7 @@ fn close(table: &mut Item, closing: Option<String>) {
     }
 }
 
-/// An item as it is added: a table stands where its neighbours do, not where it stood.
+/// An item as it is added: a table is placed next to its neighbours.
 fn placed(item: &Item) -> Item {
     let mut item = item.clone();
     if let Some(table) = item.as_table_mut() {
@@ -305,8 +306,8 @@ fn placed(item: &Item) -> Item {
     item
 }
 
-/// Adds the rules that are missing, laid out as the last one is. A comment behind the last one
-/// stays with it.
+/// Adds the missing rules, with the layout of the last one. A comment after the last one stays with
+/// it.
 fn extend(rules: &mut Array, more: &Array) {
     let missing: Vec<Value> =
         more.iter().filter(|rule| !rules.iter().any(|old| old.as_str() == rule.as_str())).cloned().collect();
@@ -314,7 +315,7 @@ fn extend(rules: &mut Array, more: &Array) {
         let before = rules.iter().last().map(|last| text_of(last.decor().prefix())).unwrap_or_default();
         let own_line = before.rfind('\n').and_then(|at| before.get(at..));
         let indent = own_line.map_or_else(|| if rules.is_empty() { "" } else { " " }.to_owned(), str::to_owned);
-        // Whatever stands between the last rule and the bracket belongs to that rule.
+        // The text between the last rule and the bracket belongs to that rule.
         let last = rules.len().checked_sub(1).and_then(|last| rules.get_mut(last));
         let suffix = last.map(|last| {
             let suffix = text_of(last.decor().suffix());
@@ -333,7 +334,7 @@ fn extend(rules: &mut Array, more: &Array) {
     }
 }
 
-/// Lets a mount be written to that was only read, and adds what bounds it. Its folder stays.
+/// Makes a read-only mount writable, and adds its bounds. Its folder stays.
 fn raise(old: &mut Item, added: &Item, path: &str) -> Result<(), String> {
     let text =
         |item: &Item, key: &str| item.as_table_like().and_then(|table| table.get(key)?.as_str().map(str::to_owned));

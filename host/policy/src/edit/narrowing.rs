@@ -1,13 +1,12 @@
-//! Rights of single tools: a tool's own table takes rights of its component away, and gives back
-//! what it took.
+//! Rights of single tools: a tool's table can narrow its component's rights, and widen them back.
 use toml_edit::{Array, InlineTable, Item, Table, TableLike, Value};
 
 use super::{ManifestEdit, ManifestEntry, extend, placed, take_rule};
 use crate::rights::{ALL, Narrowing, narrowing_of};
 
 impl ManifestEdit {
-    /// Takes a right of the component away from one tool. A missing table of the tool is made, with
-    /// all the other rights. False if the tool lacks the right.
+    /// Removes a right of the component from one tool. If the tool has no table, it gets one with
+    /// all other rights. False if the tool lacks the right.
     ///
     /// # Errors
     /// The tool's table has no place for it: one sentence.
@@ -42,8 +41,7 @@ impl ManifestEdit {
         })
     }
 
-    /// Gives a right back that the tool's table took away. False if the table takes nothing away
-    /// that such a right is among.
+    /// Restores a right that the tool's table removed. False if the table removes no such right.
     ///
     /// # Errors
     /// The tool's table has no place for it: one sentence.
@@ -83,7 +81,7 @@ impl ManifestEdit {
         tools.get_mut(tool)?.as_table_like_mut()
     }
 
-    /// The tool's table, which is made where it is missing.
+    /// The tool's table, created if missing.
     fn own_table(&mut self, component: &str, tool: &str) -> Result<&mut dyn TableLike, String> {
         let missing = || format!("components.{component}.tools.{tool} is not a table");
         let components = self.document.get_mut("components").and_then(Item::as_table_like_mut);
@@ -101,7 +99,7 @@ impl ManifestEdit {
         tools.get_mut(tool).and_then(Item::as_table_like_mut).ok_or_else(missing)
     }
 
-    /// Writes into the tool's table what it inherits of a section, where it says nothing about it.
+    /// Writes into the tool's table what it inherits of a section, if it does not mention it.
     fn inherit(&mut self, component: &str, tool: &str, entry: &ManifestEntry, granted: &Item) -> Result<(), String> {
         let own = self.own_table(component, tool)?;
         let all = granted.as_table_like().ok_or_else(|| odd(entry))?;
@@ -150,7 +148,7 @@ fn odd(entry: &ManifestEntry) -> String {
     format!("{} is not written as it should be; `toolcell check` shows how", entry.section)
 }
 
-/// True for a rule of a list that is the component's where a tool's table does not have it.
+/// True for a rule of a list that a tool inherits if its table does not mention the list.
 fn is_kept(entry: &ManifestEntry) -> bool {
     matches!(narrowing_of(entry.section, &entry.key), Some(Narrowing::RulesKept(_)))
 }
@@ -160,7 +158,7 @@ fn plain(rules: &Array) -> Array {
     rules.iter().filter_map(Value::as_str).collect()
 }
 
-/// Takes every item of this text out of a list.
+/// Removes every item with this text from a list.
 fn take_named(list: &mut Array, text: &str) -> bool {
     let before = list.len();
     while let Some(at) = { list.iter().position(|item| item.as_str() == Some(text)) } {
@@ -169,7 +167,7 @@ fn take_named(list: &mut Array, text: &str) -> bool {
     list.len() < before
 }
 
-/// A tool's mount: as the component has it, or to read only where that was asked for.
+/// A tool's mount: the component's, or a read-only one if requested.
 fn kept_mount(granted: Option<&Item>, entry: &ManifestEntry) -> Value {
     let access = |item: &dyn TableLike| item.get("access").and_then(Item::as_str).map(str::to_owned);
     let wanted = entry.value.as_inline_table().and_then(|table| access(table));

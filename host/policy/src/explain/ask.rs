@@ -42,12 +42,12 @@ pub enum Ask {
     },
     /// A TCP connection, or UDP packets.
     Socket(Capability, Host, u16),
-    /// A thing with a name: a host's addresses, a variable, a setting, a secret. State between
+    /// An item with a name: a host's addresses, a variable, a setting, a secret. State between
     /// calls has an empty name.
     Named(Capability, String),
 }
 
-/// Why a text asks for nothing.
+/// Why a text is not a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct AskTextError {
@@ -64,7 +64,6 @@ impl AskTextError {
         Self { message: message.into(), hint: hint.into() }
     }
 
-    /// Advice.
     #[must_use]
     pub fn hint(&self) -> &str {
         &self.hint
@@ -92,7 +91,7 @@ impl Ask {
         }
     }
 
-    /// The name, of a question of this kind.
+    /// The name in a question about this capability.
     pub(crate) fn name(&self, kind: Capability) -> Option<&str> {
         match self {
             Self::Named(capability, name) if *capability == kind => Some(name),
@@ -100,7 +99,7 @@ impl Ask {
         }
     }
 
-    /// The host and the port that it leads to.
+    /// The host and port that it is about.
     #[must_use]
     pub fn target(&self) -> Option<(&Host, u16)> {
         match self {

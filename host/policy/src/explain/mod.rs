@@ -1,5 +1,5 @@
 //! Explanations: the decision on a question and the line that decides, without acting on it. Must
-//! not hold: other decisions than those of `grants`.
+//! not hold: decisions of its own, apart from `grants`.
 
 mod ask;
 
@@ -14,13 +14,13 @@ pub use ask::{Ask, AskTextError};
 /// The rule that allows what was asked, or the denial.
 pub(crate) type Verdict = Result<RuleRef, Denial>;
 
-/// The request of a guest that reads its environment as a whole.
+/// What a guest asks for that reads its environment as a whole.
 pub(crate) const ENVIRONMENT: &str = "env";
 
 /// The words of requests that are never granted; see [`Network::never_listens`](crate::Network).
 const LISTENS: [&str; 2] = [" bind ", " listen "];
 
-/// Bytes of a file's path in a denial: some of the longest paths behind one another.
+/// Bytes of a file's path in a denial: several of the longest paths.
 const FILE_BYTES_MAX: usize = 64 << 10;
 
 accessors! {
@@ -30,7 +30,7 @@ accessors! {
         /// The question, in its normal form.
         asked: String => &str,
         verdict: Verdict,
-        /// Decisions that are made only while a call runs, in sentences without a full stop.
+        /// Decisions that are only made during a call, in sentences without a full stop.
         notes: Vec<String> => &[String],
     }
 }
@@ -88,23 +88,23 @@ impl Grants {
         Explanation { asked: ask.to_string(), verdict, notes }
     }
 
-    /// The denial of reading a setting that is not there, for observing it.
+    /// The denial for a missing setting, for observing it.
     #[must_use]
     pub fn no_setting(&self, key: &str) -> Denial {
         CONFIG.denied(self, key)
     }
 
-    /// The denial of reading an environment that is empty, for observing it. A guest reads all
-    /// variables at once, so nobody sees which it looked for.
+    /// The denial for an empty environment, for observing it. A guest reads all variables at once,
+    /// so the one that it wanted is unknown.
     #[must_use]
     pub fn no_environment(&self) -> Denial {
         Denial::new(Capability::Env, ENVIRONMENT.to_owned(), Reason::NoRule, self.subject())
             .allowed_by(&self.subject().section("env"), "NAME = \"VALUE\"".to_owned())
     }
 
-    /// The denial of what a guest asked for in another process, by the text of that process's
-    /// denial. Nothing but the text is believed: these grants decide again. Where they would allow
-    /// it, or the text asks for nothing, they only repeat that it was denied.
+    /// A denial that another process reported as a text. Only the text is believed: these grants
+    /// decide again. If they would allow it, or the text is not a question, the result only repeats
+    /// that it was denied.
     #[must_use]
     pub fn denied_elsewhere(&self, capability: Capability, asked: &str) -> Denial {
         if capability == Capability::Env && asked == ENVIRONMENT {
@@ -123,8 +123,8 @@ impl Grants {
         })
     }
 
-    /// The denial of a file. Names of files have any characters, so the text is not read as one
-    /// that a person wrote.
+    /// The denial of a file. Names of files may have any characters, so the text is not parsed as a
+    /// question.
     fn file_elsewhere(&self, asked: &str) -> Option<Denial> {
         let (verb, path) = asked.split_once(' ')?;
         let want = FileAccess::of(verb)?;

@@ -33,7 +33,7 @@ pub enum AddressClass {
     UniqueLocal,
     /// `fec0::/10`: what they were before.
     SiteLocal,
-    /// `::ffff:0:0/96`, `::/96`: an IPv4 address in IPv6's clothes.
+    /// `::ffff:0:0/96`, `::/96`: an IPv4 address in IPv6 form.
     V4Mapped,
     /// `64:ff9b::/96`, `64:ff9b:1::/48`
     Nat64,
@@ -41,13 +41,13 @@ pub enum AddressClass {
     SixToFour,
     /// `2001::/32`
     Teredo,
-    /// Everything else that no host on the internet has.
+    /// Everything else that is not an address of the internet.
     Reserved,
 }
 
 use AddressClass as Class;
 
-/// IPv4: the first row that holds.
+/// IPv4: the first row that matches.
 const V4: [(Ipv4Addr, u8, Class); 23] = [
     (Ipv4Addr::new(169, 254, 169, 254), 32, Class::Metadata), // AWS, Azure, Google and most others
     (Ipv4Addr::new(169, 254, 170, 2), 32, Class::Metadata),   // AWS ECS
@@ -74,7 +74,7 @@ const V4: [(Ipv4Addr, u8, Class); 23] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, Class::Reserved),
 ];
 
-/// IPv6: the first row that holds; everything else outside `2000::/3` is reserved.
+/// IPv6: the first row that matches; everything else outside `2000::/3` is reserved.
 const V6: [(Ipv6Addr, u8, Class); 21] = [
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, Class::Metadata), // AWS
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23), 128, Class::Metadata),  // AWS EKS
@@ -100,7 +100,7 @@ const V6: [(Ipv6Addr, u8, Class); 21] = [
 ];
 
 impl AddressClass {
-    /// The kind of an address; `None`: a public one.
+    /// The class of an address; `None` if it is public.
     #[must_use]
     pub fn of(address: IpAddr) -> Option<Self> {
         match address {
@@ -116,7 +116,7 @@ impl AddressClass {
         }
     }
 
-    /// The IPv4 address that packets to an IPv6 address end at, where it carries one.
+    /// The IPv4 address that packets to an IPv6 address end at, if it contains one.
     #[must_use]
     pub fn carried(address: IpAddr) -> Option<IpAddr> {
         carried(address)
@@ -147,7 +147,7 @@ impl AddressClass {
     }
 }
 
-/// The IPv4 address that packets to an IPv6 address end at, where it carries one.
+/// The IPv4 address that packets to an IPv6 address end at, if it contains one.
 pub(crate) fn carried(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(address) = address else { return None };
     let bits = address.to_bits();
@@ -155,7 +155,7 @@ pub(crate) fn carried(address: IpAddr) -> Option<IpAddr> {
     match AddressClass::of(IpAddr::V6(address))? {
         Class::V4Mapped | Class::Nat64 => at(0),
         Class::SixToFour => at(80),
-        // The client's address, all its bits turned.
+        // The client's address, with all bits inverted.
         Class::Teredo => Some(IpAddr::V4(Ipv4Addr::from_bits(!u32::try_from(bits & 0xffff_ffff).ok()?))),
         _ => None,
     }
@@ -171,8 +171,8 @@ fn is_in_v6(address: Ipv6Addr, net: Ipv6Addr, bits: u8) -> bool {
     (address.to_bits() ^ net.to_bits()).checked_shr(shift).unwrap_or(0) == 0
 }
 
-/// The first address of every kind: a range that neither starts nor ends in a kind covers one only
-/// if it has its start.
+/// The first address of every class: a range that neither starts nor ends in a class overlaps it
+/// only if it contains this address.
 pub(crate) fn starts() -> impl Iterator<Item = IpAddr> {
     V4.iter().map(|(net, _, _)| IpAddr::V4(*net)).chain(V6.iter().map(|(net, _, _)| IpAddr::V6(*net)))
 }

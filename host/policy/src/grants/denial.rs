@@ -9,7 +9,7 @@ use super::http::AskError;
 use crate::diagnostic::visible;
 use crate::settings::accessors;
 
-/// The longest text of what was asked, in bytes: guests choose it, and it goes into results, logs
+/// The longest description of a request, in bytes: guests choose it, and it goes into results, logs
 /// and the audit.
 const ASKED_BYTES_MAX: usize = 512;
 
@@ -64,7 +64,7 @@ capabilities! {
     Private "private",
 }
 
-/// Why not.
+/// Why a request is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// No line of the manifest grants it.
@@ -73,14 +73,13 @@ pub enum Reason {
     ReadOnly,
     /// The address is of a kind that only `private` allows.
     NotPublic(AddressClass),
-    /// The path can be read in two ways, and a rule for a part of the host's paths cannot tell
-    /// which.
+    /// The path can be read in two ways, so a rule for some paths of the host cannot tell which.
     AmbiguousPath,
     /// Binding and listening are never granted.
     NeverListens,
     /// The request is not well formed.
     Malformed(AskError),
-    /// A rule allows it, and it would carry the token of a login that gives none now.
+    /// A rule allows it, but it would carry the token of a login that currently has none.
     NoLogin,
 }
 
@@ -90,16 +89,16 @@ accessors! {
     pub struct Allow {
         /// The header of the table: `components.weather.network`.
         section: String => &str,
-        /// The line, as TOML: `http = ["GET https://x.example/"]`. Where the key is there already,
-        /// its value grows.
+        /// The line, as TOML: `http = ["GET https://x.example/"]`. If the key exists, its value is
+        /// extended.
         line: String => &str,
     }
 }
 
 /// A refusal of something that a guest asked for.
 ///
-/// [`fmt::Display`] is for the model and the client: it says nothing that the guest did not name
-/// itself. [`Denial::hint`] is for the operator.
+/// [`fmt::Display`] is for the model and the client: it contains nothing that the guest did not
+/// name itself. [`Denial::hint`] is for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial(Box<DenialParts>);
 
@@ -125,7 +124,7 @@ impl Denial {
         self
     }
 
-    /// A copy with the line of `private` that is needed as well; as it is where none is.
+    /// A copy with the line of `private` that is also needed; unchanged if none is.
     #[must_use]
     pub(crate) fn allowed_by_private(self, section: &str, entries: &[String]) -> Self {
         if entries.is_empty() {
@@ -161,13 +160,13 @@ impl Denial {
         &self.0.subject
     }
 
-    /// The first of the lines that would allow it; `None` where none could.
+    /// The first of the lines that would allow it; `None` if no line can.
     #[must_use]
     pub fn allow(&self) -> Option<&Allow> {
         self.0.allows.first()
     }
 
-    /// All the lines that would allow it together: a tool's own lines may have to grow as well as
+    /// All lines that would allow it together: a tool's lines may have to be extended as well as
     /// its component's.
     #[must_use]
     pub fn allows(&self) -> &[Allow] {

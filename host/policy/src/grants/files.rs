@@ -20,8 +20,8 @@ use crate::names::toml_string;
 use crate::quantity::{GIB, KIB};
 use crate::settings::accessors;
 
-/// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a
-/// tool's notes and less than a disk.
+/// The bytes that a writable mount may hold by default: 64 MiB, more than a tool's notes and less
+/// than a disk.
 pub const QUOTA_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// The files and folders of such a mount.
@@ -69,7 +69,7 @@ accessors! {
         /// The thing that is mounted.
         pub(crate) kind: MountKind => &MountKind,
         pub(crate) subject: Arc<Subject>,
-        /// True if the component's mount is writable and a tool's lines narrow it to reading.
+        /// True if the component's mount is writable and a tool's table makes it read-only.
         pub(crate) narrowed: bool,
     }
 }
@@ -113,10 +113,9 @@ pub enum Access {
     Write,
 }
 
-/// A guest's use of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileAccess {
-    /// Look, list and read.
+    /// Stat, list and read.
     Read,
     /// Change a file or a folder.
     Write,
@@ -126,7 +125,7 @@ pub enum FileAccess {
     Remove,
 }
 
-/// The permit of one use of a file: opening a file needs one.
+/// The permit for one use of a file: opening a file needs one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilePermit(FileAccess);
 
@@ -196,7 +195,7 @@ impl Mount {
     }
 
     /// Decides on a use of a file of the mount; `path` is the guest's name for it, relative to the
-    /// mount, and is for the denial alone.
+    /// mount, and only used for the denial.
     ///
     /// # Errors
     /// [`Denial`] where the mount can only be read.
@@ -225,7 +224,7 @@ impl Mount {
         })
     }
 
-    /// The rest of a guest path behind the mount's path; `None` where it does not lead there.
+    /// The rest of a guest path after the mount's path; `None` if it is not below it.
     pub(crate) fn rest_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         if self.guest == "/" {
             return path.strip_prefix('/');
@@ -244,10 +243,10 @@ impl Mount {
     }
 }
 
-/// The host's folder in the line of a denial that no mount has to do with: a person fills it in.
+/// The host's folder in a denial without a mount: a person replaces it.
 pub const ANY_FOLDER: &str = "FOLDER";
 
-/// The denial of a path that no mount leads to.
+/// The denial of a path outside all mounts.
 pub(crate) fn no_mount(subject: &Arc<Subject>, want: FileAccess, path: &str, in_component: bool) -> Denial {
     let denial = Denial::new(Capability::Filesystem, format!("{want} {path}"), Reason::NoRule, subject);
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);

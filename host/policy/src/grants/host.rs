@@ -34,7 +34,7 @@ const NAME_BYTES_MAX: usize = 253;
 /// The longest label of a name, in bytes: RFC 1035.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// The longest text that is looked at, in bytes: a name with each byte percent-encoded is shorter.
+/// The longest text that is parsed, in bytes: a name with each byte percent-encoded is shorter.
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// A host in its normal form: what the WHATWG URL rules make of a text, without a final dot.
@@ -46,8 +46,8 @@ pub enum Host {
     Addr(IpAddr),
 }
 
-/// A host with its port, where one is named, as both stand in a URL or in the header `Host`. All
-/// that names a server is compared by this.
+/// A host with an optional port, as in a URL or in the header `Host`. All names of servers are
+/// compared in this form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
     host: Host,
@@ -126,7 +126,7 @@ impl Host {
 }
 
 impl HostPort {
-    /// Reads a host and, behind a colon, a port. A user, a path or anything else is refused.
+    /// Reads a host and, after a colon, a port. A user, a path or anything else is refused.
     ///
     /// ```
     /// use toolcell_policy::HostPort;
@@ -167,13 +167,13 @@ impl HostPort {
         self.port
     }
 
-    /// Leaves out this port, which its scheme has anyway.
+    /// Removes this port, which is the default of its scheme.
     #[must_use]
     pub fn without_port(self, default: u16) -> Self {
         Self { port: self.port.filter(|port| *port != default), ..self }
     }
 
-    /// True if it names this machine by itself.
+    /// True if its name means this machine.
     #[must_use]
     pub fn is_this_machine(&self) -> bool {
         match &self.host {
@@ -274,8 +274,8 @@ impl fmt::Display for HostPattern {
 fn is_plain_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     let last = text.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
-    // A last label that starts with a digit may be a number, and the whole an address; "--" may be
-    // an encoded label.
+    // If the last label starts with a digit, the text may be an address; "--" may mark an encoded
+    // label.
     text.bytes().all(plain) && last.starts_with(|c: char| c.is_ascii_lowercase()) && !text.contains("--")
 }
 
@@ -289,11 +289,11 @@ fn name(mut name: String) -> Result<Host, HostError> {
     if name.len() > NAME_BYTES_MAX || name.split('.').any(|label| label.len() > LABEL_BYTES_MAX) {
         return Err(HostError::TooLong);
     }
-    // What the URL rules let pass and no resolver looks up.
+    // The URL rules allow these characters, but no resolver looks them up.
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')) {
         return Err(HostError::Invalid);
     }
-    // A final dot less may leave an address.
+    // Without its final dot it may be an address.
     match name.parse::<Ipv4Addr>() {
         Ok(address) => Ok(Host::Addr(IpAddr::V4(address))),
         Err(_) => Ok(Host::Name(name)),

@@ -115,7 +115,6 @@ accessors! {
     }
 }
 
-/// A request in its normal form. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAsk(Arc<HttpRuleParts>);
 
@@ -130,8 +129,7 @@ struct HttpRuleParts {
     query: Option<String>,
 }
 
-/// Why a request asks for nothing that could be decided on. The message completes the sentence "it
-/// …".
+/// Why a request is malformed. The message completes the sentence "it …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// No token, or one longer than any method.
@@ -161,7 +159,7 @@ pub enum AskError {
 }
 
 accessors! {
-    /// The permit of one request: sending it needs one, and a permit of each address it is sent to.
+    /// The permit for one request. Sending it also needs a permit for the address.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct HttpPermit {
         /// The request, in its normal form.
@@ -199,7 +197,7 @@ impl Scheme {
 }
 
 impl MethodSet {
-    /// Every method but CONNECT and TRACE, those without a name here included.
+    /// Every method but CONNECT and TRACE, including those without a name here.
     pub const ANY: Self = Self(u32::MAX);
 
     /// Methods without a name here.
@@ -300,7 +298,7 @@ impl HttpRule {
         self.port == ask.port && self.scheme == ask.scheme && self.host.matches(&ask.host)
     }
 
-    /// True if the other rule allows every request that this one allows.
+    /// True if this rule allows nothing that the other does not.
     #[must_use]
     pub fn lies_within(&self, wider: &Self) -> bool {
         wider.methods.has(self.methods)
@@ -310,7 +308,7 @@ impl HttpRule {
             && self.path.lies_within(&wider.path)
     }
 
-    /// True if some request may match both rules, or if it cannot tell.
+    /// True if some request may match both rules. Errs on the side of true.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.methods.overlaps(other.methods)
             && self.scheme == other.scheme
@@ -335,8 +333,8 @@ impl fmt::Display for HttpRule {
 }
 
 impl HttpAsk {
-    /// Brings a request into its normal form. `authority` is `host[:port]` as it stands in a URL,
-    /// `target` the path and the query; an empty one is `/`.
+    /// Brings a request into its normal form. `authority` is `host[:port]` as in a URL, `target`
+    /// the path and the query; an empty one is `/`.
     ///
     /// # Errors
     /// [`AskError`] where a part is malformed; [`Network::malformed_http`] makes a denial of it.
@@ -391,7 +389,7 @@ impl HttpAsk {
         &self.0.host
     }
 
-    /// The port, the scheme's where none was named.
+    /// The port; the default of the scheme if none was named.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.port
@@ -418,7 +416,7 @@ impl HttpAsk {
         }
     }
 
-    /// The host, and the port where it is not the scheme's: the value of a `Host` header.
+    /// The host, with the port unless it is the scheme's default: the value of a `Host` header.
     #[must_use]
     pub fn authority(&self) -> String {
         let mut text = self.0.host.to_string();
@@ -439,7 +437,7 @@ impl HttpAsk {
         format!("{} {}", self.0.method, self.url())
     }
 
-    /// The denial of this request by some rules, and the line that would allow it.
+    /// The denial of this request by some rules, with the line that would allow it.
     pub(crate) fn denied(&self, rules: &[HttpRule], subject: &Arc<Subject>, sections: &[String]) -> Denial {
         let ask = &*self.0;
         let ambiguous =
@@ -465,7 +463,7 @@ impl HttpPermit {
         }
     }
 
-    /// The host to connect to, and the name TLS has to prove.
+    /// The host to connect to, and the name that TLS must verify.
     #[must_use]
     pub fn host(&self) -> &Host {
         self.ask.host()
@@ -477,7 +475,7 @@ impl HttpPermit {
         self.ask.port()
     }
 
-    /// The denial of this request where the login whose token it would carry gives none.
+    /// The denial of this request because its login currently has no token.
     #[must_use]
     pub fn without_login(&self) -> Denial {
         Denial::new(Capability::Http, self.ask.describe(), Reason::NoLogin, &self.subject)

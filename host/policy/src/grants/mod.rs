@@ -1,6 +1,6 @@
 //! The grants of a component or of one of its tools, and the decisions they make. Each decision is
-//! a value, a permit that the acting code needs or a denial that says which line would allow it.
-//! Must not hold: how grants are read, any acting on them, or a secret's value.
+//! a value: a permit that the acting code needs, or a denial with the line that would allow it.
+//! Must not hold: how grants are read, acting on them, or a secret's value.
 
 mod address;
 mod denial;
@@ -53,7 +53,7 @@ accessors! {
     /// nothing.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Grants {
-        /// Who is denied what these grants do not say.
+        /// The subject of denials.
         pub(crate) subject: Arc<Subject> => &Arc<Subject>,
         /// Folders and files, the longest guest path first: the first mount whose path leads to a
         /// file is the file's.
@@ -74,18 +74,18 @@ accessors! {
         pub(crate) secrets: Vec<Secret> => &[Secret],
         /// State between calls (`wasi:keyvalue`).
         pub(crate) keyvalue: Option<KeyValue> => Option<&KeyValue>,
-        /// The answer to requests that no rule allows.
+        /// The answer to requests without a rule.
         pub(crate) ungranted: Ungranted => Ungranted,
         /// The place of each section that grants something.
         pub(crate) places: BTreeMap<&'static str, Span>,
-        /// The component's grants, where these are a tool's narrowed ones: a denial tells apart
-        /// what the tool's lines take away from what nobody grants.
+        /// The component's grants, if these are narrowed for a tool: a denial distinguishes what
+        /// the tool's table removes from what is not granted at all.
         pub(crate) wider: Option<Arc<Grants>>,
     }
 }
 
 accessors! {
-    /// Who is denied.
+    /// The subject of a denial.
     #[derive(Debug, Clone, PartialEq, Eq, Hash)]
     pub struct Subject {
         /// The component's name in the manifest.
@@ -150,7 +150,6 @@ impl std::fmt::Display for Subject {
 }
 
 impl Grants {
-    /// Nothing at all.
     #[must_use]
     pub fn sealed(component: &str, tool: Option<&str>) -> Self {
         let subject = Arc::new(Subject::new(component, tool));
@@ -170,7 +169,7 @@ impl Grants {
         }
     }
 
-    /// A copy of the grants for another subject, who is then named in denials.
+    /// A copy of the grants for another subject of denials.
     #[must_use]
     pub(crate) fn of(&self, subject: &Arc<Subject>) -> Self {
         let mut grants = self.clone();
@@ -182,7 +181,7 @@ impl Grants {
         grants
     }
 
-    /// True if both reach the same; the subject of their denials does not count.
+    /// True if both reach the same; the subjects may differ.
     #[must_use]
     pub fn reaches_like(&self, other: &Self) -> bool {
         let named_as = |grants: &Self| Self { wider: None, places: BTreeMap::new(), ..grants.of(&other.subject) };
@@ -194,24 +193,23 @@ impl Grants {
         self.places.get(section).cloned()
     }
 
-    /// The place where the manifest grants state between calls; at its start where nothing grants
-    /// it.
+    /// Where the manifest grants state between calls; its start if it does not.
     #[must_use]
     pub fn keyvalue_span(&self) -> Span {
         self.place("keyvalue").unwrap_or_default()
     }
 
-    /// The place where the manifest says what becomes of requests that no rule allows; `None` where
-    /// it says nothing.
+    /// Where the manifest says what happens to requests without a rule, if it does.
     #[must_use]
     pub fn ungranted_span(&self) -> Option<Span> {
         self.place("ungranted")
     }
 
-    /// State between calls, or the denial of opening a store.
+    /// The state between calls, or the denial of opening a store.
     ///
     /// # Errors
-    /// [`Denial`] where nothing grants it.
+    ///
+    /// [`Denial`]: it is not granted.
     pub fn open_keyvalue(&self) -> Result<&KeyValue, Denial> {
         self.keyvalue.as_ref().ok_or_else(|| {
             let granted = self.wider.as_ref().is_some_and(|wider| wider.keyvalue.is_some());
@@ -231,11 +229,12 @@ impl Grants {
         self.canonical().is_null()
     }
 
-    /// The permit to do something at a guest path, by the mount it belongs to. A path with `..`
-    /// belongs to none: it has to be resolved first.
+    /// The permit for an access at a guest path, by the mount that it belongs to. A path with `..`
+    /// belongs to none: resolve it first.
     ///
     /// # Errors
-    /// [`Denial`] where no mount leads there, or the mount does not allow it.
+    ///
+    /// [`Denial`]: no mount leads there, or the mount does not allow it.
     pub fn file(&self, want: FileAccess, path: &str) -> Result<FilePermit, Denial> {
         match self.mount_of(path) {
             Some(mount) => mount.open(want, mount.rest_of(path).unwrap_or_default()),
@@ -246,7 +245,7 @@ impl Grants {
         }
     }
 
-    /// The mount a guest path belongs to: the longest that leads to it.
+    /// The mount of a guest path: the longest that leads to it.
     pub(crate) fn mount_of(&self, path: &str) -> Option<&Mount> {
         let resolved = !path.split('/').any(|part| part == "..");
         self.files.iter().find(|mount| resolved && mount.rest_of(path).is_some())

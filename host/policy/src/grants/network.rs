@@ -1,4 +1,4 @@
-//! All that is granted of the network, and the decisions.
+//! The network grants, and the decisions.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::diagnostic::Span;
 use crate::settings::accessors;
 
 accessors! {
-    /// The network of a component or a tool.
+    /// The network grants of a component or a tool.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Network {
         pub(crate) subject: Arc<Subject>,
         pub(crate) http: Vec<HttpRule>,
         pub(crate) tcp: Vec<SocketRule>,
         pub(crate) udp: Vec<SocketRule>,
-        /// Addresses that are not public and that a rule may lead to nevertheless.
+        /// Addresses that are not public and that a rule may still lead to.
         pub(crate) private: Arc<[PrivateRule]> => &[PrivateRule],
-        /// The table in which an entry of `private` has to stand: the tool's table, where that has
-        /// a list of its own.
+        /// The table in which an entry of `private` belongs: the tool's table, if that has its own
+        /// list.
         pub(crate) private_section: Arc<str>,
         /// Files of certificates that TLS trusts besides the platform's.
         pub(crate) ca: Vec<CaFile> => &[CaFile],
         /// The proxy of HTTP requests.
         pub(crate) proxy: Option<ProxyUrl> => Option<&ProxyUrl>,
-        /// The component's network, where this is what a tool's lines leave of it.
+        /// The component's network, if this is narrowed for a tool.
         pub(crate) wider: Option<Arc<Network>>,
     }
 }
@@ -48,8 +48,7 @@ accessors! {
 }
 
 accessors! {
-    /// The permit to connect to one address and port: the only thing that a connection is made
-    /// from.
+    /// The permit to connect to one address and port: every connection needs one.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct AddressPermit {
         /// The address and the port.
@@ -59,7 +58,6 @@ accessors! {
     }
 }
 
-/// One of the two lists of socket rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     Tcp,
@@ -128,7 +126,7 @@ impl Network {
         &self.udp
     }
 
-    /// True if some rule may lead to an address that an entry of `private` names.
+    /// True if some rule may lead to an address of an entry of `private`.
     pub(crate) fn leads_to(&self, entry: &PrivateRule) -> bool {
         let http = self.http.iter().any(|rule| {
             let host = match rule.host() {
@@ -170,7 +168,7 @@ impl Network {
             Ok(ask) => self.http(&ask),
             Err(error) => {
                 let path = target.split(['?', '#']).next().unwrap_or_default();
-                // What stands before an @ may be a password.
+                // The text before an @ may be a password.
                 let host = authority.rsplit('@').next().unwrap_or_default();
                 Err(self.malformed_http(&format!("{method} {scheme}://{host}{path}"), error))
             }
@@ -190,7 +188,7 @@ impl Network {
     /// [`Denial`] if no rule does, or the text is not a host.
     pub fn lookup(&self, name: &str) -> Result<LookupPermit, Denial> {
         let denied = |reason| Denial::new(Capability::Lookup, format!("lookup {name}"), reason, &self.subject);
-        // An IPv6 address comes without the brackets it has in a URL.
+        // An IPv6 address has no brackets here, unlike in a URL.
         let bare = name.parse().map(Host::Addr);
         let host = match bare.or_else(|_| Host::parse(name)) {
             Ok(host) => host,
@@ -225,8 +223,7 @@ impl Network {
         self.connect(Protocol::Udp, address, resolved)
     }
 
-    /// The denial of binding to an address that the guest chose, and of listening: `what` is `bind`
-    /// or `listen`.
+    /// The denial of binding to a chosen address, or of listening: `what` is `bind` or `listen`.
     #[must_use]
     pub fn never_listens(&self, capability: Capability, what: &str, address: SocketAddr) -> Denial {
         let asked = format!("{} {what} {address}", capability.name());
@@ -263,8 +260,8 @@ impl Network {
         let denied =
             |reason| Denial::new(capability, format!("{} {address}", capability.name()), reason, &self.subject);
         let Some(rule) = self.sockets(protocol).iter().find(|rule| rule.matches(address, resolved)) else {
-            // A name is what a person would write; the address alone is what a guest may have
-            // chosen itself.
+            // Prefer the name, as a person would write it: a guest may have chosen the address
+            // itself.
             let name = resolved.names_of(address.ip()).next();
             let target = match name {
                 Some(name) => format!("{name}:{}", address.port()),
@@ -297,8 +294,8 @@ impl Network {
         }
     }
 
-    /// The tables that a line has to be added to: the tool's alone where its component grants the
-    /// ask, both where not.
+    /// The tables that need a line: only the tool's if its component grants the request, otherwise
+    /// both.
     fn sections(&self, granted: impl Fn(&Network) -> bool) -> Vec<String> {
         match &self.wider {
             None => vec![self.subject.section("network")],

@@ -44,7 +44,6 @@ use super::rule::RuleError;
 /// The paths of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PathPattern {
-    /// Every segment that is named, in order.
     segments: Vec<Segment>,
     /// True if anything may follow them.
     rest: bool,
@@ -100,13 +99,13 @@ impl PathPattern {
         Ok(Self { segments: segments.into_iter().map(Segment::parse).collect(), rest })
     }
 
-    /// True if a path, in any form, is among them.
+    /// True if it matches a path, in any form.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         self.matches_normal(&normal(path))
     }
 
-    /// True if every path is among them.
+    /// True if it matches every path.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.rest && self.segments.is_empty()
@@ -142,7 +141,7 @@ impl PathPattern {
         enough && self.segments.iter().zip(&wider.segments).all(|(segment, wider)| segment.lies_within(wider))
     }
 
-    /// True if some path may match both, or if it cannot tell.
+    /// True if some path may match both. Errs on the side of true.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let mine = self.segments.len();
         let others = other.segments.len();
@@ -176,8 +175,8 @@ impl Segment {
         Self::Glob { first: first.to_owned(), between, last }
     }
 
-    /// Each text between the stars is looked for once, so that a long path costs no more than its
-    /// length for each.
+    /// Each text between the stars is searched once, so the cost is at most the path's length for
+    /// each.
     fn matches(&self, part: &str) -> bool {
         match self {
             Self::Text(text) => text == part,
@@ -195,13 +194,13 @@ impl Segment {
         }
     }
 
-    /// A star of the narrower segment stands for a character that no text has: only a star can
-    /// match it.
+    /// A star of the narrower segment is replaced by a character that occurs in no text, so only a
+    /// star matches it.
     fn lies_within(&self, wider: &Self) -> bool {
         match (self, wider) {
             (Self::Text(text), wider) => wider.matches(text),
             (Self::One, wider) => matches!(wider, Self::One) || wider.matches("\0") && wider.matches(""),
-            // With a text between its stars it is never empty.
+            // With text between its stars, it never matches the empty segment.
             (Self::Glob { .. }, wider) => wider.matches(&self.to_string().replace('*', "\0")) && !self.may_be_empty(),
         }
     }
@@ -237,19 +236,19 @@ impl fmt::Display for Segment {
     }
 }
 
-/// The normal form of a path, borrowed where it has it already.
+/// The normal form of a path, borrowed if it already has it.
 pub(crate) fn normal(path: &str) -> NormalPath<'_> {
     if is_normal(path) {
         return NormalPath { text: Cow::Borrowed(path), ambiguous: false };
     }
     let (decoded, ambiguous) = decoded(path);
     let text = without_dots(&decoded);
-    // Looked for in the result: what is decoded there may have been encoded itself.
+    // Checked on the result, since decoding may reveal another encoding.
     let ambiguous = ambiguous || readings::is_ambiguous(&text);
     NormalPath { text: Cow::Owned(text), ambiguous }
 }
 
-/// True if the path is in its normal form already: only unreserved characters, and no segment that
+/// True if the path is already in its normal form: only unreserved characters, and no segment that
 /// starts with a dot.
 fn is_normal(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\') && !is_encoded(byte);
@@ -261,7 +260,7 @@ const fn is_encoded(byte: u8) -> bool {
     !byte.is_ascii_graphic() || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'?' | b'^' | b'`' | b'{' | b'}')
 }
 
-/// Percent-encoding made one, and whether servers may disagree on what it stands for.
+/// Normalized percent-encoding, and whether servers may disagree on its meaning.
 fn decoded(path: &str) -> (String, bool) {
     let mut text = String::with_capacity(path.len() + 8);
     let mut ambiguous = false;
@@ -298,7 +297,7 @@ fn push(text: &mut String, byte: u8, encoded: bool) {
     }
 }
 
-/// The value of two hexadecimal digits, and what follows them.
+/// The value of two hexadecimal digits, and the rest.
 pub(super) fn hexadecimal(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, rest) = text.split_at_checked(2)?;
     let value = digits.iter().try_fold(0_u32, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::rule::RuleError;
 
-/// Ports from a first to a last one, both included; never 0.
+/// An inclusive range of ports; never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortRange {
     first: u16,
@@ -12,7 +12,6 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// Every port there is.
     pub const ALL: Self = Self { first: 1, last: u16::MAX };
 
     /// Reads `443` or `1000-2000`.

@@ -40,7 +40,7 @@ impl PrivateRule {
         Ok(Self { net, ports, rule: RuleRef::new(text, span) })
     }
 
-    /// True if it names an address of a kind. Metadata services must be named alone, this host by
+    /// True if it allows an address of a class. Metadata services must be named alone, this host by
     /// its loopback addresses.
     fn names(&self, address: IpAddr, port: u16, class: AddressClass) -> bool {
         let enough = match class {
@@ -52,7 +52,7 @@ impl PrivateRule {
     }
 
     pub(crate) fn lies_within(&self, wider: &Self) -> bool {
-        // A range does not name the metadata services in it.
+        // A range does not include the metadata services in it.
         let named =
             AddressClass::of(self.net.addr()) != Some(AddressClass::Metadata) || !self.is_exact() || wider.is_exact();
         named && wider.net.contains(&self.net) && self.ports.lies_within(wider.ports)
@@ -62,17 +62,17 @@ impl PrivateRule {
         self.net.prefix_len() == self.net.max_prefix_len()
     }
 
-    /// True if every address it names is a public one anyway.
+    /// True if all its addresses are public anyway.
     pub(crate) fn is_public(&self) -> bool {
-        // Classes are ranges: a range without any of their edges and with public ends is public.
+        // Classes are ranges: a range with public ends that contains no start of a class is public.
         AddressClass::of(self.net.network()).is_none()
             && AddressClass::of(self.net.broadcast()).is_none()
             && !address::starts().any(|start| self.net.contains(&start))
     }
 }
 
-/// Decides on connecting to an address and a port: it is public, or one of `private` names it. An
-/// IPv4 address that an IPv6 one carries must be so as well.
+/// Decides on connecting to an address and a port: it is public, or an entry of `private` names it.
+/// The same holds for an IPv4 address within an IPv6 one.
 pub(crate) fn check(address: IpAddr, port: u16, private: &[PrivateRule]) -> Result<(), AddressClass> {
     let Some(class) = AddressClass::of(address) else { return Ok(()) };
     if !private.iter().any(|rule| rule.names(address, port, class)) {
@@ -84,9 +84,8 @@ pub(crate) fn check(address: IpAddr, port: u16, private: &[PrivateRule]) -> Resu
     }
 }
 
-/// The entries that `private` lacks for connecting to a host that needs some, as far as its name
-/// tells: an address that is not public, or a name of this machine (RFC 6761). None where no entry
-/// could allow it.
+/// The missing entries of `private` for connecting to a host, as far as its name tells: an address
+/// that is not public, or a name of this machine (RFC 6761). `None` if no entry could allow it.
 pub(crate) fn missing(host: &Host, port: u16, private: &[PrivateRule]) -> Vec<String> {
     let addresses = match host {
         Host::Addr(address) => vec![*address],
@@ -100,7 +99,7 @@ pub(crate) fn missing(host: &Host, port: u16, private: &[PrivateRule]) -> Vec<St
     addresses.into_iter().filter(lacks).map(|address| std::net::SocketAddr::new(address, port).to_string()).collect()
 }
 
-/// Splits `ADDRESS[/BITS][:PORTS]`; no range where the text names a host.
+/// Splits `ADDRESS[/BITS][:PORTS]`; `None` if the text names a host.
 pub(crate) fn parse_net(text: &str) -> Result<(Option<IpNet>, Option<&str>), RuleError> {
     if text.is_empty() {
         return Err(RuleError::Empty);
@@ -141,7 +140,7 @@ pub(crate) fn parse_net(text: &str) -> Result<(Option<IpNet>, Option<&str>), Rul
 fn net(address: IpAddr, bits: Option<&str>, text: &str) -> Result<IpNet, RuleError> {
     let Some(bits) = bits else { return Ok(IpNet::from(address)) };
     let wrong = || RuleError::Range(text.to_owned());
-    // `/0` is a range as well, and `port` takes no 0.
+    // `/0` is valid, but `port` refuses 0.
     let bits = if bits == "0" { 0 } else { port(bits).and_then(|bits| u8::try_from(bits).ok()).ok_or_else(wrong)? };
     let net = IpNet::new(address, bits).map_err(|_| wrong())?;
     if net.addr() != net.network() {

@@ -22,8 +22,8 @@ pub enum ProxyScheme {
 }
 
 accessors! {
-    /// A proxy: `http://proxy.example:3128`. The manifest's author names it, no guest: its address
-    /// may be of any kind.
+    /// A proxy: `http://proxy.example:3128`. The manifest names it, not a guest, so its address may
+    /// be of any class.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ProxyUrl {
         /// The protocol to it.
@@ -62,7 +62,8 @@ impl ProxyUrl {
         Ok(Self { scheme, host: Host::parse(host)?, port, rule: RuleRef::new(text, span) })
     }
 
-    /// The permit to connect to one of its addresses; none to one that belongs to no single host.
+    /// The permit to connect to one of its addresses, unless the address does not belong to a
+    /// single host.
     #[must_use]
     pub fn check_address(&self, address: IpAddr) -> Option<AddressPermit> {
         let of_one_host = !matches!(

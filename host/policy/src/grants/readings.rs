@@ -1,9 +1,9 @@
-//! Readings of a path that servers and the proxies before them may make. They decode once more than
-//! they should, read other encodings than UTF-8, make lookalikes plain, or cut parameters off.
+//! How servers and proxies may misread a path: they decode twice, accept encodings other than
+//! UTF-8, normalize lookalikes, or cut parameters off.
 //!
 //! No list of such servers is complete, so this file asks the opposite: is a path plain? One
 //! decoding of a plain path leaves UTF-8 without anything more to decode, and no further slashes.
-//! None of its segments begins with dots and is not a name.
+//! No segment is dots, or dots followed by something that a reader might cut off.
 //!
 //! | written | may be read as |
 //! |---|---|
@@ -17,8 +17,8 @@
 
 use super::path::hexadecimal;
 
-/// True if some reader may find a dot segment, a slash or a further encoding in a path that is in
-/// its normal form.
+/// True if some reader may find a dot segment, a slash or another encoding in a path in normal
+/// form.
 pub(super) fn is_ambiguous(path: &str) -> bool {
     let Ok(decoded) = String::from_utf8(decoded(path)) else { return true };
     let plain: String = decoded.chars().filter(|letter| !is_ignored(*letter)).map(plain).collect();
@@ -30,7 +30,7 @@ pub(super) fn is_ambiguous(path: &str) -> bool {
         || cut.split('/').any(|segment| matches!(segment, "." | ".."))
 }
 
-/// Without percent-encoding, once.
+/// Percent-decodes once.
 fn decoded(path: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -43,7 +43,7 @@ fn decoded(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// True if a percent sign is left that begins `%2e` or `%u002e`.
+/// True if it still contains `%2e` or `%u002e`.
 fn is_encoded(text: &str) -> bool {
     let digits =
         |text: &str, count| text.len() >= count && text.bytes().take(count).all(|byte| byte.is_ascii_hexdigit());
@@ -60,8 +60,8 @@ fn begins_with_dots(segment: &str) -> bool {
     rest.len() < segment.len() && !rest.starts_with(is_name)
 }
 
-/// The plain character that another one is taken for: compatibility forms (NFKC), names of hosts
-/// (UTS 46) and what code pages have in its place.
+/// The plain character that another one may be mapped to: by compatibility forms (NFKC), host names
+/// (UTS 46), or code pages.
 fn plain(letter: char) -> char {
     match letter {
         '\u{ff01}'..='\u{ff5e}' => {
@@ -76,12 +76,12 @@ fn plain(letter: char) -> char {
     }
 }
 
-/// A character's last byte, as what remains of it where each is made one byte.
+/// A character's last byte, which remains if a reader truncates characters to bytes.
 fn cut(letter: char) -> char {
     u8::try_from(u32::from(letter) & 0xff).map_or(letter, char::from)
 }
 
-/// Characters that are taken out where text is normalized, or before an address is read.
+/// Characters that normalization, or address parsing, removes.
 const fn is_ignored(letter: char) -> bool {
     matches!(letter,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'

@@ -40,9 +40,9 @@ pub enum RuleError {
     /// Longer than any rule needs to be.
     #[error("has {bytes} bytes, at most {max} are allowed")]
     TooLong {
-        /// The number there is.
+        /// The number of bytes.
         bytes: usize,
-        /// The number there may be.
+        /// The maximum.
         max: usize,
     },
     /// Nothing before `://`, or no `://` at all.
@@ -90,7 +90,8 @@ pub enum RuleError {
     /// The address range is malformed.
     #[error("has {0:?} for an address range")]
     Range(String),
-    /// An address range whose address has bits that the range ignores; the range that is meant.
+    /// An address range whose address has bits outside the range; contains the range that is
+    /// probably meant.
     #[error("names an address within a range, not the range")]
     HostBits(String),
     /// A name where only an address can be.

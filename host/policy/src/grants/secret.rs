@@ -23,7 +23,6 @@ accessors! {
     }
 }
 
-/// The source of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
     /// `env:NAME`: a variable of the host.

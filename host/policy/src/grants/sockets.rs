@@ -45,10 +45,10 @@ use crate::settings::accessors;
 /// The longest rule, in bytes: the longest name and a range of ports.
 const RULE_BYTES_MAX: usize = 512;
 
-/// The first byte of the addresses that stand in for names: 240.0.0.0/8 is reserved.
+/// The first byte of placeholder addresses: 240.0.0.0/8 is reserved.
 const PLACEHELD: u8 = 240;
 
-/// The most addresses to remember of a call's look-ups: 64 names with 16 addresses each.
+/// Resolved addresses that a call remembers: 64 names with 16 addresses each.
 const RESOLVED_MAX: usize = 1_024;
 
 accessors! {
@@ -64,7 +64,7 @@ accessors! {
     }
 }
 
-/// The most names of a call that have an address in their place.
+/// Names of a call that get a placeholder address.
 const PLACEHELD_MAX: usize = 64;
 
 /// The target of a rule of `tcp` or `udp`.
@@ -77,7 +77,7 @@ pub enum SocketTarget {
 }
 
 accessors! {
-    /// The permit of looking up a name, with which its addresses are remembered.
+    /// The permit to look up a name, which is needed to remember its addresses.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct LookupPermit {
         /// The host to look up: a name, or an address that stands for itself.
@@ -95,9 +95,9 @@ accessors! {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
     names: HashMap<IpAddr, Vec<Arc<str>>>,
-    /// Of all addresses together.
+    /// The number of all addresses together.
     count: usize,
-    /// Names that were not looked up, and have an address in their place.
+    /// Names with a placeholder address instead of a lookup.
     placeheld: Vec<Host>,
 }
 
@@ -147,7 +147,7 @@ impl SocketRule {
         Ok(Self { target, ports, rule })
     }
 
-    /// True if the other rule allows every connection that this one allows.
+    /// True if this rule allows nothing that the other does not.
     #[must_use]
     pub fn lies_within(&self, wider: &Self) -> bool {
         let target = match (&self.target, &wider.target) {
@@ -158,8 +158,7 @@ impl SocketRule {
         target && self.ports.lies_within(wider.ports)
     }
 
-    /// True if it may lead to an address that an entry of `private` names. A name may lead
-    /// anywhere.
+    /// True if it may lead to an address of an entry of `private`. A name may lead anywhere.
     pub(crate) fn meets(&self, entry: &PrivateRule) -> bool {
         let addresses = match &self.target {
             SocketTarget::Name(_) => true,
@@ -207,11 +206,12 @@ impl LookupPermit {
         }
     }
 
-    /// True if the guest may learn an address that the name led to: a public one, or one that
-    /// `private` names for some port. What is connected to is checked again, with its port.
+    /// Checks that the guest may learn an address of the name: a public one, or one that `private`
+    /// names for some port. Connecting checks the address again, with its port.
     ///
     /// # Errors
-    /// [`Denial`] of an address that no connection could go to.
+    ///
+    /// [`Denial`] of an address that no connection could use.
     pub fn check_address(&self, address: IpAddr) -> Result<(), Denial> {
         let ports =
             self.private.iter().filter(|entry| entry.net().contains(&address)).map(|entry| entry.ports().first());
@@ -226,8 +226,8 @@ impl LookupPermit {
 }
 
 impl Resolved {
-    /// Remembers the addresses that a permitted look-up gave. Beyond 1,024 in a call, none is:
-    /// connecting to such an address is then denied.
+    /// Remembers the addresses of a permitted lookup. Beyond 1,024 per call they are not
+    /// remembered, and connecting to them is denied.
     pub fn note(&mut self, permit: &LookupPermit, addresses: &[IpAddr]) {
         let Host::Name(name) = &permit.host else { return };
         let name: Arc<str> = Arc::from(name.as_str());
@@ -257,7 +257,7 @@ impl Resolved {
         Some(IpAddr::from([PLACEHELD, 0, 0, u8::try_from(number).ok()?]))
     }
 
-    /// The name that an address stands in for.
+    /// The name that a placeholder address stands for.
     #[must_use]
     pub fn placeheld(&self, address: IpAddr) -> Option<&Host> {
         let IpAddr::V4(address) = address else { return None };
@@ -265,13 +265,13 @@ impl Resolved {
         self.placeheld.get(usize::from(number))
     }
 
-    /// The names that led to an address.
+    /// The names that resolved to an address.
     pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
         self.names.get(&address).into_iter().flatten().map(|name| &**name)
     }
 }
 
-/// A range as rules write it, in brackets where it is IPv6; a single address without its bits.
+/// A range as in rules: IPv6 in brackets; a single address without its bits.
 pub(crate) fn show_net(net: &IpNet) -> String {
     let single = net.prefix_len() == net.max_prefix_len();
     let text = if single { net.addr().to_string() } else { net.to_string() };

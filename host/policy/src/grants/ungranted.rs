@@ -10,8 +10,7 @@
 //! | what a tool's own table takes away | never |
 //! | files, variables, settings, state, secrets | never |
 //!
-//! Operators add a rule by one decision for these requests alone, wherever the manifest has nobody
-//! asked.
+//! If nobody is asked, operators can still add a rule for these requests with one decision.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use super::{Delivery, Grants};
 use crate::explain::Ask;
 use crate::names::toml_string;
 
-/// The answer to what no rule allows. `ungranted` in the manifest.
+/// The answer to requests without a rule. `ungranted` in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Ungranted {
     /// `"deny"`, the default.
@@ -48,8 +47,8 @@ impl Ungranted {
     }
 }
 
-/// A request that a person may allow, as the lines that it would become. Only [`Grants`] makes one,
-/// and it allows nothing before it is [added](Network::with).
+/// A request that a person may allow, as manifest lines. Only [`Grants`] makes one, and it has no
+/// effect before it is [added](Network::with).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Askable {
     capability: Capability,
@@ -61,7 +60,6 @@ pub struct Askable {
 }
 
 impl Askable {
-    /// The kind of reach.
     #[must_use]
     pub const fn capability(&self) -> Capability {
         self.capability
@@ -86,8 +84,7 @@ impl Askable {
         !self.private.is_empty()
     }
 
-    /// The lines of the table, as TOML. `private` comes first: a long rule cannot push it out of
-    /// sight.
+    /// The lines of the table, as TOML. `private` comes first, so that a long rule cannot hide it.
     #[must_use]
     pub fn lines(&self) -> String {
         let rule = match (&self.http, &self.socket) {
@@ -113,20 +110,20 @@ impl Askable {
 }
 
 impl Grants {
-    /// The rule that a person may be asked for after a request was denied.
+    /// The rule that a person may be asked about after a request was denied.
     #[must_use]
     pub fn offer_http(&self, ask: &HttpAsk) -> Option<Askable> {
         self.asks().then(|| self.http_lines(ask))?
     }
 
-    /// The rule that a person may be asked for after a connection was denied, or packets.
+    /// The rule that a person may be asked about after a connection or packets were denied.
     #[must_use]
     pub fn offer_socket(&self, capability: Capability, host: &Host, port: u16) -> Option<Askable> {
         self.asks().then(|| self.socket_lines(capability, host, port))?
     }
 
-    /// The rule that an operator may add by one decision after a denial, by [`Denial::asked`]. None
-    /// for a text that was cut or cleaned, and for what is allowed by now.
+    /// The rule that an operator may add by one decision after a denial, by [`Denial::asked`].
+    /// `None` if the text was cut or escaped, or is allowed by now.
     ///
     /// [`Denial::asked`]: super::Denial::asked
     #[must_use]
@@ -136,7 +133,7 @@ impl Grants {
             return None;
         }
         match ask {
-            // The end of a longer text was cut off there.
+            // A text with an ellipsis was cut.
             Ask::Http(ask) if !asked.ends_with('…') => self.http_lines(&ask),
             Ask::Socket(capability, host, port) => self.socket_lines(capability, &host, port),
             _ => None,
@@ -148,9 +145,9 @@ impl Grants {
     }
 
     fn http_lines(&self, ask: &HttpAsk) -> Option<Askable> {
-        // A secret goes where the manifest says, and nowhere that a guest makes a person click.
+        // Only the manifest decides where a secret is sent, not a person whom a guest asks.
         let carries = self.secrets().iter().any(|secret| *secret.delivery() != Delivery::Expose && secret.matches(ask));
-        // A path with a star cannot be taken as it is: in a rule it would be a pattern.
+        // In a rule, a path with a star would be a pattern.
         if carries || ask.path().contains('*') {
             return None;
         }
@@ -172,7 +169,7 @@ impl Grants {
         Some(Askable { capability, asked, section, http: None, socket: Some(rule), private })
     }
 
-    /// The entries of `private` that the host needs; `None` where nobody is asked about it.
+    /// The entries of `private` that the host needs; `None` if nobody may be asked about it.
     fn offered(&self, host: &Host, port: u16) -> Option<Vec<PrivateRule>> {
         let network = self.network();
         if network.wider.is_some() {

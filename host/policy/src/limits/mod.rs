@@ -1,6 +1,6 @@
 //! Limits: what a call, a load, a connection or a caller may use up. Each is declared once, in a
-//! table of this room or next to the section it belongs to, with its key, unit, bounds, default,
-//! example and reason. Must not hold: how a manifest is read, or how a limit is enforced.
+//! table of this folder or next to its section, with its key, unit, bounds, default, example and
+//! reason. Must not hold: how a manifest is read, or how a limit is enforced.
 
 mod call;
 mod declare;

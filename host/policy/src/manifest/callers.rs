@@ -132,7 +132,6 @@ impl Callable {
     }
 }
 
-/// One tool, prompt or skill, as rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolName<'n> {
     /// Tells tools, prompts and skills apart.
@@ -172,7 +171,8 @@ impl Callers {
 
     /// The rights of the caller of this name and these scopes. A rule that has its name is the only
     /// one that holds; else all rules do that have one of its scopes; else `default`, if there is
-    /// one. Who started the process, `local`, may everything where no rule has that name.
+    /// one. `local`, the user who started the process, may call everything if no rule has that
+    /// name.
     #[must_use]
     pub fn rights<'c, 's>(&'c self, name: &str, scopes: impl Iterator<Item = &'s str> + Clone) -> Rights<'c> {
         let Some(rules) = &self.rules else { return Rights { rules: None } };
@@ -192,8 +192,8 @@ impl Callers {
         Rights { rules: Some(numbered().filter(|(_, rule)| rule.name == DEFAULT).collect()) }
     }
 
-    /// Compares what the rules name with the tools and prompts there are. Gives every name that
-    /// none has.
+    /// Compares the names in the rules with the existing tools and prompts. Returns every name that
+    /// does not exist.
     #[must_use]
     pub fn check_tools(&self, tools: &[ToolName<'_>]) -> Vec<Diagnostic> {
         let of_kind = |kind: Callable| {
@@ -205,8 +205,8 @@ impl Callers {
         [Callable::Tool, Callable::Prompt, Callable::Skill].map(of_kind).concat()
     }
 
-    /// Who may call one tool, a line for each rule, sorted: a line more is a right more. Nothing
-    /// where everybody may.
+    /// Who may call one tool, one line for each rule, sorted: an additional line is an additional
+    /// right. Empty if everybody may.
     #[must_use]
     pub fn words(&self, tool: &ToolName<'_>) -> Vec<String> {
         let rules = self.rules().iter().filter(|rule| rule.takes(tool));
@@ -283,7 +283,7 @@ impl CallerRule {
         }
     }
 
-    /// True if this rule, by itself, lets its callers see and call the tool.
+    /// True if this rule alone lets its callers see and call the tool.
     #[must_use]
     pub fn takes(&self, tool: &ToolName<'_>) -> bool {
         let [tools, prompts, skills] = &self.taken;
@@ -294,7 +294,7 @@ impl CallerRule {
         }
     }
 
-    /// Whom it is for, in words.
+    /// Its callers, in words.
     fn whom(&self) -> String {
         let of = |what: &str, texts: &[String]| {
             let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -308,7 +308,6 @@ impl CallerRule {
 }
 
 impl TakenNames {
-    /// Those that these patterns take.
     pub(crate) fn of(patterns: &[(ToolPattern, Span)]) -> Self {
         let mut taken = Self::default();
         for (pattern, _) in patterns {
@@ -347,7 +346,7 @@ impl<'n> KnownNames<'n> {
         Self { all, own, exposed }
     }
 
-    /// True if a pattern that names one tool names one of these. Other patterns may take nothing.
+    /// True if a pattern for one tool names one of these. Other patterns may match nothing.
     fn have(&self, pattern: &ToolPattern) -> bool {
         match pattern {
             ToolPattern::All | ToolPattern::Component(_) => true,
@@ -407,14 +406,14 @@ impl Rights<'_> {
         rules.iter().any(|(_, rule)| rule.takes(tool))
     }
 
-    /// Tells the rights of callers apart: equal ones of the same [`Callers`] are equal rights.
+    /// A key that is equal for callers with equal rights of the same [`Callers`].
     #[must_use]
     pub fn key(&self) -> Option<Vec<usize>> {
         self.rules.as_ref().map(|rules| rules.iter().map(|(number, _)| *number).collect())
     }
 
-    /// The caller's rate, all tools together: the most generous one of its rules. `None`: as the
-    /// tools allow.
+    /// The caller's rate over all tools: the most generous one of its rules. `None`: the tools'
+    /// own.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         let rules = self.rules.as_ref()?;
@@ -426,21 +425,21 @@ impl Rights<'_> {
         all?.into_iter().max_by_key(pace).map(Rate::of_number)
     }
 
-    /// The caller's calls that run at once in each replica, all tools together: the most generous
-    /// number of its rules. `None`: as many as the tools allow.
+    /// The caller's concurrent calls in each replica over all tools: the most generous number of
+    /// its rules. `None`: as many as the tools allow.
     #[must_use]
     pub fn concurrency(&self) -> Option<usize> {
         let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency).collect();
         all?.into_iter().max()
     }
 
-    /// True if the caller has fewer calls at once than its tools allow.
+    /// True if the caller may have fewer concurrent calls than its tools allow.
     #[must_use]
     pub fn bounds_calls(&self) -> bool {
         self.concurrency().is_some() || self.concurrency_shared().is_some()
     }
 
-    /// The caller's calls that run at once over all replicas, by the same rule.
+    /// The caller's concurrent calls over all replicas, by the same rule.
     #[must_use]
     pub fn concurrency_shared(&self) -> Option<usize> {
         let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency_shared).collect();

@@ -71,9 +71,8 @@ impl ConsolePolicy {
     }
 }
 
-/// Reports operators who can have no token.
+/// Reports operators who cannot have a token.
 fn refuse_unknown_operators(section: &Section<'_>, http: Option<&HttpPolicy>, problems: &mut Problems) {
-    // Malformed names were reported when they were read.
     let names = section.get("operators").and_then(|entry| entry.strings(NAMES_MAX, &mut Problems::default()));
     for (name, span) in names.unwrap_or_default() {
         if let Some((why, hint)) = without_token(http, name) {

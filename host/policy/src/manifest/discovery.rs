@@ -19,7 +19,7 @@ pub enum Discovery {
 pub(crate) const LIST: &str = "list";
 pub(crate) const SEARCH: &str = "search";
 
-/// True if tools are listed although clients search, and its place; `None` without the key.
+/// The value of `listed`, and its place; `None` without the key.
 pub(crate) type ListsTools = Option<(bool, Span)>;
 
 pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Discovery> {
@@ -39,7 +39,7 @@ pub(crate) fn listed(section: &Section<'_>, problems: &mut Problems) -> ListsToo
     Some((entry.boolean(problems)?, entry.span))
 }
 
-/// Notes each `listed` that means nothing, because all tools are.
+/// Reports each `listed` without effect, since all tools are listed.
 pub(crate) fn check(server: &Server, components: &[ComponentPolicy], problems: &mut Problems) {
     if server.discovery() == Discovery::Search {
         return;

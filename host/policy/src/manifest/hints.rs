@@ -19,7 +19,7 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Each that is said, by its key in the manifest.
+    /// Each hint that is set, by its key in the manifest.
     #[must_use]
     pub fn said(&self) -> Vec<(&'static str, bool)> {
         let all = [

@@ -79,7 +79,7 @@ pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> (InstanceP
     let [idle, lifetime, prewarm] = [&INSTANCE_IDLE, &INSTANCE_LIFETIME, &PREWARM]
         .map(|spec| section.number(spec, problems).unwrap_or(spec.default));
     match per_caller {
-        // Wrong, and noted: whether the other keys apply is not known.
+        // Invalid, and reported: whether the other keys apply is unknown.
         None => (InstancePolicy::PerCall, 0),
         Some(false) => {
             refuse_times(section, problems);
@@ -106,7 +106,7 @@ fn is_per_caller(entry: &Entry<'_>, problems: &mut Problems) -> Option<bool> {
     }
 }
 
-/// Times of an instance that each call has anew can never pass.
+/// Reports times of an instance that lives for one call only.
 fn refuse_times(section: &Section<'_>, problems: &mut Problems) {
     for entry in [&INSTANCE_IDLE, &INSTANCE_LIFETIME].into_iter().filter_map(|spec| section.get(spec.key)) {
         let message = format!("{} without instance = \"{PER_CALLER}\" can never apply", entry.key);
@@ -119,8 +119,7 @@ fn refuse_times(section: &Section<'_>, problems: &mut Problems) {
     }
 }
 
-/// Instances kept ready are for any caller's next call; those of a caller are made when the caller
-/// first calls.
+/// Reports prewarming with `per-caller`: those instances are made when the caller first calls.
 fn refuse_prewarm(section: &Section<'_>, problems: &mut Problems) {
     let Some(entry) = section.get(PREWARM.key) else { return };
     let message = format!("prewarm with instance = \"{PER_CALLER}\" can never apply");

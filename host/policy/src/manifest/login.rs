@@ -148,14 +148,14 @@ accessors! {
     }
 }
 
-/// The logins, in the order of the file. What is wrong is noted and left out.
+/// The logins, in the order of the file. Invalid ones are reported and left out.
 pub(crate) fn read_all(root: &Section<'_>, problems: &mut Problems) -> Vec<Arc<LoginPolicy>> {
     let Some(entry) = root.get("oauth") else { return Vec::new() };
     let logins = entry.entries(LOGINS_MAX, "oauth::too_many", "logins", problems);
     logins.into_iter().filter_map(|entry| read(&entry, problems).map(Arc::new)).collect()
 }
 
-/// Notes each login that no secret is from.
+/// Reports each login that no secret uses.
 pub(crate) fn check_used(root: &Section<'_>, components: &[ComponentPolicy], problems: &mut Problems) {
     let Some(section) = root.get("oauth").filter(|entry| entry.is_table()).and_then(|entry| entry.section(problems))
     else {
@@ -214,8 +214,8 @@ fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
         let hint = "write issuer = \"https://login.example.com\"; or authorize and token, or device and token";
         problems.add(entry.key_error("oauth::missing", message).hint(hint));
     }
-    // With a problem the manifest is not used. The login goes by its name nevertheless, so that its
-    // secrets have no problem of their own.
+    // A problem makes the manifest unusable anyway. The login is kept, so that its secrets cause no
+    // further problems.
     Some(LoginPolicy {
         name: entry.key.to_owned(),
         issuer,
@@ -337,7 +337,7 @@ impl LoopbackRedirect {
             _ => return None,
         };
         let port = url.port();
-        // The server compares the address to the letter: it is written as it is sent.
+        // The server compares the address literally, so it is written as it is sent.
         let shown = match port {
             Some(port) => format!("http://{host}:{port}{}", url.path()),
             None => format!("http://{host}{}", url.path()),

@@ -258,7 +258,7 @@ impl ComponentPolicy {
     }
 
     /// The place of one limit of one tool, by the tool's own name, without prefix: that of the most
-    /// specific table that sets it. `None`: nothing does, and its built-in default holds.
+    /// specific table that sets it. `None`: its built-in default holds.
     #[must_use]
     pub fn tool_limit_place(&self, tool: &str, limit: Limit) -> Option<&LimitPlace> {
         self.tool(tool).map_or(&self.limit_places, |tool| &tool.limit_places).of(limit)
@@ -300,8 +300,8 @@ impl ComponentPolicy {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// The export behind a tool, by the tool's own name: the function that `exports` gives this
-    /// name, as it is written there. Else the tool's name.
+    /// The export behind a tool, by the tool's own name: the function that `exports` maps to this
+    /// name, as written there; else the tool's name.
     #[must_use]
     pub fn export_of<'a>(&'a self, tool: &'a str) -> &'a str {
         self.typed.function_of(tool).unwrap_or(tool)

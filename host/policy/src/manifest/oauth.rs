@@ -146,7 +146,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<OauthPo
         }
         for entry in table.entries() {
             let Some((issuer, span)) = issuer(&entry, resource.as_deref(), problems) else { continue };
-            // Tokens repeat an issuer to the letter, and its keys come from the host that it is.
+            // Tokens repeat an issuer literally, and its keys come from its host.
             let is_same = |known: &IssuerPolicy| Url::parse(&known.issuer).ok() == Url::parse(&issuer.issuer).ok();
             if issuers.iter().any(is_same) {
                 let message = format!("{:?} is an issuer already", issuer.issuer);
@@ -195,7 +195,7 @@ fn issuer(entry: &Entry<'_>, resource: Option<&str>, problems: &mut Problems) ->
     Some((IssuerPolicy { name, issuer: issuer?, jwks, audiences, algorithms, limits }, span))
 }
 
-/// An address, as it was written: tokens repeat it to the letter.
+/// An address, unchanged: tokens repeat it literally.
 fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
     let wrong = match Url::parse(text) {
@@ -231,7 +231,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A text or several.
+/// One text, or a list of them.
 fn texts(entry: &Entry<'_>, scopes: bool, problems: &mut Problems) -> Vec<String> {
     let listed = match entry.as_str() {
         Some(text) if !scopes => vec![(text, entry.span.clone())],
@@ -244,7 +244,7 @@ fn texts(entry: &Entry<'_>, scopes: bool, problems: &mut Problems) -> Vec<String
     }
     let mut read = Vec::new();
     for (text, span) in listed {
-        // A scope stands between quotes in a header, with spaces between (RFC 6749 section 3.3).
+        // Scopes are quoted and separated by spaces in a header (RFC 6749 section 3.3).
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
         if plain && !text.is_empty() && text.len() <= TEXT_BYTES_MAX {
             read.push(text.to_owned());

@@ -163,19 +163,19 @@ impl PromptText {
         }
     }
 
-    /// The length of [`with`](Self::with), in bytes. One argument may stand in many places.
+    /// The length of [`with`](Self::with), in bytes. One argument may occur many times.
     #[must_use]
     pub fn bytes_with(&self, given: &BTreeMap<String, String>) -> u64 {
         self.parts.iter().map(|part| part.with(given).len() as u64).fold(0, u64::saturating_add)
     }
 
-    /// The text with these values. What they hold is not looked at.
+    /// The text with these values, which are inserted literally.
     #[must_use]
     pub fn with(&self, given: &BTreeMap<String, String>) -> String {
         self.parts.iter().map(|part| part.with(given)).collect()
     }
 
-    /// Its pieces: a text, then an argument and a text in turn.
+    /// Its pieces: a text, then alternating arguments and texts.
     fn pieces(&self) -> Vec<&str> {
         let pieces = self.parts.iter().map(|part| match part {
             PromptPart::Text(text) | PromptPart::Argument(text) => text.as_str(),
@@ -193,7 +193,7 @@ impl PromptPart {
     }
 }
 
-/// A name at the start of a text, with what follows its end.
+/// A name at the start of a text, and the rest.
 fn named<'t>(inside: &'t str, end: &str) -> Option<(&'t str, &'t str)> {
     let (name, after) = inside.split_once(end)?;
     names::check_tool(name).ok().map(|()| (name, after))
@@ -202,7 +202,7 @@ fn named<'t>(inside: &'t str, end: &str) -> Option<(&'t str, &'t str)> {
 /// Name, title, description, whether it is required, and values of an argument.
 type CanonicalArgument<'p> = (&'p str, Option<&'p str>, Option<&'p str>, bool, &'p [String]);
 
-/// Source, type, sizes, and whether it is for dark ground, of an icon.
+/// Source, type, sizes, and whether it is for a dark background, of an icon.
 type CanonicalIcon<'p> = (&'p str, Option<&'p str>, &'p [String], Option<bool>);
 
 #[derive(Serialize)]
@@ -234,7 +234,7 @@ impl PromptRule {
         text.map_err(|error| wrong_text(&self.name, &error, &arguments).at(self.span.clone()))
     }
 
-    /// It with this text, as JSON: equal prompts give equal texts.
+    /// The prompt with this text, as JSON: equal prompts give equal texts.
     #[must_use]
     pub fn canonical(&self, text: &PromptText) -> String {
         let arguments = self.arguments.iter().map(|argument| {
@@ -350,7 +350,7 @@ fn read_source(
         }
         (None, Some(file)) => paths::host_path(&file, problems).map(PromptSource::File),
         (Some(_), Some(file)) => {
-            // Both are read, so that each is known to be of the right type.
+            // Both are read, so that the type of each is checked.
             let message = format!("the prompt {:?} has a text and a file", entry.key);
             problems.refuse(file.key_error("prompts::text", message).hint("keep one of both"))
         }

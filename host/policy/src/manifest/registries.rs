@@ -124,7 +124,7 @@ pub(super) fn is_registry(text: &str) -> bool {
 
 fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
-    // The repository that is asked for stands behind it, and the whole is a reference.
+    // The host must make a valid reference with a repository after it.
     let whole = format!("{text}/a/a");
     if !text.contains('@') && Reference::parse(&format!("oci://{whole}")).is_ok_and(|read| read.name() == whole) {
         return Some(text.to_owned());

@@ -42,7 +42,7 @@ pub(crate) const FILES_LISTED: Spec = Spec {
 /// Most variables of an address.
 const VARIABLES_MAX: usize = 8;
 
-/// An address, or a template of addresses (RFC 6570, as far as it goes here).
+/// An address, or a template of addresses (a subset of RFC 6570).
 ///
 /// | form | stands for | example |
 /// |---|---|---|
@@ -165,13 +165,13 @@ impl UriTemplate {
         if bytes.len() > URI_BYTES_MAX {
             return false;
         }
-        // Most addresses begin as no template does.
+        // Most addresses do not even match the first text.
         if let Some(UriPart::Text(text)) = self.parts.first()
             && !uri.starts_with(text.as_str())
         {
             return false;
         }
-        // Where the parts so far may end.
+        // Positions where the parts so far may end.
         let mut ends = vec![false; bytes.len() + 1];
         if let Some(start) = ends.first_mut() {
             *start = true;
@@ -202,7 +202,7 @@ impl UriPart {
         if named { Ok((part(name.to_owned()), rest)) } else { Err("has a variable other than {name} and {+name}") }
     }
 
-    /// The positions at which it may end, from those at which it may begin.
+    /// The positions where it may end, given those where it may begin.
     fn ends(&self, bytes: &[u8], begins: &[bool]) -> Vec<bool> {
         let mut ends = vec![false; begins.len()];
         let mut inside = false;
@@ -277,19 +277,18 @@ pub struct StateEntries {
     pub key: Option<String>,
 }
 
-/// A tool that a component has, and what its input schema says of its arguments.
+/// A tool of a component, and the arguments in its input schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolArguments<'t> {
     /// Its own name, without prefix.
     pub name: &'t str,
-    /// Those that it names; empty where it takes anything.
+    /// The named arguments; empty if it takes anything.
     pub known: Vec<String>,
-    /// Those that it asks for.
+    /// The required arguments.
     pub required: Vec<String>,
 }
 
 impl ResourceRule {
-    /// Compares it with the tools that the component has.
     #[must_use]
     pub fn check(&self, component: &str, tools: &[ToolArguments<'_>]) -> Option<Diagnostic> {
         let uri = &self.uri.text;
@@ -310,7 +309,7 @@ impl ResourceRule {
         Some(self.problem(message).hint("only a tool that needs no argument but the address can read resources"))
     }
 
-    /// True if the host reads them by itself: no call does.
+    /// True if the host reads them itself, without a call.
     #[must_use]
     pub fn is_read_by_host(&self) -> bool {
         self.files.is_some() || self.entries.is_some()
@@ -425,14 +424,14 @@ fn read_one(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems) -> Opti
     let uri = uri.ok()?;
     let span = entry.key_span.clone();
     let values = section.get("values").map(|entry| read_variables(&entry, &uri, problems)).unwrap_or_default();
-    // Each is wrong, there, or not wanted.
+    // Each is invalid, present, or absent.
     let tool = tool.map_or(Some(None), |tool| tool.map(Some))?;
     let files = files.map_or(Some(None), |files| files.map(Some))?;
     let entries = entries.map_or(Some(None), |entries| entries.map(Some))?;
     Some(ResourceRule { uri, span, tool, files, entries, argument, name, title, description, mime_type, values })
 }
 
-/// Values of variables that the address has.
+/// Values of variables in the address.
 fn read_variables(entry: &Entry<'_>, uri: &UriTemplate, problems: &mut Problems) -> BTreeMap<String, Vec<String>> {
     let mut values = BTreeMap::new();
     for entry in entry.entries(VARIABLES_MAX, "resources::too_many", "variables", problems) {
@@ -465,7 +464,7 @@ fn tool_name(tool: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Keys that can never apply.
+/// Reports keys without effect.
 fn refuse_keys(section: &Section<'_>, keys: &[&str], beside: &str, problems: &mut Problems) {
     for entry in keys.iter().filter_map(|key| section.get(key)) {
         let message = format!("{} {beside} can never apply", entry.key);

@@ -148,7 +148,7 @@ impl SharedServer {
         Some(Self { places, tls, database })
     }
 
-    /// True if nobody else hears what is said to it: it is on this machine.
+    /// True if the connection stays on this machine.
     fn is_here(&self) -> bool {
         self.places.iter().all(|(host, _)| {
             let address = host.parse::<std::net::IpAddr>();
@@ -247,7 +247,7 @@ fn shared(entry: &Entry<'_>, problems: &mut Problems) -> Option<SharedServer> {
         return Some(server);
     }
     if text.contains('@') {
-        // What stands there may be a password: it is neither quoted nor drawn.
+        // The text may be a password: it is neither quoted nor drawn.
         let problem = entry.key_error("state::shared", "shared must name neither user nor password").concealing();
         return problems.refuse(problem.hint("write user = \"NAME\" and password = \"env:NAME\" or \"file:PATH\""));
     }

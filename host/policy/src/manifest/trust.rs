@@ -178,26 +178,27 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<TrustPolicy> {
     }
     let found: Vec<_> = read.iter().map(|(signer, span)| read_signer(signer, span, problems)).collect();
     let signed_by = found.into_iter().collect::<Option<Vec<_>>>()?;
-    // It is wrong, there, or not wanted.
+    // It is invalid, present, or absent.
     let root = root.map_or(Some(None), |root| root.map(Some))?;
     let prefix = entry.key.to_owned();
     let span = entry.key_span.clone();
     is_known.then_some(TrustPolicy { prefix, span, signed_by, require: require?, root })
 }
 
-/// True for a registry and the beginning of a repository's path, up to a `/`, or one repository.
+/// True for a registry with the beginning of a repository's path, up to a `/`, or for one
+/// repository.
 fn is_prefix(text: &str) -> bool {
     let path = text.strip_suffix('/').unwrap_or(text);
     if path.contains('@') {
         return false;
     }
     let whole = |path: &str| Reference::parse(&format!("oci://{path}")).is_ok_and(|reference| reference.name() == path);
-    // A registry alone is a beginning, and may need two parts behind it: a reference has them.
+    // A registry alone is a prefix, and may need two parts after it to make a valid reference.
     whole(path) || (text.ends_with('/') && whole(&format!("{path}/a/a")))
 }
 
-/// The problem of a beginning whose registry or repository is named otherwise. No source has that
-/// spelling, so the rule would be for nothing.
+/// The problem of a prefix with another spelling of a registry or repository: no source has it, so
+/// the rule would have no effect.
 fn spelling(text: &str) -> Option<String> {
     let written = if text.ends_with('/') { format!("oci://{text}a/a") } else { format!("oci://{text}") };
     match Reference::parse(&written) {

@@ -14,10 +14,11 @@ pub const DESCRIPTIONS_MAX: usize = 4_096;
 /// Functions that `exports` names: as many as a component may have tools.
 pub const EXPORTS_MAX: usize = 10_000;
 
-/// Problems of `exports` and `describe` that are reported, each with a guess at what was meant.
+/// Problems of `exports` and `describe` that are reported, each with a suggestion.
 const PROBLEMS_MAX: usize = 20;
 
-/// Names that such a guess looks at: those of the largest components that people write by hand.
+/// Names that such a suggestion compares: those of the largest components that people write by
+/// hand.
 const GUESSES_MAX: usize = 1_000;
 
 /// `wit`, `skip_unsupported`, `[components.NAME.exports]` and `[components.NAME.describe]`.
@@ -42,11 +43,11 @@ accessors! {
     }
 }
 
-/// The functions of a component, as its loader tells them. Names are as in WIT, with interface and
-/// version: `acme:weather/days@1.0.0.get-forecast`.
+/// The functions of a component, as its loader reports them. Names are as in WIT, with interface
+/// and version: `acme:weather/days@1.0.0.get-forecast`.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportedFunctions<'a> {
-    /// Those that are tools; `None` of a component whose functions are not.
+    /// Those that are tools; `None` if its functions are not.
     pub served: Option<&'a [String]>,
     /// Each other one with the reason, such as "its result has a resource".
     pub left_out: &'a [(&'a str, &'a str)],
@@ -81,7 +82,7 @@ impl TypedPolicy {
         self.wit.as_ref().map(|(_, span)| span.clone())
     }
 
-    /// True: nobody is warned of functions that cannot be tools.
+    /// True to suppress warnings about unsupported functions.
     #[must_use]
     pub fn skip_unsupported(&self) -> bool {
         self.skip_unsupported.as_ref().is_some_and(|(skip, _)| *skip)
@@ -249,7 +250,7 @@ fn read_export<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<&'t str
     Some(tool)
 }
 
-/// A hint on the function that was meant, written with a version only where that one is.
+/// A hint with the function that was probably meant. It has a version only if it needs one.
 fn guess(function: &str, served: &[String]) -> String {
     let candidates: Vec<String> = served
         .iter()

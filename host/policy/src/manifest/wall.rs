@@ -110,7 +110,7 @@ pub(crate) fn check_without(server: &Server, section: Option<&Section<'_>>, prob
     problems.add(problem.hint("write walls = \"required\" next to it, or remove it"));
 }
 
-/// Notes walls that have no effect, and those that would give components the secrets of others.
+/// Reports walls without effect, and those that would share secrets between components.
 pub(crate) fn check(server: &Server, components: &[ComponentPolicy], problems: &mut Problems) {
     let mut named: BTreeMap<&str, Vec<&ComponentPolicy>> = BTreeMap::new();
     for component in components.iter().filter(|component| component.wall != Wall::Usual) {
@@ -142,7 +142,7 @@ fn nobody_else<'n>(name: &str, alone: &ComponentPolicy, all: impl Iterator<Item 
     }
 }
 
-/// The problem of a component whose guests hold a secret, where others share its processes.
+/// The problem of a component with a guest-held secret that shares its processes.
 fn tells_secrets(name: &str, member: &ComponentPolicy) -> Option<Diagnostic> {
     let exposed = member.grants().secrets().iter().find(|secret| *secret.delivery() == Delivery::Expose)?;
     let message = format!("the processes of the wall {name:?} would hold the secret {:?} for others", exposed.name());

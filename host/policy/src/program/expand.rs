@@ -1,4 +1,4 @@
-//! Arguments of a call → what a program is run with.
+//! From the arguments of a call to the input of a program's run.
 
 use std::collections::HashMap;
 
@@ -16,21 +16,20 @@ pub const ARGUMENTS_MAX: usize = 10_000;
 /// it.
 pub const INVOCATION_BYTES_MAX: usize = 64 << 20;
 
-/// The input of one run. The program's own name and the component's fixed arguments stand before
-/// `args`.
+/// The input of one run, after the program's own name and the component's fixed arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invocation {
     /// Arguments; none holds a NUL.
     pub args: Vec<String>,
-    /// Standard input; `None` where the tool says nothing about it.
+    /// Standard input; `None` if the tool does not set it.
     pub stdin: Option<String>,
     /// Variables that the call sets; no value holds a NUL.
     pub env: Vec<(String, String)>,
-    /// Files that are there before it runs: where in the guest's tree, and what is in them.
+    /// Files that exist before it runs: their paths in the guest's tree, and their contents.
     pub files: Vec<(String, String)>,
 }
 
-/// Why a call's arguments make no run. The message is for the model.
+/// Why a call's arguments cannot become a run. The message is for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpandError {
@@ -43,7 +42,7 @@ pub enum ExpandError {
     /// The program could take it for an option.
     #[error("the argument {0:?} must not begin with \"-\"")]
     Dash(String),
-    /// A slot of a list has something else.
+    /// A list slot got something else.
     #[error("the argument {0:?} must be a list")]
     NotAList(String),
     /// More arguments than [`ARGUMENTS_MAX`].
@@ -57,7 +56,7 @@ pub enum ExpandError {
     NoObject,
 }
 
-/// The arguments of a call, each as the text it came as.
+/// The arguments of a call, each as JSON text.
 struct GivenArguments<'a> {
     text: &'a str,
     named: HashMap<String, &'a RawValue>,
@@ -65,10 +64,10 @@ struct GivenArguments<'a> {
     bytes_left: usize,
 }
 
-/// A slot's value in a template.
+/// Where a slot's value goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SlotValue {
-    /// An argument or a variable: texts end at a NUL.
+    /// An argument or a variable, which must not contain a NUL.
     Ended,
     /// A stream of bytes, or a file.
     Stream,
@@ -111,7 +110,7 @@ impl<'a> GivenArguments<'a> {
         Ok(args)
     }
 
-    /// The texts of named templates; templates that are left out are missing.
+    /// The texts of named templates, without those that are left out.
     fn named(
         &mut self,
         templates: &[(String, Template)],
@@ -126,8 +125,8 @@ impl<'a> GivenArguments<'a> {
         Ok(given)
     }
 
-    /// The arguments of templates that are given together, and whether options have ended after
-    /// them; `None` where one is left out.
+    /// The arguments of a group of templates, and whether options have ended after them; `None` if
+    /// one of them is left out.
     fn together(&mut self, templates: &[Template], before: bool) -> Result<Option<(Vec<String>, bool)>, ExpandError> {
         let mut together = Vec::with_capacity(templates.len());
         let mut ended = before;
@@ -139,8 +138,8 @@ impl<'a> GivenArguments<'a> {
         Ok(Some((together, ended)))
     }
 
-    /// The arguments that one template gives: one, or one for each item of its list; `None` where
-    /// it is left out.
+    /// The arguments of one template: one, or one for each item of its list; `None` if it is left
+    /// out.
     fn arguments_of(&mut self, template: &Template, options_ended: bool) -> Result<Option<Vec<String>>, ExpandError> {
         let guarded = template.first_slot().filter(|slot| !options_ended && !slot.dash);
         let Some(list) = template.slots().find(|slot| slot.kind == SlotKind::Each) else {
@@ -161,8 +160,7 @@ impl<'a> GivenArguments<'a> {
         Ok(Some(given))
     }
 
-    /// Refuses a text that could pass for an option. A number is what the program's author asked
-    /// for.
+    /// Refuses a text that the program could take for an option. Numbers are allowed.
     fn guard(&self, slot: Option<&Slot>, item: Option<&RawValue>, given: &str) -> Result<(), ExpandError> {
         let Some(slot) = slot.filter(|slot| !matches!(slot.kind, SlotKind::Switch(_))) else { return Ok(()) };
         let is_text = match (&slot.kind, item) {
@@ -176,8 +174,7 @@ impl<'a> GivenArguments<'a> {
         self.fill(template, None, place)
     }
 
-    /// The template's text with its slots filled; `None` where one that may be left out has no
-    /// value.
+    /// The template's text with its slots filled; `None` if an optional slot has no value.
     fn fill(
         &mut self,
         template: &Template,
@@ -216,7 +213,7 @@ impl<'a> GivenArguments<'a> {
         })
     }
 
-    /// The JSON of an argument, or of its default; none for `null`.
+    /// The JSON of an argument, or of its default; `None` for `null`.
     fn value(&self, name: &str) -> Option<String> {
         let given = self.named.get(name).map(|json| json.get()).filter(|json| *json != "null");
         given.map(str::to_owned).or_else(|| Some(self.program.default_of(name)?.to_string()))
@@ -252,7 +249,7 @@ fn is_string(json: &str) -> bool {
     json.starts_with('"')
 }
 
-/// A text without its quotes; any other value as the JSON it is.
+/// A text without its quotes; any other value as JSON.
 fn plain(json: String) -> String {
     if is_string(&json) { serde_json::from_str(&json).unwrap_or(json) } else { json }
 }

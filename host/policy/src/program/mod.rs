@@ -31,8 +31,8 @@ pub use expand::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation};
 pub(crate) use template::{Part, Slot, SlotKind, Template, TemplateError};
 
 accessors! {
-    /// The templates that make a run of a program out of a call of a tool, and the part of the run
-    /// that is the answer.
+    /// The templates that turn a call of a tool into a run of a program, and what part of the run
+    /// is the answer.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Program {
         pub(crate) input: Map<String, Value>,
@@ -43,7 +43,7 @@ accessors! {
         pub(crate) files: Vec<(String, Template)>,
         /// The part of a run that is the answer.
         pub(crate) output: Output => &Output,
-        /// The JSON Schema of what the program prints; only with [`Output::Json`].
+        /// The JSON Schema of the program's output; only with [`Output::Json`].
         pub(crate) output_schema: Option<Map<String, Value>> => Option<&Map<String, Value>>,
         pub(crate) exit_codes: Vec<u8>,
         /// Its place in the manifest.
@@ -51,7 +51,7 @@ accessors! {
     }
 }
 
-/// An entry of `args`: a template, or a list of templates that are given together or not at all.
+/// An entry of `args`: a template, or a group of templates that are given together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arg(pub(crate) Vec<Template>);
 
@@ -67,7 +67,7 @@ pub enum Output {
     Json,
     /// Bytes of this media type: an image, a sound, or any other kind as a resource.
     Media {
-        /// The file that holds them after the run, in the guest's tree; `None`: standard output.
+        /// The file that contains them after the run, in the guest's tree; `None`: standard output.
         file: Option<String>,
         /// Such as `image/png`.
         mime_type: String,
@@ -102,19 +102,18 @@ impl Program {
         Self { input, args, stdin, env, files, output, output_schema, exit_codes, span }
     }
 
-    /// The JSON Schema of the tool's arguments.
     #[must_use]
     pub const fn input_schema(&self) -> &Map<String, Value> {
         &self.input
     }
 
-    /// True if a run with this exit code has an answer; any other is an error of the tool.
+    /// True if this exit code means success; any other is an error of the tool.
     #[must_use]
     pub fn is_fine(&self, exit_code: u8) -> bool {
         self.exit_codes.contains(&exit_code)
     }
 
-    /// The parts of a run in words, one line for each template.
+    /// The settings of a run in words, one line for each template.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let mut lines = Vec::new();

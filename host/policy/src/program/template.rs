@@ -24,14 +24,13 @@ pub(crate) struct Slot {
     pub(crate) dash: bool,
 }
 
-/// The texts that a slot gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SlotKind {
     /// The value.
     Value,
-    /// The value, or nothing of the whole template.
+    /// The value; without one, the whole template is left out.
     Optional,
-    /// This text where there is a value, or nothing of the whole template.
+    /// This text if there is a value; without one, the whole template is left out.
     Switch(String),
     /// An argument for each item.
     Each,
@@ -117,7 +116,7 @@ impl Template {
         }
     }
 
-    /// True if it is the argument that ends a program's options.
+    /// True for the argument `--`, which ends a program's options.
     pub(crate) fn ends_options(&self) -> bool {
         matches!(self.parts.as_slice(), [Part::Text(text)] if text == "--")
     }

@@ -12,7 +12,7 @@ use crate::manifest::{ComponentPolicy, HttpPolicy};
 use crate::names::{check_component, check_tool, did_you_mean};
 use crate::table::table;
 
-/// Rules of one manifest: one for each team and program, not for each person, who has scopes.
+/// Rules of one manifest: one for each team and program, not for each person: people have scopes.
 pub(crate) const RULES_MAX: usize = 200;
 
 /// Names, scopes or tools of one rule.
@@ -80,7 +80,7 @@ pub(crate) fn read(
     Callers::new(rules.collect())
 }
 
-/// The reason why no caller of this name can show a token, and a hint.
+/// Why no caller of this name can have a token, and a hint.
 pub(crate) fn without_token(http: Option<&HttpPolicy>, name: &str) -> Option<(String, &'static str)> {
     if name.is_empty() || matches!(name, LOCAL | ANYONE | CONSOLE) {
         let hint = "name a caller that `toolcell token new NAME` makes, or one of an issuer: ISSUER:SUBJECT";
@@ -89,20 +89,19 @@ pub(crate) fn without_token(http: Option<&HttpPolicy>, name: &str) -> Option<(St
     Context { http, components: &[] }.nobody(name)
 }
 
-/// The parts of the manifest that rules refer to.
 struct Context<'c> {
     http: Option<&'c HttpPolicy>,
     components: &'c [ComponentPolicy],
 }
 
 impl Context<'_> {
-    /// Two answers: callers have tokens of a file, and callers have tokens of an issuer.
+    /// Whether callers have tokens of a file, and whether they have tokens of an issuer.
     fn tokens(&self) -> (bool, bool) {
         let has = |has: fn(&HttpPolicy) -> bool| self.http.is_some_and(has);
         (has(|http| http.tokens().is_some()), has(|http| http.oauth().is_some()))
     }
 
-    /// The reason why no caller has this name, and a hint.
+    /// Why no caller has this name, and a hint.
     fn nobody(&self, name: &str) -> Option<(String, &'static str)> {
         const NO_FILE: &str = "name a file of tokens: [http] tokens = \"tokens.jsonl\"";
         let (file, issuers) = self.tokens();
@@ -164,8 +163,7 @@ fn rule(
     })
 }
 
-/// The callers that a rule names: one that says nothing about callers is for the one that has its
-/// name.
+/// The callers that a rule names; by default the one with the rule's name.
 fn names(
     entry: &Entry<'_>,
     section: &Section<'_>,
@@ -186,7 +184,7 @@ fn names(
     }
 }
 
-/// Reports names that no caller has, and names that another rule has.
+/// Reports names that no caller has, and names in several rules.
 fn check_names(
     entry: &Entry<'_>,
     names: &[(String, Span)],
@@ -232,7 +230,7 @@ fn listed(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Span)> {
     }
     let mut read = Vec::new();
     for (text, span) in texts {
-        // Scopes are written with spaces between (RFC 6749 section 3.3); no caller's name has one
+        // Scopes are separated by spaces (RFC 6749 section 3.3), and callers' names have none
         // either.
         let plain = !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(|c: char| c.is_control());
         if plain && (entry.key != "scopes" || !text.contains(char::is_whitespace)) {
@@ -296,7 +294,7 @@ fn pattern(text: &str, span: &Span, components: &[ComponentPolicy], problems: &m
     })
 }
 
-/// Patterns of skills: their paths are those of folders.
+/// Patterns of skills, which are paths of folders.
 fn skills(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(ToolPattern, Span)> {
     let is_path = |path: &str| path.split('/').all(|part| !part.is_empty() && !part.contains('*'));
     let texts = entry.strings(LISTED_MAX, problems).unwrap_or_default();

@@ -185,7 +185,7 @@ table! {
     }
 }
 
-/// The limits of components that set none, and the logins that their secrets may name.
+/// Limits of components that set none, and the logins that secrets may name.
 #[derive(Default)]
 pub(crate) struct Defaults {
     pub(crate) limits: PlacedLimits,
@@ -201,8 +201,7 @@ struct Inherited<'c> {
     task: TaskRule,
 }
 
-/// All components, in the order of the file. Those with problems are left out once the problems are
-/// noted.
+/// All components, in the order of the file. Those with problems are reported and left out.
 pub(crate) fn read_all(root: &Section<'_>, defaults: &Defaults, problems: &mut Problems) -> Vec<ComponentPolicy> {
     let Some(entry) = root.get("components") else {
         problems.add(none());

@@ -1,4 +1,5 @@
-//! Mounts that hold what no guest may write, or read: compared as the manifest writes their paths.
+//! Mounts that contain files which no guest may write, or read: compared by the paths in the
+//! manifest.
 
 use super::Problems;
 use super::paths::parts;
@@ -6,16 +7,16 @@ use crate::diagnostic::Diagnostic;
 use crate::grants::{Access, Delivery, Mount, MountKind, SecretSource};
 use crate::manifest::{AuditPolicy, ComponentPolicy, Server, SourceRef};
 
-/// Something of the host's that is not for guests.
+/// A file or folder of the host that is not for guests.
 struct HostFile<'m> {
     what: String,
     path: &'m str,
-    /// True if reading it is harm enough.
+    /// True if not even reading it is allowed.
     unread: bool,
 }
 
-/// Notes every mount that holds a component's code, the audit, the folder of states, or a secret's
-/// file. The sandbox, which opens the folder, checks a mount that holds the manifest's own folder.
+/// Reports every mount that contains a component's code, the audit, the folder of states, or a
+/// secret's file. Mounts that contain the manifest's own folder are checked when they are opened.
 pub(crate) fn check(server: &Server, audit: &AuditPolicy, components: &[ComponentPolicy], problems: &mut Problems) {
     let host_files = host_files(server, audit, components);
     for mount in components.iter().flat_map(|component| component.grants().files()) {
@@ -63,7 +64,7 @@ fn problem(mount: &Mount, thing: &HostFile<'_>, access: Access) -> Diagnostic {
         .hint("mount a folder that holds nothing else, or move what is not for guests")
 }
 
-/// True if a folder is the path, or one above it. False for an absolute and a relative path, which
+/// True if a folder is the path, or one above it. False for an absolute and a relative path: they
 /// cannot be compared.
 fn holds(folder: &str, path: &str) -> bool {
     if folder.starts_with('/') != path.starts_with('/') {
@@ -72,7 +73,7 @@ fn holds(folder: &str, path: &str) -> bool {
     let folder = parts(folder);
     let path = parts(path);
     let ups = |parts: &[&str]| parts.iter().take_while(|part| **part == "..").count();
-    // `..` holds all that is not further up.
+    // `..` contains everything that is not further up.
     if ups(&folder) == folder.len() && !folder.is_empty() {
         return ups(&path) <= folder.len();
     }

@@ -18,7 +18,7 @@ const PROPERTIES_MAX: usize = 256;
 /// The types of JSON Schema that an argument may have.
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "object", "array"];
 
-/// The schema; `None` where something is wrong, which is noted.
+/// The schema; `None` if something is wrong, which is reported.
 pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Map<String, Value>> {
     let section = entry.section(problems)?;
     if section.get("type").and_then(|entry| entry.as_str()) == Some("object") {

@@ -7,8 +7,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::{LIMITS, LOAD, Limit, LimitPlace, Limits, LoadLimits, PlacedLimits, Spec, Unit};
 use crate::quantity::{QuantityError, parse_bytes, parse_millis, parse_rate, show_count};
 
-/// The limits that hold after a `limits` table, if there is one, on top of those that held before
-/// it.
+/// The limits after an optional `limits` table, on top of the earlier ones.
 pub(crate) fn read(parent: &Section<'_>, inherited: &PlacedLimits, problems: &mut Problems) -> PlacedLimits {
     let section = parent.get("limits").and_then(|entry| entry.table(&LIMITS, problems));
     let Some(section) = section else { return inherited.clone() };
@@ -36,8 +35,7 @@ pub(crate) fn read_load(parent: &Section<'_>, inherited: &LoadLimits, problems: 
     section.map_or(*inherited, |section| inherited.read(&section, problems))
 }
 
-/// A result reaches the host as strings and lists: what `host_data` does not let in can never be
-/// put out.
+/// A result reaches the host as strings and lists, so `host_data` also bounds it.
 fn warn_of_unreachable_output(section: &Section<'_>, limits: &Limits, problems: &mut Problems) {
     let set_here = section.get("output").or_else(|| section.get("host_data"));
     if let Some(entry) = set_here
@@ -54,7 +52,7 @@ fn warn_of_unreachable_output(section: &Section<'_>, limits: &Limits, problems: 
     }
 }
 
-/// A part of a request takes no longer than the request.
+/// A part of a request cannot take longer than the request.
 fn warn_of_unreachable_wait(section: &Section<'_>, limits: &Limits, limit: Limit, problems: &mut Problems) {
     let key = limit.spec().key;
     let Some(entry) = section.get(key) else { return };
@@ -142,7 +140,7 @@ fn expected(unit: Unit) -> &'static str {
     }
 }
 
-/// Every form there is.
+/// All forms.
 fn forms(unit: Unit) -> &'static str {
     match unit {
         Unit::Millis => "durations are whole numbers of h, m, s and ms, such as \"1m30s\" or \"500ms\"",

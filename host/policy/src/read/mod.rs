@@ -1,5 +1,5 @@
-//! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (that is
-//! the toml crate's), or what the values mean afterwards.
+//! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (see the
+//! toml crate), or the later meaning of the values.
 
 pub(crate) mod callers;
 pub(crate) mod component;

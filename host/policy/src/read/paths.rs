@@ -3,7 +3,7 @@
 use super::{Entry, Problems};
 use crate::diagnostic::Diagnostic;
 
-/// The longest path, in bytes: what operating systems take.
+/// The longest path, in bytes: that of operating systems.
 const PATH_BYTES_MAX: usize = 4_096;
 
 /// A path of the host: relative to the manifest, or absolute.
@@ -50,8 +50,7 @@ pub(crate) fn guest_path(text: &str) -> Result<String, &'static str> {
     Ok(format!("/{inner}"))
 }
 
-/// The parts of a host path, `.` and what `..` takes back left out; for comparing paths of one
-/// manifest.
+/// The parts of a host path, with `.` and `..` resolved; for comparing paths of one manifest.
 pub(crate) fn parts(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in path.split('/') {

@@ -39,7 +39,7 @@ table! {
 /// The keys of a tool that say how its program is run; `env` does as well where it is a table.
 const PROGRAM: [&str; 7] = ["input", "args", "stdin", "files", "output", "output_schema", "exit_codes"];
 
-/// The program that the tool runs; `None` where its table describes none.
+/// The program that the tool runs; `None` if its table describes none.
 pub(crate) fn read(
     tool: &Entry<'_>,
     section: &Section<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn read(
     if let Some(schema) = section.get("input").and_then(|entry| input::read(&entry, problems)) {
         program.input = schema;
     }
-    // Slots of a schema that was not understood cannot be told apart from wrong ones.
+    // Without a valid schema, slots cannot be checked.
     let understood = problems.errors() == before;
     let mut slots = ProgramSlots { program: &program, used: Vec::new(), understood };
     let args = section.get("args").map(|entry| slots.args(&entry, problems)).unwrap_or_default();
@@ -157,7 +157,7 @@ impl ProgramSlots<'_> {
         Some(template)
     }
 
-    /// Reports a slot that no argument fills, or that says of it what the schema does not.
+    /// Reports a slot without an argument, or with a form that does not fit the schema.
     fn check(&mut self, slot: &Slot, entry: &Entry<'_>, is_argument: bool, problems: &mut Problems) {
         self.used.push(slot.name.clone());
         if !self.understood {
@@ -212,7 +212,7 @@ impl ProgramSlots<'_> {
         }
     }
 
-    /// An argument that no template takes would be asked for and thrown away.
+    /// An argument without a template would be requested and ignored.
     fn refuse_unused(&self, tool: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) {
         let all = self.used.iter().any(String::is_empty);
         let Some(properties) = self.program.input.get("properties").and_then(Value::as_object) else { return };

@@ -15,7 +15,8 @@ pub(crate) fn inputs<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Vec<Entr
     entry.entries(FILES_MAX, "program::files", "files", problems)
 }
 
-/// The path of one of them. No folder is made for it, so it lies directly in scratch space.
+/// The path of an input file. It must be directly in scratch space, since no folder is created for
+/// it.
 pub(crate) fn input_path(entry: &Entry<'_>, granted: &Grants, problems: &mut Problems) -> Option<String> {
     let wrong = |message: String| entry.key_error("program::files", message);
     let path = match paths::guest_path(entry.key) {
@@ -46,7 +47,7 @@ pub(crate) fn answer_path(entry: &Entry<'_>, problems: &mut Problems) -> Option<
     }
 }
 
-/// Reports an answer's file that does not lie in scratch space. `entry` is the one that names it.
+/// Reports an answer's file outside of scratch space. `entry` is the one that names it.
 pub(crate) fn check_answer(file: &str, entry: &Entry<'_>, granted: &Grants, problems: &mut Problems) {
     if mount_of(file, granted).filter(|mount| is_scratch(mount)).is_none() {
         let message = format!("the file {file:?} does not lie in scratch space of the call");
@@ -55,7 +56,7 @@ pub(crate) fn check_answer(file: &str, entry: &Entry<'_>, granted: &Grants, prob
     }
 }
 
-/// The mount that a path below it belongs to: the longest path wins.
+/// The mount of a path: the longest one wins.
 fn mount_of<'g>(path: &str, granted: &'g Grants) -> Option<&'g Mount> {
     let holds = |mount: &&Mount| {
         let below = path.strip_prefix(mount.guest());
@@ -68,7 +69,7 @@ fn is_scratch(mount: &Mount) -> bool {
     matches!(mount.kind(), MountKind::Scratch { .. })
 }
 
-/// The folder that a path names something in.
+/// The folder part of a path.
 fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder })
 }

@@ -1,4 +1,4 @@
-//! A table being read: its keys checked, its values asked for by type.
+//! A table being read: its keys are checked, its values are read by type.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -10,7 +10,7 @@ use crate::names::did_you_mean;
 use crate::parse::DIAGNOSTICS_MAX;
 use crate::table::Table;
 
-/// The problems found so far, at most [`DIAGNOSTICS_MAX`] of them and a word on the rest.
+/// The problems so far, at most [`DIAGNOSTICS_MAX`] of them, and the number of the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: Vec<Diagnostic>,
@@ -19,7 +19,7 @@ pub(crate) struct Problems {
 
 /// A table and its path.
 pub(crate) struct Section<'t> {
-    /// As [`path`](Self::path) says: `components.weather.limits`.
+    /// As in headers: `components.weather.limits`.
     path: String,
     table: &'t DeTable<'t>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Entry<'t> {
 }
 
 impl Problems {
-    /// Adds a problem. Gives nothing, as the reader of a wrong value does.
+    /// Adds a problem, and returns `None`, as the reader of an invalid value does.
     pub(crate) fn refuse<T>(&mut self, problem: Diagnostic) -> Option<T> {
         self.add(problem);
         None
@@ -49,7 +49,7 @@ impl Problems {
         }
     }
 
-    /// The number of errors; problems left out count as errors.
+    /// The number of errors, including problems that were left out.
     pub(crate) fn errors(&self) -> usize {
         self.found.iter().filter(|problem| problem.severity() == Severity::Error).count() + self.left_out
     }
@@ -79,7 +79,6 @@ impl<'t> Section<'t> {
         self.table.len()
     }
 
-    /// The entry of a key, if it is there.
     pub(crate) fn get(&self, key: &str) -> Option<Entry<'t>> {
         self.table.get_key_value(key).map(|(key, value)| self.entry(key, value))
     }
@@ -91,12 +90,12 @@ impl<'t> Section<'t> {
         entries
     }
 
-    /// The number of a key that has a limit; `None` where the key is missing or its value is wrong.
+    /// The number of a key with a limit; `None` if the key is missing or invalid.
     pub(crate) fn number(&self, spec: &'static Spec, problems: &mut Problems) -> Option<u64> {
         super::limits::value(&self.get(spec.key)?, spec, problems)
     }
 
-    /// Reports every key that this version does not know or does not support yet.
+    /// Reports every unknown or unsupported key.
     pub(crate) fn check_keys(&self, table: &Table, problems: &mut Problems) {
         for entry in self.entries() {
             if table.names().any(|name| name == entry.key) {
@@ -122,13 +121,13 @@ impl<'t> Entry<'t> {
         self.wrong_type("a string", problems)
     }
 
-    /// The value as an integer; one that no `i128` holds is given as the nearest that one does.
+    /// The value as an integer, clamped to an `i128`.
     pub(crate) fn integer(&self, problems: &mut Problems) -> Option<i128> {
         let Some(integer) = self.as_integer() else { return self.wrong_type("an integer", problems) };
         Some(integer)
     }
 
-    /// The value if it is an integer, without a complaint if it is not.
+    /// The value if it is an integer; reports nothing otherwise.
     pub(crate) fn as_integer(&self) -> Option<i128> {
         let DeValue::Integer(integer) = self.value else { return None };
         let text = integer.as_str();
@@ -136,12 +135,12 @@ impl<'t> Entry<'t> {
         Some(i128::from_str_radix(text, integer.radix()).unwrap_or(nearest))
     }
 
-    /// The value if it is a text, without a complaint if it is not.
+    /// The value if it is a text; reports nothing otherwise.
     pub(crate) fn as_str(&self) -> Option<&'t str> {
         if let DeValue::String(text) = self.value { Some(text.as_ref()) } else { None }
     }
 
-    /// The value if it is a number with a fraction, as it was written.
+    /// The value if it is a float, as it was written.
     pub(crate) fn as_float(&self) -> Option<&'t str> {
         if let DeValue::Float(float) = self.value { Some(float.as_str()) } else { None }
     }
@@ -231,15 +230,15 @@ impl<'t> Entry<'t> {
         self.wrong_type("a table", problems)
     }
 
-    /// The value as a table whose keys are declared; others are problems.
+    /// The value as a table with declared keys; reports others.
     pub(crate) fn table(&self, table: &Table, problems: &mut Problems) -> Option<Section<'t>> {
         let section = self.section(problems)?;
         section.check_keys(table, problems);
         Some(section)
     }
 
-    /// The entries of a table with names of its own, in the order of the file. More than `max` are
-    /// a problem; `things` is their plural.
+    /// The entries of a table with free names, in the order of the file. More than `max` are a
+    /// problem; `things` is their plural.
     pub(crate) fn entries(&self, max: usize, code: &'static str, things: &str, problems: &mut Problems) -> Vec<Self> {
         let Some(section) = self.section(problems) else { return Vec::new() };
         if section.len() > max {
@@ -250,7 +249,7 @@ impl<'t> Entry<'t> {
         section.entries()
     }
 
-    /// The meaning of a text that is one of two words.
+    /// The meaning of a text that must be one of two words.
     pub(crate) fn one_of<T>(&self, words: [&str; 2], meanings: [T; 2], problems: &mut Problems) -> Option<T> {
         let text = self.string(problems)?;
         let [first, second] = words;

@@ -17,7 +17,7 @@ pub(crate) static KEYS: &[Key] = keys! {
     "args": List(&Text), {"maxItems": ENTRIES_MAX, "examples": [["--fast"]]};
 };
 
-/// Command-line arguments. A tool's are those of a program, which this is not about.
+/// Command-line arguments of a component; those of a program's tool are separate.
 pub(crate) static ARGS: Right = Right {
     section: "args",
     read: |_, entry, _, grants, problems| {

@@ -61,7 +61,7 @@ pub(crate) static ENV: Right = Right {
         grants.env = entries.into_iter().filter_map(|entry| read(entry, problems)).collect();
     },
     narrow: |_, entry, grants, problems| {
-        // A table sets variables for each call of a program and takes none away.
+        // A table sets variables for each call of a program and removes none.
         if entry.is_table() {
             return false;
         }

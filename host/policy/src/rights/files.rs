@@ -32,7 +32,6 @@ const SCRATCH_SIZE: &str = "8MiB";
 
 const IMPORTS: &[&str] = &["wasi:filesystem/"];
 
-/// What a tool cannot have.
 const ADDS_NOTHING: &str = "a tool narrows what its component is granted, and adds nothing";
 
 table! {
@@ -254,14 +253,14 @@ pub(crate) static FILES: Right = Right {
         let within = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         let is_inner = |path: &str| needs.files.keys().any(|folder| within(path, folder));
         let mut lines = Vec::new();
-        // A mount that the manifest has stays one, whatever is around it.
+        // An existing mount stays, even if another one contains it.
         for (path, needed) in needs.files.iter().filter(|(path, needed)| needed.host.is_some() || !is_inner(path)) {
             let writes = |other: &str, inner: &NeededMount| inner.writes && (other == path || within(other, path));
             let write = needs.files.iter().any(|(other, inner)| writes(other, inner));
             let access = if write { "write" } else { "read" };
             let host = needed.host.as_deref().unwrap_or_else(|| path.trim_start_matches('/'));
             let host = if host.is_empty() { "." } else { host };
-            // What is written need not be there before.
+            // A writable folder need not exist.
             let create = if write && needed.host.is_none() { ", create = true" } else { "" };
             let guest = toml_string(path);
             let host = toml_string(host);
@@ -296,7 +295,7 @@ pub(crate) static FILES: Right = Right {
     ..Right::NONE
 };
 
-/// `PATH = FOLDER`, and behind it what bounds the mount: `create`, `quota=10MiB`, `files=100`.
+/// `PATH = FOLDER`, followed by bounds of the mount: `create`, `quota=10MiB`, `files=100`.
 fn mount_right(access: &str, right: &str) -> ManifestEntry {
     let mut rest = right;
     let mut words = Vec::new();
@@ -324,7 +323,7 @@ fn mount_right(access: &str, right: &str) -> ManifestEntry {
     entry
 }
 
-/// True if a mount lies within what a component requests.
+/// True if a mount is within a component's requested permissions.
 fn is_requested(mount: &Mount, requested: &RequestedPermissions) -> bool {
     if matches!(mount.kind(), MountKind::Scratch { .. }) {
         return true;
@@ -335,7 +334,7 @@ fn is_requested(mount: &Mount, requested: &RequestedPermissions) -> bool {
     nearest.is_some_and(|(_, access)| *access >= mount.access()) && below().all(|(_, access)| *access >= mount.access())
 }
 
-/// True if a path is a folder's own or below it; both are in their normal form.
+/// True if a path is a folder or below it; both in normal form.
 fn leads_to(folder: &str, path: &str) -> bool {
     let rest = path.strip_prefix(folder.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -375,7 +374,7 @@ fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> 
     Some(Mount { guest: guest.ok()?, span, kind: kind?, subject, narrowed: false })
 }
 
-/// A mount's table; a text in its place is what people write first.
+/// A mount's table. People often write a text instead.
 fn mount_table<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Section<'t>> {
     let Some(path) = entry.as_str() else { return entry.section(problems) };
     problems.refuse(
@@ -432,7 +431,7 @@ fn refuse_quota(section: &Section<'_>, problems: &mut Problems) {
     }
 }
 
-/// A folder that is read at one path and written at another is not read-only for the guest.
+/// A folder that is mounted both read-only and writable is writable for the guest.
 fn warn_of_overlap(mounts: &[Mount], mount: &Mount, problems: &mut Problems) {
     let MountKind::Host { path, .. } = &mount.kind else { return };
     for other in mounts.iter().filter(|other| other.access() != mount.access()) {

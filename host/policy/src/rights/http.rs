@@ -1,4 +1,4 @@
-//! HTTP requests. Their rules begin with no word: `GET https://api.example.com/v1/*`.
+//! HTTP requests. Their rules have no keyword: `GET https://api.example.com/v1/*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,7 @@ use crate::grants::{AskError, Capability, Denial, Grants, Host, HttpAsk, HttpRul
 use crate::names::did_you_mean;
 use crate::suggest::Needs;
 
-/// The most paths of one host that are suggested singly; more become the folder they have in
-/// common.
+/// Paths of one host that are suggested individually; more become their common folder.
 const PATHS_MAX: usize = 8;
 
 /// Imports that send requests.
@@ -73,7 +72,7 @@ fn explain(grants: &Grants, ask: &HttpAsk, notes: &mut Vec<String>) -> Result<Ru
     Ok(permit.rule().clone())
 }
 
-/// The entry of a text with an address that begins with no right's word.
+/// The entry for a text with an address that begins with no other right's word.
 pub(crate) fn entry(right: &str) -> Option<ManifestEntry> {
     right.contains("://").then(|| list_entry("http", right))
 }
@@ -102,10 +101,10 @@ pub(crate) fn request(method: &str, url: &str) -> Result<Ask, AskTextError> {
     })
 }
 
-/// Notes a request among the needs: the methods of each path, by scheme, host and port.
+/// Adds a request to the needs: the methods of each path, by scheme, host and port.
 pub(crate) fn need(needs: &mut Needs, ask: &HttpAsk) {
     let host = format!("{}://{}", ask.scheme().name(), ask.authority());
-    // These cannot be rules themselves: an ambiguous path, or a method without a name.
+    // An ambiguous path, or a method without a name, cannot be a rule.
     let exact = format!("{} {host}{}", ask.method(), ask.path());
     let is_rule = HttpRule::parse(&exact, 0..0).is_ok_and(|rule| rule.matches(ask));
     let named = HttpRule::parse(&format!("{} {host}", ask.method()), 0..0).is_ok();
@@ -121,12 +120,11 @@ pub(super) fn needed_rules(needs: &Needs) -> Vec<String> {
     needs.http.iter().flat_map(|(host, paths)| requests(host, paths)).collect()
 }
 
-/// The rules of one host: a rule for each path, or for the folder of all of them where they are
-/// many.
+/// The rules of one host: one for each path, or for their common folder if there are many.
 fn requests(host: &str, paths: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let every = |methods: &BTreeSet<String>| {
         let methods = methods.iter().map(String::as_str).collect::<Vec<_>>();
-        // An attempt with a method without a name needs a rule for every method.
+        // An unnamed method needs a rule for every method.
         if methods.contains(&"") { String::new() } else { format!("{} ", methods.join(",")) }
     };
     if let Some(methods) = paths.get("") {

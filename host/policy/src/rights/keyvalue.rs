@@ -12,7 +12,7 @@ use crate::table::keys;
 
 const IMPORTS: &[&str] = &["wasi:keyvalue/"];
 
-/// State between calls. Its section is the right; its word has no name.
+/// State between calls. The section itself is the right, without a name.
 pub(crate) static STATE: Right = Right {
     section: "keyvalue",
     named: Some(Capability::KeyValue),

@@ -1,7 +1,7 @@
 //! The rights that a manifest grants, one file for each. A right's file holds its keys for
 //! components, tools and requested permissions, its reading and narrowing, its canonical form, its
-//! words, the line that grants it, and the imports that use it. `ALL` is walked by everything
-//! that deals with rights. Must not hold: decisions, which `grants` makes, or acting on them.
+//! words, the line that grants it, and the imports that use it. All code that deals with rights
+//! iterates over `ALL`. Must not hold: decisions (see `grants`), or acting on them.
 
 pub(crate) mod args;
 pub(crate) mod config;
@@ -56,8 +56,7 @@ pub(crate) static ALL: [&Right; 13] = [
     &ungranted::UNGRANTED,
 ];
 
-/// One right. What a right does not say of itself is [`Right::NONE`]'s. Each function takes the
-/// right itself.
+/// One right. Defaults are in [`Right::NONE`]. Each function takes the right itself.
 pub(crate) struct Right {
     /// The key in a component's table that grants it, and in a tool's that narrows it.
     pub(crate) section: &'static str,
@@ -70,28 +69,28 @@ pub(crate) struct Right {
     pub(crate) keys_of_tool: &'static [Key],
     /// Its keys among the permissions that a component requests.
     pub(crate) keys_of_request: &'static [Key],
-    /// The way a tool's table narrows it; `None` where no tool does.
+    /// How a tool's table narrows it; `None` if it cannot.
     pub(crate) narrowing: Option<Narrowing>,
-    /// Reads what a component is granted. What is wrong is noted and left out.
+    /// Reads a component's grant. Invalid values are reported and left out.
     read: fn(&Self, &Entry<'_>, &[Arc<LoginPolicy>], &mut Grants, &mut Problems),
-    /// Takes away what a tool's table takes away; the grants are the component's. False if the
-    /// entry is about something else.
+    /// Applies a tool's table to the component's grants. False if the entry is about something
+    /// else.
     narrow: fn(&Self, &Entry<'_>, &mut Grants, &mut Problems) -> bool,
-    /// Reads what a component requests.
+    /// Reads a component's request.
     pub(crate) read_request: fn(&Self, &Entry<'_>, &mut RequestedPermissions, &mut Problems),
-    /// What a component requests, in the words of `toolcell grant`.
+    /// A component's requests, in the form of `toolcell grant`.
     pub(crate) requested: fn(&Self, &RequestedPermissions) -> Vec<String>,
-    /// The places of what is granted beyond the request.
+    /// The places of grants beyond the request.
     pub(crate) beyond: fn(&Self, &RequestedPermissions, &Grants) -> Vec<Span>,
-    /// Its canonical form; null or empty where it is not granted.
+    /// Its canonical form; null or empty if it is not granted.
     pub(crate) canonical: fn(&Self, &Grants) -> Value,
-    /// What it lets be reached, a row each.
+    /// What it allows, one row each.
     pub(crate) reach: fn(&Self, &Grants) -> Vec<ReachRow>,
-    /// The lines of a lock's difference, each of which is a right by itself.
+    /// Its lines in a lock's difference, each a right by itself.
     pub(crate) lock_lines: fn(&Self, &Grants) -> Vec<String>,
-    /// Its meaning, in problems.
+    /// What it allows, for problems.
     what: &'static str,
-    /// The imports any of which uses it.
+    /// Imports of which any can use it.
     imports: &'static [&'static str],
     /// Where it is granted, and the imports that can use it.
     pub(crate) uses: fn(&Self, &Grants) -> Vec<Use>,
@@ -107,25 +106,25 @@ pub(crate) struct Right {
     pub(crate) explain: fn(&Self, &Grants, &Ask, &mut Vec<String>) -> Option<Verdict>,
     /// The line of its section that grants a name.
     line: fn(&str) -> String,
-    /// The lines of its section that would grant what was tried.
+    /// The lines of its section that would allow the denied requests.
     pub(crate) needed: fn(&Self, &Needs) -> Vec<String>,
     /// Its forms on the command line, for hints.
     forms: &'static [&'static str],
     /// Its lines in the help of `toolcell grant`.
     help: &'static str,
-    /// What a person adds to a right that a component requests.
+    /// The part that a person adds to a requested right.
     blank: &'static str,
-    /// The entry that a text of the command line is, by its first word and the rest. A right to be
-    /// revoked is named without a value.
+    /// The entry for a text on the command line, by its first word and the rest. A right to revoke
+    /// has no value.
     pub(crate) entry: fn(&Self, &str, &str) -> Option<ManifestEntry>,
     /// The value of an entry, by its name and the text after it.
     value: fn(&str, Option<&str>) -> Option<edit::Value>,
-    /// What `toolcell inspect` says of a component that can use it.
+    /// What `toolcell inspect` shows for a component that can use it.
     example: Option<Example>,
 }
 
 impl Right {
-    /// Says nothing of itself. The functions that need no more than `named` are there.
+    /// The defaults. Some functions work for any right with `named`.
     const NONE: Self = Self {
         section: "",
         named: None,
@@ -179,7 +178,7 @@ impl Right {
         example: None,
     };
 
-    /// The denial of a name that the manifest does not grant.
+    /// The denial of a name that is not granted.
     pub(crate) fn denied(&self, grants: &Grants, name: &str) -> Denial {
         let capability = self.named.unwrap_or(Capability::Filesystem);
         let asked = edit::right_text(capability.name(), name);
@@ -187,24 +186,24 @@ impl Right {
             .allowed_by(&grants.subject().section(self.section), (self.line)(name))
     }
 
-    /// The imports that can use it where it is granted.
+    /// Where it is granted, with the imports that can use it.
     pub(crate) fn used(&self, span: Option<Span>) -> Use {
         Use { what: self.what, span, imports: self.imports }
     }
 }
 
-/// The way a tool's table narrows a right.
+/// How a tool's table narrows a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Narrowing {
-    /// False takes it away.
+    /// False removes it.
     Flag,
-    /// A list of the names that are left.
+    /// A list of the remaining names.
     Names,
-    /// A table of the mounts that are left.
+    /// A table of the remaining mounts.
     Mounts,
-    /// A list of rules at this key of the section. One that is missing is empty.
+    /// A list of rules at this key of the section. If it is missing, none remain.
     Rules(&'static str),
-    /// The same. One that is missing is the component's.
+    /// A list of rules at this key of the section. If it is missing, the component's remain.
     RulesKept(&'static str),
 }
 
@@ -213,9 +212,9 @@ pub(crate) enum Narrowing {
 pub struct Example {
     /// Imports that indicate it.
     pub imports: &'static [&'static str],
-    /// The code whose import is a sign of the need.
+    /// The code whose import indicates the need.
     pub importer: Importer,
-    /// Its meaning.
+    /// What it allows.
     pub what: &'static str,
     /// An example in a manifest.
     pub grant: &'static str,
@@ -223,24 +222,22 @@ pub struct Example {
     pub right: &'static str,
 }
 
-/// The code that has a component import something. Only what the tool's own code imports is a sign
-/// that it needs it.
+/// The code that causes an import. Only an import of the tool's own code indicates a need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Importer {
     /// The tool's code.
     Tool,
-    /// The tool's code, or the engine of JavaScript, whatever its script does.
+    /// The tool's code, or a JavaScript engine regardless of its script.
     ToolOrEngine,
-    /// The libraries of most languages, whatever the tool does.
+    /// The libraries of most languages, regardless of the tool.
     Library,
 }
 
-/// A place of a component's tables where rights stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RightPlace {
     /// The section below `[components.NAME]`, such as `network`.
     pub section: &'static str,
-    /// The key of a list of rules in it; `None` where the section's keys are names.
+    /// The key of a list of rules in it; `None` if the section's keys are names.
     pub list: Option<&'static str>,
 }
 
@@ -272,15 +269,14 @@ pub fn help() -> String {
     rule_first().map(|right| right.help).collect()
 }
 
-/// What a person adds to a right that a component requests: ` = FOLDER`. Empty where nothing is
-/// missing.
+/// The part that a person adds to a requested right: ` = FOLDER`. Empty if nothing is missing.
 #[must_use]
 pub fn blank(right: &str) -> &'static str {
     let verb = right.split_once(' ').map_or("", |(verb, _)| verb);
     ALL.iter().find(|right| right.verbs.contains(&verb)).map_or("", |right| right.blank)
 }
 
-/// Every right, first the one whose texts begin with no word of its own.
+/// Every right, starting with the one whose texts begin with no word of its own.
 fn rule_first() -> impl Iterator<Item = &'static Right> {
     let rest = ALL.iter().copied().filter(|right| right.help != http::HTTP.help);
     std::iter::once(&http::HTTP).chain(rest)
@@ -296,7 +292,7 @@ pub(crate) fn listed(forms: impl Fn(&Right) -> &'static [&'static str]) -> Strin
     }
 }
 
-/// The way a tool's table narrows the right at this key of a section.
+/// How a tool's table narrows the right at this key of a section.
 pub(crate) fn narrowing_of(section: &str, key: &str) -> Option<Narrowing> {
     ALL.iter().filter(|right| right.section == section).find_map(|right| match right.narrowing? {
         Narrowing::Rules(list) | Narrowing::RulesKept(list) if list != key => None,
@@ -304,7 +300,7 @@ pub(crate) fn narrowing_of(section: &str, key: &str) -> Option<Narrowing> {
     })
 }
 
-/// The grants of a component. What is wrong is noted and left out.
+/// The grants of a component. Invalid ones are reported and left out.
 pub(crate) fn read(
     component: &str,
     section: &Section<'_>,
@@ -321,7 +317,7 @@ pub(crate) fn read(
     Arc::new(grants)
 }
 
-/// A tool's grants: the component's where its table says nothing.
+/// A tool's grants: the component's, narrowed by its table.
 pub(crate) fn narrow(
     tool: &str,
     section: &Section<'_>,

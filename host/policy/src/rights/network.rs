@@ -1,5 +1,5 @@
-//! The section `network`: reading and narrowing its lists of rules, which are rights of their own,
-//! and what holds for all of them.
+//! The section `network`: reading and narrowing its lists of rules, each a right of its own, and
+//! what they share.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -76,7 +76,7 @@ table! {
     }
 }
 
-/// The section, with what holds for all of its rules.
+/// The section, with what all of its rules share.
 pub(crate) static NETWORK: Right = Right {
     section: SECTION,
     keys: keys! {
@@ -142,7 +142,7 @@ pub(crate) static NETWORK: Right = Right {
         let lists = TOOL_TABLE.names().filter_map(|key| section.get(key));
         let texts = lists.flat_map(|entry| entry.strings(REQUESTS_MAX, &mut Problems::default()).unwrap_or_default());
         for (text, span) in texts {
-            // A space is between the methods and the address alone: the rule itself refuses others.
+            // Only the space after the methods is allowed here: the rule itself refuses others.
             check_requested(&text.replacen(' ', "", 1), span, problems);
         }
         read_rules(&section, &mut requested.network, REQUESTS_MAX, problems);
@@ -193,7 +193,7 @@ pub(crate) static NETWORK: Right = Right {
     ..Right::NONE
 };
 
-/// The rules that lie within none of the wider ones.
+/// The rules that are within none of the wider ones.
 pub(super) fn outside<'r, R>(
     rules: &'r [R],
     wider: &[R],
@@ -209,7 +209,7 @@ pub(super) fn list_entry(list: &str, rule: &str) -> ManifestEntry {
     ManifestEntry { section: SECTION, key: list.to_owned(), value }
 }
 
-/// The note on what is decided only when a name's addresses are known.
+/// The note that the addresses of a name are only checked during a call.
 pub(super) fn names_note(name: &str) -> String {
     format!("each address that {name} leads to must be public, or one that private names with this port")
 }
@@ -220,7 +220,7 @@ fn rules<R: Display>(rules: &[R]) -> Value {
     json!(texts)
 }
 
-/// The lists that a component, a tool and a request have, each with at most this many rules.
+/// The lists of a component, a tool or a request, each with at most this many rules.
 fn read_rules(section: &Section<'_>, network: &mut Network, rules_max: usize, problems: &mut Problems) {
     let errors = problems.errors();
     network.http = list(section, "http", rules_max, HttpRule::parse, problems);
@@ -229,13 +229,13 @@ fn read_rules(section: &Section<'_>, network: &mut Network, rules_max: usize, pr
     if section.get("private").is_some() {
         network.private = list(section, "private", rules_max.min(PRIVATE_MAX), PrivateRule::parse, problems).into();
     }
-    // With a rule left out, others may seem to lead nowhere.
+    // If a rule was left out, others could seem unreachable.
     if problems.errors() == errors {
         refuse_unreachable(network, section.get("private").is_some(), problems);
     }
 }
 
-/// The rules of one list, each of them once.
+/// The rules of one list, without duplicates.
 fn list<R: Display>(
     section: &Section<'_>,
     key: &str,
@@ -304,7 +304,7 @@ fn hint(key: &str, text: &str, error: &RuleError) -> Option<String> {
     })
 }
 
-/// Rules that no connection can follow, and entries of `private` that no rule leads to.
+/// Reports rules that no connection can use, and entries of `private` that no rule leads to.
 fn refuse_unreachable(network: &Network, own_private: bool, problems: &mut Problems) {
     for rule in &network.http {
         let HostPattern::Exact(Host::Addr(address)) = rule.host() else { continue };

@@ -179,8 +179,8 @@ pub(crate) static SECRETS: Right = Right {
                               keyring:SERVICE/ACCOUNT; `as ?NAME`: the query
   secret NAME = SOURCE exposed
                               a secret that the component is given\n",
-    // `SOURCE as HEADER: VALUE for URL`, `SOURCE as ?NAME for URL`, or `SOURCE exposed`. Without
-    // all of that, only the name counts: to take the secret away.
+    // `SOURCE as HEADER: VALUE for URL`, `SOURCE as ?NAME for URL`, or `SOURCE exposed`. A name
+    // alone revokes the secret.
     value: |name, value| {
         let Some(value) = value else { return Some(edit::table([("from", format!("env:{name}").into())])) };
         if let Some(from) = value.strip_suffix(" exposed") {
@@ -203,13 +203,13 @@ pub(crate) static SECRETS: Right = Right {
     ..Right::NONE
 };
 
-/// A secret that the guest gets as variable and as setting.
+/// A secret that the guest gets as a variable and as a setting.
 pub(super) fn exposed(grants: &Grants, name: &str) -> Option<RuleRef> {
     let exposed = |secret: &&Secret| secret.name() == name && *secret.delivery() == Delivery::Expose;
     grants.secrets().iter().find(exposed).map(|secret| RuleRef::new(name, secret.span()))
 }
 
-/// An exposed secret has the name of a variable and of a setting.
+/// An exposed secret must not share its name with a variable or a setting.
 pub(super) fn refuse_second_names(grants: &Grants, problems: &mut Problems) {
     for secret in grants.secrets.iter().filter(|secret| *secret.delivery() == Delivery::Expose) {
         let variable = grants.env.iter().any(|variable| variable.name() == secret.name());
@@ -235,7 +235,7 @@ fn canonical(secret: &Secret) -> Value {
     if let (SecretSource::Login(login), Some(parts)) = (secret.source(), shown.as_object_mut()) {
         let mut shown = login.canonical();
         if let Some(shown) = shown.as_object_mut() {
-            // These change no login that was made, and are read when its tools are.
+            // These keys do not affect an existing login.
             shown.extend(login.client_secret().map(|from| ("client_secret".to_owned(), json!(from.to_string()))));
             shown.insert("early".to_owned(), json!(login.limits().get(LoginLimit::Early)));
         }
@@ -245,8 +245,8 @@ fn canonical(secret: &Secret) -> Value {
 }
 
 impl LoginPolicy {
-    /// The server that gives the tokens, and what they are for. A login that differs in it is
-    /// another one.
+    /// The server that issues the tokens, and their purpose. A login that differs in these is a
+    /// different one.
     #[must_use]
     pub fn canonical(&self) -> Value {
         sorted([
@@ -262,7 +262,7 @@ impl LoginPolicy {
     }
 }
 
-/// The server that gives a secret, and what it is asked for.
+/// The server that issues a secret, and the requested scope.
 fn login_line(source: &SecretSource) -> Option<String> {
     let SecretSource::Login(login) = source else { return None };
     let server = login.issuer().or(login.token()).unwrap_or_default();
@@ -349,7 +349,7 @@ fn login(from: &Entry<'_>, name: &str, logins: &[Arc<LoginPolicy>], problems: &m
     })
 }
 
-/// The place of a secret that a key names.
+/// The place of a secret.
 pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> Option<SecretSource> {
     let text = from.string(problems)?;
     let read = match text.split_once(':') {
@@ -368,7 +368,7 @@ pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> O
         _ => None,
     };
     if read.is_none() {
-        // What stands there may be the secret: it is neither quoted nor drawn.
+        // The text may be the secret: it is neither quoted nor drawn.
         problems.add(
             from.key_error("grants::source", format!("{} is not a source of secrets", from.key))
                 .concealing()
@@ -463,7 +463,8 @@ fn template(section: &Section<'_>, problems: &mut Problems) -> Option<SecretTemp
         .refuse(entry.key_error("grants::secret", format!("value {wrong}")).concealing().hint("write \"Bearer {}\""))
 }
 
-/// The requests that carry the secret. A rule has to allow some of them, or it never could be sent.
+/// The requests that carry the secret. A rule must allow some of them, or the secret could never be
+/// sent.
 fn target(secret: &Entry<'_>, section: &Section<'_>, network: &Network, problems: &mut Problems) -> Option<HttpRule> {
     let Some(entry) = section.get("for") else {
         let message = format!("the secret {:?} does not say which requests carry it", secret.key);

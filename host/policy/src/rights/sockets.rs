@@ -37,7 +37,7 @@ pub(crate) static UDP: Right = Right {
     ..SOCKETS
 };
 
-/// What TCP and UDP have in common.
+/// What TCP and UDP share.
 const SOCKETS: Right = Right {
     section: SECTION,
     narrowing: Some(Narrowing::Rules("tcp")),

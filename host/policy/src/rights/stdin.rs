@@ -14,7 +14,7 @@ pub(crate) static KEYS: &[Key] = keys! {
     "stdin": Text, {"examples": ["text"]};
 };
 
-/// Standard input. A tool's is that of a program, which this is not about.
+/// Standard input of a component; that of a program's tool is separate.
 pub(crate) static STDIN: Right = Right {
     section: "stdin",
     read: |_, entry, _, grants, problems| {

@@ -9,7 +9,6 @@ use crate::table::{Key, keys};
 /// The words of `ungranted`.
 const WORDS: [&str; 2] = [Ungranted::Deny.name(), Ungranted::Ask.name()];
 
-/// Their meanings.
 const ANSWERS: [Ungranted; 2] = [Ungranted::Deny, Ungranted::Ask];
 
 /// A component's key.
@@ -44,7 +43,7 @@ pub(crate) static UNGRANTED: Right = Right {
             Some(answer) => grants.ungranted = answer,
             None => {}
         }
-        // It is about requests that the component is not granted either.
+        // It concerns requests that the component is not granted either.
         false
     },
     canonical: |_, grants| json!((grants.ungranted() == Ungranted::Ask).then(|| grants.ungranted().name())),

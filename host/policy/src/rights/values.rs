@@ -5,7 +5,7 @@ use crate::names::did_you_mean;
 use crate::read::{Entry, Problems};
 
 /// The most arguments, variables and settings of a component, each: guests copy all of them at
-/// start. A tool's list has as many names.
+/// start. A tool's list has the same bound.
 pub(crate) const ENTRIES_MAX: usize = 256;
 
 /// The longest name of a variable or a setting, in bytes.
@@ -40,7 +40,7 @@ pub(super) fn value_error(key: &str, wrong: &str, span: Span) -> Diagnostic {
     Diagnostic::error("grants::value", format!("{key} {wrong}")).at(span)
 }
 
-/// The entries of a table of at most [`ENTRIES_MAX`] with names that a variable can have.
+/// The entries of a table of at most [`ENTRIES_MAX`] valid variable names.
 pub(crate) fn named<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Vec<Entry<'t>> {
     let mut entries = entry.entries(ENTRIES_MAX, "grants::too_many", "entries", problems);
     entries.retain(|entry| match name_problem(entry.key) {
@@ -54,7 +54,7 @@ pub(crate) fn named<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Vec<Entry
     entries
 }
 
-/// The reason why a text cannot be the name of a variable.
+/// Why a text cannot be the name of a variable.
 pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("must not be empty")
@@ -67,7 +67,7 @@ pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The names of a tool's list, each one that the component is granted.
+/// The names of a tool's list that the component is granted.
 pub(super) fn kept<'t>(
     entry: &Entry<'t>,
     what: &str,
@@ -105,7 +105,7 @@ pub(super) fn names(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
     names
 }
 
-/// Refuses a text that a terminal may show otherwise than it is, or that wraps into other lines.
+/// Refuses a text that a terminal may show misleadingly, or that wraps into other lines.
 pub(super) fn check_requested(text: &str, span: Span, problems: &mut Problems) {
     if text.len() > REQUEST_BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!(

@@ -197,24 +197,25 @@ impl ReplicatedSets {
         timeout(within, is_read).await.is_ok()
     }
 
-    /// Calls this after each reading of the replicated set, on the thread that drives connections.
+    /// Calls this after each reading of the set, on the thread that drives connections.
     pub fn on_read(&self, set: ReplicatedSetName, reader: impl Fn() + Send + Sync + 'static) {
         self.inner.copy(set).readers().push(Box::new(reader));
         self.inner.make_stale(set);
     }
 
-    /// Posts these parts for a time; all replicas know them a moment later. False if the replicated
-    /// set is full.
+    /// Adds these parts for a time; all replicas know them a moment later. False if the set is
+    /// full.
     ///
     /// # Errors
-    /// [`Away`]. They may be posted.
+    ///
+    /// [`Away`]. The entry may have been added.
     pub async fn post(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) -> Result<bool, Away> {
         let Some(tag) = self.inner.tag(set, parts) else { return Ok(false) };
         self.inner.post(set, &tag, time).await
     }
 
-    /// As [`post`](Self::post), under an owner who has at most `most` entries. Replicas that post
-    /// for one at the same moment may pass that by what they post.
+    /// As [`post`](Self::post), under an owner who has at most `most` entries. If several replicas
+    /// post at the same moment, the owner may get more.
     ///
     /// # Errors
     /// [`Away`].
@@ -243,14 +244,14 @@ impl ReplicatedSets {
         self.inner.runtime.block_on(self.post(set, parts, time))
     }
 
-    /// Posts these parts once the state can be asked.
+    /// Adds these parts once the state responds.
     pub fn post_later(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) {
         if let Some(tag) = self.inner.tag(set, parts) {
             self.inner.change_later(set, tag, Some(Instant::now() + time));
         }
     }
 
-    /// As [`post_later`](Self::post_later), next to others of the same parts.
+    /// As [`post_later`](Self::post_later), in addition to entries with the same parts.
     pub fn post_one_more(&self, set: ReplicatedSetName, parts: &[&str], time: Duration) {
         if let Some(tag) = self.inner.tag(set, parts) {
             let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed);
@@ -259,7 +260,7 @@ impl ReplicatedSets {
         }
     }
 
-    /// Takes down all that is known of a replicated set, once the state can be asked.
+    /// Removes all known entries of a set, once the state responds.
     pub fn clear_later(&self, set: ReplicatedSetName) {
         let copy = self.inner.copy(set);
         let entries: Vec<String> =
@@ -270,7 +271,7 @@ impl ReplicatedSets {
         }
     }
 
-    /// Takes these parts down once the state can be asked.
+    /// Removes these parts once the state responds.
     pub fn take_down_later(&self, set: ReplicatedSetName, parts: &[&str]) {
         if let Some(tag) = self.inner.tag(set, parts) {
             self.inner.change_later(set, tag, None);
@@ -296,7 +297,7 @@ impl BoardsInner {
         self.key.tag(&all)
     }
 
-    /// The beginning of each entry under an owner.
+    /// The prefix of each entry under an owner.
     fn owner_tag(&self, set: ReplicatedSetName, owner: &str) -> Option<String> {
         let mut tag = self.tag(set, &["owner", owner])?;
         tag.truncate(OWNER_DIGITS);
@@ -320,7 +321,7 @@ impl BoardsInner {
         Ok(())
     }
 
-    /// Says that a replicated set has changed. Nobody waits for that.
+    /// Announces that a set has changed, without waiting.
     fn notify(&self, set: ReplicatedSetName) {
         let bus = Arc::clone(&self.bus);
         drop(self.runtime.spawn(async move {
@@ -347,22 +348,22 @@ impl BoardsInner {
         self.has_waiting.notify_one();
     }
 
-    /// Hears which replicated sets have changed, without end.
+    /// Receives announcements of changed sets, forever.
     async fn hear(self: Arc<Self>, mut heard: Subscription) {
         loop {
             let changed = match timeout(READ_AGAIN_AFTER, heard.next()).await {
                 Ok(News::Message(name)) => {
                     ReplicatedSetName::ALL.iter().filter(|set| set.name().as_bytes() == name).copied().collect()
                 }
-                // It may have missed some.
+                // Some may have been missed.
                 Ok(News::Listening) | Err(_) => ReplicatedSetName::ALL.to_vec(),
             };
             changed.into_iter().for_each(|set| self.make_stale(set));
         }
     }
 
-    /// Reads replicated sets that may have changed, without end. However often one changes
-    /// meanwhile, it is read once more.
+    /// Reads sets that may have changed, forever. However often one changes meanwhile, it is read
+    /// once more.
     async fn read_stale(self: Arc<Self>) {
         loop {
             self.stale.notified().await;
@@ -395,7 +396,7 @@ impl BoardsInner {
         Ok(())
     }
 
-    /// Makes the changes that wait, without end.
+    /// Makes the waiting changes, forever.
     async fn change_waiting(self: Arc<Self>) {
         loop {
             let next = self.waiting().first_key_value().map(|(change, until)| (change.clone(), *until));
@@ -417,21 +418,21 @@ impl BoardsInner {
                 continue;
             }
             let mut waiting = self.waiting();
-            // A later change of the same entry waits on.
+            // A later change of the same entry keeps waiting.
             if waiting.get(&(set, entry.clone())) == Some(&until) {
                 waiting.remove(&(set, entry));
             }
         }
     }
 
-    /// A panic elsewhere leaves whole entries behind.
+    /// A panic elsewhere leaves the entries consistent.
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<(ReplicatedSetName, String), Option<Instant>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ReplicatedSetCopy {
-    /// Entries that begin with this and have not ended, counted up to `most`.
+    /// Current entries with this prefix, counted up to `most`.
     fn count_under(&self, beginning: &str, most: usize) -> usize {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -439,8 +440,7 @@ impl ReplicatedSetCopy {
         own.filter(|(_, until)| **until > now).take(most).count()
     }
 
-    /// Changes the entries as the replicated set was changed from here: the end of one, or nothing
-    /// if it was taken down.
+    /// Applies a change that was made here: the end of an entry, or `None` if it was removed.
     fn change(&self, entry: &str, until: Option<Instant>) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         match until {
@@ -452,7 +452,7 @@ impl ReplicatedSetCopy {
         self.count.store(entries.len(), Ordering::Release);
     }
 
-    /// Makes these the entries. False if they were read before a change that was made here.
+    /// Replaces the entries. False if they were read before a change that was made here.
     fn take_over(&self, posted: BTreeMap<String, Instant>, changes: u64) -> bool {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if self.changes.load(Ordering::Acquire) != changes {

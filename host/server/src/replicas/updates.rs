@@ -1,5 +1,5 @@
-//! News of resources on their way to the clients of all replicas: gathered, collapsed and sent over
-//! the bus that replicas share.
+//! Notifications of changed resources for the clients of all replicas: gathered, merged and sent
+//! over the replicas' bus.
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -13,28 +13,28 @@ use toolcell_shared::{Bus, News, Subscription};
 
 const CHANNEL: &str = "resources";
 
-/// Time for which news are gathered. Changes of one resource within it become one: clients get at
-/// most ten a second for each.
+/// How long changes are gathered. Changes of one resource within it become one: clients get at most
+/// ten a second for each.
 const GATHERED: Duration = Duration::from_millis(100);
 
 /// Addresses that are gathered for one client or for all. More become "any may have changed"; those
-/// that one component's calls tell of, "any of the component's".
+/// from calls of one component, "any of the component's".
 const ADDRESSES_MAX: usize = 1_024;
 
-/// Clients whose own resources are gathered. Beyond these, everybody is notified that any may have
-/// changed.
+/// Clients that have their own gathered addresses. Beyond these, everybody is notified that any
+/// resource may have changed.
 const CLIENTS_MAX: usize = 1_024;
 
-/// Addresses in one message: with the longest ones, a quarter of what the bus takes.
+/// Addresses in one message: with the longest ones, a quarter of what the bus accepts.
 const MESSAGE_ADDRESSES_MAX: usize = 256;
 
 /// Versions of resources that clients know. Replicas on one disk all announce a change.
 const TOLD_MAX: usize = 4_096;
 
-/// Pause after which clients that read too slowly are notified again.
+/// Pause before clients that read too slowly are notified again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Carries news of resources.
+/// Carries notifications of changed resources.
 pub struct Updates {
     gathered: Arc<Gathered>,
     tasks: [JoinHandle<()>; 2],
@@ -46,22 +46,21 @@ struct Gathered {
     ready: Notify,
 }
 
-/// News that wait: by the client that they are for, and by the component whose calls tell of them.
-/// No component's addresses count for another.
+/// Waiting notifications: by their client, and by the component whose calls changed them. No
+/// component's addresses count for another.
 type WaitingNews = BTreeMap<(Option<String>, Option<String>), ResourceNews>;
 
-/// Takes news from calls, once the server carries any.
+/// Takes notifications from calls, once the server carries any.
 #[derive(Default)]
 pub struct NewsDesk(OnceLock<Weak<Updates>>);
 
 impl NewsDesk {
-    /// From now on news go there.
+    /// From now on, notifications go there.
     pub fn open(&self, updates: &Arc<Updates>) {
-        // The first one stays: there is one for the life of the process.
         let _ = self.0.set(Arc::downgrade(updates));
     }
 
-    /// Takes news of a component's resources, without waiting.
+    /// Takes changes of a component's resources, without waiting.
     pub fn notify(&self, component: &str, news: ResourceNews) {
         if let Some(updates) = self.0.get().and_then(Weak::upgrade) {
             updates.gathered.add(Some(component), news);
@@ -76,7 +75,7 @@ impl NewsDesk {
 }
 
 impl Updates {
-    /// Begins to carry news for the clients of this server.
+    /// Starts carrying notifications to the clients of this server.
     pub fn start<H: Host>(server: &Arc<McpServer<H>>, bus: Arc<dyn Bus>, runtime: &Handle) -> Arc<Self> {
         let _inside = runtime.enter();
         let gathered = Arc::<Gathered>::default();
@@ -105,13 +104,13 @@ impl Gathered {
         self.ready.notify_one();
     }
 
-    /// A panic elsewhere leaves whole news behind.
+    /// A panic elsewhere leaves the notifications consistent.
     fn news(&self) -> MutexGuard<'_, WaitingNews> {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds news to those that wait, within their bounds.
+/// Adds changes to the waiting ones, within their bounds.
 fn gather(waiting: &mut WaitingNews, component: Option<&str>, news: ResourceNews) {
     let key = (news.to.clone(), component.map(str::to_owned));
     if waiting.len() >= CLIENTS_MAX && !waiting.contains_key(&key) {
@@ -136,7 +135,7 @@ fn gather(waiting: &mut WaitingNews, component: Option<&str>, news: ResourceNews
     }
 }
 
-/// News in pieces that fit a message.
+/// The changes in pieces that fit a message.
 fn pieces(news: ResourceNews) -> Vec<ResourceNews> {
     let ResourceNews { to, updated, components, all, list } = news;
     let mut pieces = vec![ResourceNews { to: to.clone(), updated: BTreeMap::new(), components, all, list }];
@@ -177,7 +176,7 @@ async fn hear<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
     loop {
         let news = tokio::select! {
             news = heard.next() => match news {
-                // Some may be lost, but for the first time.
+                // Unless it is the first time, some may be lost.
                 News::Listening if std::mem::replace(&mut began, true) => {
                     ResourceNews { all: true, list: true, ..ResourceNews::default() }
                 }
@@ -198,7 +197,7 @@ async fn hear<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
 struct NotifiedVersions(HashMap<String, u64>);
 
 impl NotifiedVersions {
-    /// The part of the news that no earlier ones said.
+    /// The part of the changes that is new.
     fn new_of(&mut self, mut news: ResourceNews) -> ResourceNews {
         let said = news.updated.len();
         news.updated.retain(|uri, version| *version == 0 || self.0.get(uri) != Some(version));

@@ -17,21 +17,21 @@ use toolcell_sandbox::GrantedCapabilities;
 
 use crate::resources::folders::{ReadFile, decoded};
 
-/// Entries that are read at once, all clients together. 16: each may have a thread.
+/// Entries that are read at once, for all clients together. 16: each may take a thread.
 const READS_MAX: usize = 16;
 
-/// Reads that wait for a place. More are answered at once.
+/// Reads that may wait for their turn. Further ones fail at once.
 const WAITING_MAX: usize = 1_024;
 
 /// Longest wait for an entry. Another host may have the file for two seconds.
 const READ_TIME: Duration = Duration::from_secs(10);
 
-/// Longest address of an entry, in bytes: clients and proxies take as much.
+/// Longest address of an entry, in bytes: clients and proxies accept this much.
 const URI_BYTES_MAX: usize = 2_048;
 
-/// Entries that a rule of the manifest makes resources of.
+/// Entries that are resources by a rule of the manifest.
 pub struct KeptEntries {
-    /// Of a tool that keeps the state.
+    /// Those of a tool that keeps the state.
     capabilities: Arc<GrantedCapabilities>,
     bucket: String,
     addresses: Addresses,
@@ -41,14 +41,14 @@ pub struct KeptEntries {
 /// The addresses of entries.
 #[derive(Debug, PartialEq, Eq)]
 enum Addresses {
-    /// This one, of this key.
+    /// One address, of this key.
     One { uri: String, key: String },
-    /// Those that begin so; the rest is the key. `slashes`: the rest may have some.
+    /// Addresses with this prefix; the rest is the key. With `slashes`, it may contain slashes.
     Below { prefix: String, slashes: bool },
 }
 
 impl KeptEntries {
-    /// The entries of a rule. `None` if the rule is for none.
+    /// The entries of a rule, if it has any.
     pub fn of(rule: &ResourceRule, capabilities: &Arc<GrantedCapabilities>) -> Option<Self> {
         let entries = rule.entries()?;
         let addresses = match &entries.key {
@@ -78,7 +78,7 @@ impl KeptEntries {
         self.addresses.uri_of(key)
     }
 
-    /// Text that changes once something else is read at an address.
+    /// A text that changes if an address is read from something else.
     pub fn identity(&self) -> String {
         format!("{} {:?} {:?}", self.bucket, self.addresses, self.mime_type)
     }
@@ -118,7 +118,6 @@ pub struct EntryReads {
 pub struct NotNow;
 
 impl EntryReads {
-    /// Reads with this runtime's threads.
     pub fn new(runtime: Handle) -> Self {
         let places = Semaphore::new(READS_MAX);
         let asked = Semaphore::new(READS_MAX + WAITING_MAX);

@@ -20,7 +20,6 @@ pub(super) fn record_start(sink: &Sink, opened: &OpenedAs, catalog: &Catalog) ->
     record_components(sink, catalog, |_| true).step("the audit cannot be written")
 }
 
-/// Records the end, its reason, and the number of calls started.
 pub(super) fn record_end(sink: &Sink, reason: &str, calls: u64) {
     if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(reason), calls })) {
         tracing::error!("the end is missing from the audit: {error}");

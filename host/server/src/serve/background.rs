@@ -1,4 +1,4 @@
-//! Work besides serving: reloads, the control socket, signals.
+//! Work in the background: reloads, the control socket, signals.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -16,17 +16,16 @@ use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, W
 use crate::replicas::replicated_sets::ReplicatedSetName;
 use crate::resources::folders::{FolderChanges, FolderWatch};
 
-/// State that the background work starts from.
 pub(super) struct InitialState {
     /// The manifest.
     pub(super) manifest: Manifest,
     /// Builds further generations.
     pub(super) builder: CatalogBuilder,
-    /// Time at which reading the manifest began.
+    /// When reading the manifest began.
     pub(super) began: SystemTime,
 }
 
-/// The background work. On drop the fields end in order: each gives orders to the next.
+/// The background work. On drop the fields end in order: each sends orders to the next.
 pub(super) struct Background {
     _control: Option<Control>,
     _build: Option<dev::Driver>,
@@ -36,7 +35,7 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// Starts the background work, and returns a way to order reloads. `stop` ends the serving.
+    /// Starts the background work, and returns a way to order reloads. `stop` stops the server.
     pub(super) fn start(
         options: ServerOptions,
         serving: &Serving,
@@ -52,7 +51,7 @@ impl Background {
         let (orders, inbox) = Driver::channel();
         if let Some(sets) = &serving.services.replicated_sets {
             let orders = orders.clone();
-            // The catalogs have the replicated sets.
+            // Catalogs hold the replicated sets, so this reference must be weak.
             let current = Arc::downgrade(&serving.current);
             sets.on_read(ReplicatedSetName::Approvals, move || {
                 let Some(current) = current.upgrade() else { return };
@@ -67,8 +66,8 @@ impl Background {
         let folders = FolderWatch::start(options.watch, changes(serving)).step("no thread to watch folders on")?;
         serving.current.wake(folders.waker());
         folders.waker().wake();
-        // A change during the read would go unseen: this reload examines the files again.
-        // What differs from the lock is noted as quarantined by the same attempt.
+        // A change during the read would be missed, so this reload examines the files again. It
+        // also quarantines what differs from the lock.
         if files.changed_since(began) || serving.opened.differs {
             orders.files();
         }
@@ -82,7 +81,7 @@ impl Background {
     }
 }
 
-/// The folders whose files are resources, and the way of their changes to clients.
+/// The folders whose files are resources, and how their changes reach clients.
 fn changes(serving: &Serving) -> FolderChanges {
     let current = Arc::clone(&serving.current);
     let server = Arc::clone(&serving.server);
@@ -110,8 +109,8 @@ fn setup(serving: &Serving, manifest: Manifest, builder: CatalogBuilder, files: 
     }
 }
 
-/// The control socket. A path from the options must be available. Without the usual one the server
-/// still serves.
+/// The control socket. A path from the options must be available. Without the default one the
+/// server still runs.
 fn control(
     options: &ServerOptions,
     serving: &Serving,
@@ -141,8 +140,8 @@ fn control(
     }
 }
 
-/// SIGTERM and SIGINT end the serving after running calls are finished; a second one ends the
-/// notice before. SIGHUP reloads.
+/// SIGTERM and SIGINT stop the server after running calls are finished; a second one skips the
+/// notice period. SIGHUP reloads.
 fn heed_signals(serving: &Serving, stop: Arc<dyn Fn() + Send + Sync>, orders: Orders) -> Result<(), StartError> {
     use tokio::signal::unix::{SignalKind, signal};
     let runtime = serving.machine.runtime.handle();

@@ -1,4 +1,5 @@
-//! The server's identity for clients: its name, its limits, the key that seals state they return.
+//! The server's identity for clients: its name, its limits, and the key that seals the state they
+//! return.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,14 +25,13 @@ pub(super) fn server(
     Arc::new(McpServer::new(Arc::clone(current), info, options))
 }
 
-/// The key that replicas share, where the manifest names one.
+/// The key that replicas share, if the manifest names one.
 pub(super) fn state_key(path: &Path, manifest: &Manifest) -> Result<Option<StateKey>, StartError> {
     let Some(source) = manifest.server().state_key() else { return Ok(None) };
     let key = read_key(source, &folder_of(path)).map_err(|fault| fault.of("state_key"))?;
     Ok(Some(key))
 }
 
-/// Name and limits of the server from the manifest.
 fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
     let server = manifest.server();
     let info = ServerInfo {

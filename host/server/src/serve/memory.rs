@@ -1,5 +1,4 @@
-//! Memory that was freed goes back to the system: what one minute took is not the process's for
-//! ever.
+//! Returns freed memory to the system, so that a peak does not last.
 //!
 //! Promise: unread answers take bounded memory.
 
@@ -10,14 +9,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use toolcell_walls::kernel::{free_large_blocks, heap_bytes, trim_heap};
 
-/// Pause between two polls of the heap. A look takes microseconds.
+/// Pause between two polls of the heap. A poll takes microseconds.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes by which the use of the heap falls before its pages are given back. 32 MiB: less is soon
-/// used again.
+/// Fall of heap use after which its pages are returned. 32 MiB: less is soon used again.
 const FALL_BYTES: u32 = 32 * 1024 * 1024;
 
-/// Gives free memory back until it is dropped.
+/// Returns free memory until dropped.
 pub(super) struct MemoryReturn(JoinHandle<()>);
 
 impl MemoryReturn {
@@ -45,7 +43,7 @@ impl Drop for MemoryReturn {
     }
 }
 
-/// The most that was in use since memory was last given back.
+/// The peak of heap use since memory was last returned.
 #[derive(Default)]
 struct HeapPeak(u32);
 

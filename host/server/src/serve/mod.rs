@@ -51,7 +51,7 @@ use background::{Background, InitialState};
 use memory::MemoryReturn;
 use transport::Transport;
 
-/// Time left for a guest's blocking operations once all calls are answered. Then the process ends
+/// Time for a guest's blocking operations after all calls are answered. Then the process ends
 /// anyway.
 const IO_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -65,7 +65,7 @@ pub struct ServerOptions {
     pub insecure_public: bool,
     /// File for denied attempts; none by default.
     pub observe: Option<PathBuf>,
-    /// Way to see changes of files.
+    /// How changes of files are noticed.
     pub watch: Watch,
     /// Socket for `toolcell status` and other commands.
     pub control: ControlSocket,
@@ -75,12 +75,12 @@ pub struct ServerOptions {
     pub console: Option<ConsoleAddress>,
     /// The program's log; none by default.
     pub log: Option<Arc<dyn OperatorLog>>,
-    /// The project that is built next to the server; none by default.
+    /// The project that is built while the server runs; none by default.
     pub build: Option<ProjectBuild>,
     /// True if SIGTERM and SIGINT end the server, and SIGHUP reloads. False by default.
     pub signals: bool,
-    /// Time at which reading the manifest began. Changes since then are applied once it serves.
-    /// Now, by default.
+    /// When reading the manifest began: changes since then are applied once it serves. Now, by
+    /// default.
     pub began: Option<SystemTime>,
 }
 
@@ -116,13 +116,13 @@ struct Serving {
     services: Arc<Services>,
     current: Arc<Current>,
     server: Arc<toolcell_mcp::McpServer<Current>>,
-    /// Tells of changed lists where replicas share state.
+    /// Notifies clients of changed lists, if replicas share state.
     announcements: Option<Arc<Announcements>>,
     tasks: Arc<KeptTasks>,
     refusal_records: RefusalRecords,
-    /// Views of calls, for the console and `toolcell top`; none if nobody could look.
+    /// Views of calls, for the console and `toolcell top`, if there is either.
     views: Option<Arc<Sources>>,
-    /// Gives links into the console.
+    /// Issues links into the console.
     session_gate: Option<Arc<SessionGate>>,
     health: Arc<Health>,
     ending: Arc<Ending>,
@@ -132,7 +132,7 @@ struct Serving {
 /// The end of the server, for the log and the service manager.
 struct Ending {
     manager: ServiceManager,
-    /// The signal that came first, and when.
+    /// The first signal, and when it came.
     signal: OnceLock<(&'static str, Instant)>,
 }
 
@@ -185,8 +185,7 @@ impl Server {
         let is_watched = console.is_some() || options.control != ControlSocket::Off;
         services.activity = is_watched.then_some(activity);
         services.log.follow(manifest.server().log().into());
-        // Over HTTP nobody has the manifest written. Where only a lock is served it would change
-        // nothing.
+        // Over HTTP, nobody may have the manifest written. With `--locked` it would have no effect.
         if matches!(options.transport, TransportOptions::Stdio) && !opened.locked {
             services.consents.may_write(&opened.path);
         }
@@ -258,7 +257,7 @@ impl Server {
 }
 
 impl Running {
-    /// Orders reloads.
+    /// For ordering reloads.
     pub fn orders(&self) -> &Orders {
         &self.orders
     }
@@ -289,7 +288,7 @@ impl Running {
     }
 }
 
-/// Calls as operators see them.
+/// The activity of calls, for operators.
 fn activity(
     manifest: &Manifest,
     console: Option<&BoundConsole>,
@@ -313,10 +312,10 @@ fn activity(
     Ok(Arc::new(activity))
 }
 
-/// Starts the sandbox processes, where the manifest wants them, and says which walls stand.
+/// Starts the sandbox processes, if the manifest wants them, and reports which walls stand.
 fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> Result<(), StartError> {
     let Some(sandboxes) = &machine.sandboxes else { return Ok(()) };
-    // Where every wall is required, a process without one does not start.
+    // If every wall is required, a process without one does not start.
     if let Err(refused) = machine.runtime.block_on(catalog.walled().start()) {
         machine.check_sandboxes()?;
         return Err(StartError::refused(refused));
@@ -325,7 +324,7 @@ fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> R
     Ok(())
 }
 
-/// Removes drafts of the lock that a stopped process left. Logs once if nothing pins the
+/// Removes drafts of the lock that an interrupted process left. Logs once if no lock pins the
 /// components.
 fn check_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
     if opened.given.is_some() {
@@ -356,7 +355,6 @@ fn check_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
 }
 
 impl Serving {
-    /// Serves the metrics page.
     fn show_metrics(
         &self,
         bound: BoundPage,
@@ -376,7 +374,7 @@ impl Serving {
         Ok(listening)
     }
 
-    /// Serves the console, and says where it is.
+    /// Serves the console, and announces its address.
     fn show_console(&self, bound: BoundConsole, name: String, orders: Orders) -> Result<ServedConsole, StartError> {
         let (Some(views), Some(session_gate)) = (&self.views, &self.session_gate) else {
             return Err(StartError::refused("the console has nothing to show"));
@@ -415,8 +413,8 @@ impl Serving {
             let count = observation.count();
             services.log.announce(&format!("observed {count} denied attempts; see: toolcell policy suggest {file}"));
         }
-        // First all know that they have ended, then they end.
-        // Where that fails, it is known a moment later.
+        // First the other replicas are notified that the tasks have ended, then the process ends.
+        // If that fails, they find out a moment later.
         let _ = self.machine.runtime.block_on(self.tasks.leave());
         self.server.end_tasks();
         if let Some(announcements) = &self.announcements {
@@ -434,7 +432,7 @@ impl Serving {
 }
 
 impl Ending {
-    /// A signal ends the server, with this many calls running.
+    /// A signal stops the server, with this many running calls.
     fn begin(&self, signal: &'static str, running: usize) {
         if self.signal.set((signal, Instant::now())).is_ok() {
             self.manager.stopping();

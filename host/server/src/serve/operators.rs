@@ -1,4 +1,4 @@
-//! Who signs in at the console, as the manifest says.
+//! Who signs in at the console, according to the manifest.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::operators::console::{BoundConsole, Operators};
 use crate::reload::Current;
 use crate::replicas::replicated_sets::ReplicatedSets;
 
-/// Needed next to the manifest to check tokens.
+/// What is needed besides the manifest to check tokens.
 pub(super) struct Checks<'a> {
     /// The manifest's folder.
     pub folder: &'a Path,
     pub transport: &'a Transport,
-    /// The replicated sets, where replicas share state.
+    /// The replicated sets, if replicas share state.
     pub replicated_sets: Option<&'a Arc<ReplicatedSets>>,
 }
 
 impl Checks<'_> {
-    /// Checks tokens of callers and operators; `None` where nobody shows one.
+    /// Checks tokens of callers and operators; `None` if there are none.
     pub(super) fn authenticator(&self, operators: Option<&Operators>) -> Option<Arc<Authenticator>> {
         self.transport.authenticator().or_else(|| Some(operators?.authenticator())).map(Arc::clone)
     }
 }
 
-/// The operators of the console; `None` where none are named. Over HTTP their tokens are those that
-/// the transport knows. Over stdio the files are read for the console alone.
+/// The operators of the console; `None` if none are named. Over HTTP the transport checks their
+/// tokens. Over stdio the files are read only for the console.
 pub(super) fn open(
     manifest: &Manifest,
     console: &mut BoundConsole,

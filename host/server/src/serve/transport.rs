@@ -48,7 +48,7 @@ impl Transport {
         Ok(Self::Http { bound: Box::new(bound), shutdown: web::HttpShutdown::default() })
     }
 
-    /// Lets any replica answer a legacy session. Over stdio there is one client, and nobody else.
+    /// Lets any replica answer a legacy session. Over stdio there is only one client.
     pub(super) fn reach_replicas(
         &mut self,
         state: &Arc<dyn SharedState>,
@@ -64,14 +64,14 @@ impl Transport {
         Ok(())
     }
 
-    /// Shares the tokens that a replica saw revoked.
+    /// Shares revoked tokens with other replicas.
     pub(super) fn share_revoked(&self, sets: &Arc<ReplicatedSets>) {
         if let Self::Http { bound, .. } = self {
             bound.authenticator.iter().for_each(|authenticator| authenticator.share(sets));
         }
     }
 
-    /// Checks tokens of callers; `None` over stdio, and where callers show none.
+    /// Checks tokens of callers; `None` over stdio, and if callers have none.
     pub(super) fn authenticator(&self) -> Option<&Arc<Authenticator>> {
         match self {
             Self::Stdio { .. } => None,
@@ -95,21 +95,21 @@ impl Transport {
         }
     }
 
-    /// Says that it is ready only while this is.
+    /// Reports readiness only while this does.
     pub(super) fn ready_with(&mut self, readiness: Arc<dyn web::Readiness>) {
         if let Self::Http { bound, .. } = self {
             bound.options.readiness = Some(readiness);
         }
     }
 
-    /// Counts what it refuses there.
+    /// Counts refused requests there.
     pub(super) fn report_refused(&mut self, refusals: &Arc<Refusals>) {
         if let Self::Http { bound, .. } = self {
             bound.options.refusals = Some(Arc::<Refusals>::clone(refusals));
         }
     }
 
-    /// Its counters, if it is HTTP.
+    /// Its counters, over HTTP.
     pub(super) fn traffic(&self) -> Option<Arc<web::Traffic>> {
         match self {
             Self::Stdio { .. } => None,
@@ -117,7 +117,7 @@ impl Transport {
         }
     }
 
-    /// Ends the serving when called.
+    /// Stops the server when called.
     pub(super) fn stop(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self {
             Self::Stdio { shutdown, .. } => {
@@ -131,7 +131,7 @@ impl Transport {
         }
     }
 
-    /// Serves until the input ends or a signal arrives.
+    /// Serves until the input ends or a signal comes.
     pub(super) fn serve(self, serving: &Serving) -> Result<StdioEnd, stdio::StdioError> {
         let Serving { server, machine, services, .. } = serving;
         match self {

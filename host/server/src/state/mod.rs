@@ -1,5 +1,5 @@
-//! What the process keeps beyond a call: the state that replicas share, as the manifest has it
-//! opened, and tasks. Must not hold: what replicas tell each other.
+//! What the process keeps beyond a call: the state that replicas share, and tasks. Must not hold:
+//! messages between replicas.
 
 pub(crate) mod shared;
 pub(crate) mod tasks;

@@ -1,4 +1,4 @@
-//! Opens the state that replicas share, as the manifest says.
+//! Opens the state that replicas share.
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -13,10 +13,10 @@ use crate::error::StartError;
 use crate::files::file::read_bounded;
 use crate::identity::secrets;
 
-/// Most bytes of certificate authorities: what a system has fits a few times.
+/// Bytes of certificate authorities: a few times what a system has.
 const AUTHORITIES_BYTES_MAX: u64 = 2 << 20;
 
-/// The state that replicas share, and the way between them.
+/// The state that replicas share, and their bus.
 pub struct Shared {
     pub state: Arc<dyn SharedState>,
     pub bus: Arc<dyn Bus>,
@@ -24,7 +24,7 @@ pub struct Shared {
     pub resources: Arc<Shelf>,
 }
 
-/// The shared state. Its server need not answer yet. Relative paths start from `folder`.
+/// The shared state. Its server need not respond yet. Relative paths start from `folder`.
 pub fn open(policy: &StatePolicy, folder: &Path) -> Result<Option<Shared>, StartError> {
     let Some(server) = policy.shared() else { return Ok(None) };
     let options = options(policy, server, folder)?;
@@ -40,7 +40,7 @@ pub fn open(policy: &StatePolicy, folder: &Path) -> Result<Option<Shared>, Start
     Ok(Some(Shared { state, bus, resources }))
 }
 
-/// Tasks on the server that replicas share; `None` where each process keeps its own. Relative paths
+/// Tasks on the server that replicas share; `None` if each process keeps its own. Relative paths
 /// start from `folder`.
 pub fn tasks(
     policy: Option<&StatePolicy>,
@@ -55,8 +55,8 @@ pub fn tasks(
     Ok(Some(Arc::new(tasks)))
 }
 
-/// State of tools on the server that replicas share. It is opened for the first component that is
-/// granted any: where none is, nothing here needs the server's password.
+/// State of tools on the server that replicas share. Opened for the first component that is granted
+/// any, so that otherwise the server's password is not needed.
 #[derive(Default)]
 pub struct SharedKept {
     policy: Option<StatePolicy>,
@@ -70,7 +70,7 @@ impl SharedKept {
         Self { policy: policy.cloned(), folder: folder.to_owned(), opened: OnceLock::new() }
     }
 
-    /// The state; `None` where each process keeps its own.
+    /// The state; `None` if each process keeps its own.
     pub fn get(&self) -> Result<Option<&Arc<Kept>>, &StartError> {
         self.opened.get_or_init(|| self.open()).as_ref().map(Option::as_ref)
     }
@@ -101,7 +101,6 @@ fn options(policy: &StatePolicy, server: &SharedServer, folder: &Path) -> Result
     })
 }
 
-/// The kind of servers that are named.
 fn arrangement(policy: &StatePolicy, others: Vec<(String, u16)>, folder: &Path) -> Result<Arrangement, StartError> {
     Ok(match policy.sentinel() {
         Some(main) => Arrangement::Sentinels {
@@ -115,7 +114,7 @@ fn arrangement(policy: &StatePolicy, others: Vec<(String, u16)>, folder: &Path) 
     })
 }
 
-/// The password of this key. The client keeps a copy of its own for connecting again.
+/// The password of this key. The client keeps its own copy for reconnecting.
 fn password(key: &str, source: Option<&SecretSource>, folder: &Path) -> Result<Option<String>, StartError> {
     let found = source.map(|source| secrets::text(source, folder)).transpose();
     let found = found.map_err(|fault| fault.of(format_args!("[state] {key}")))?;

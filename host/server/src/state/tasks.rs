@@ -16,10 +16,10 @@ use crate::error::StartError;
 use crate::replicas::bus::publish;
 use crate::state::shared;
 
-/// The channel on which replicas say which task has changed.
+/// The channel on which replicas announce changed tasks.
 const CHANNEL: &str = "tasks";
 
-/// The folder of tasks, in that of what tools keep.
+/// The folder of tasks, within that of state.
 const FOLDER: &str = "tasks";
 
 /// The tasks of a server. All replicas are notified of each change.
@@ -31,10 +31,11 @@ pub struct KeptTasks {
 }
 
 impl KeptTasks {
-    /// Keeps the tasks of this server, as the manifest says. Relative paths start from `folder`.
+    /// Keeps the tasks of this server. Relative paths start from `folder`.
     ///
     /// # Errors
-    /// [`StartError`], where the shared state cannot be used.
+    ///
+    /// [`StartError`]: the shared state cannot be used.
     pub fn start<H: Host>(
         server: &Arc<McpServer<H>>,
         manifest: &Manifest,
@@ -71,7 +72,7 @@ impl KeptTasks {
         Ok(kept)
     }
 
-    /// Makes all replicas look at a task again.
+    /// Makes all replicas check a task again.
     async fn notify(&self, id: &str) {
         if let Err(error) = publish(&*self.bus, CHANNEL, id.as_bytes()).await {
             tracing::debug!("other replicas are not notified that a task has changed: {error}");
@@ -85,13 +86,13 @@ impl Drop for KeptTasks {
     }
 }
 
-/// Hears which tasks have changed, without end.
+/// Receives announcements of changed tasks, forever.
 async fn hear<H: Host>(server: Weak<McpServer<H>>, mut heard: Subscription) {
     loop {
         let news = heard.next().await;
         let Some(server) = server.upgrade() else { return };
         match news {
-            // Some may be lost.
+            // Some may have been lost.
             News::Listening => server.task_changed(None).await,
             News::Message(id) => {
                 if let Ok(id) = std::str::from_utf8(&id) {
@@ -148,7 +149,7 @@ impl Tasks for KeptTasks {
         self.tasks.forget(id).await
     }
 
-    /// This process ends, and with it all tasks that it runs.
+    /// This process ends, and all tasks that it runs with it.
     async fn leave(&self) -> Result<(), Away> {
         self.tasks.leave().await.inspect_err(|away| {
             tracing::debug!("the end of tasks is noticed a moment later: {}", away.internal());

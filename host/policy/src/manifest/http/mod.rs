@@ -161,7 +161,7 @@ pub(super) fn refuse_half_of_tls(section: &Section<'_>, problems: &mut Problems)
 /// it.
 fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Problems) {
     for (share, whole) in HttpLimit::SHARES {
-        // A caller's share never keeps it from sending the longest body.
+        // //A caller's share must fit the longest body.
         let least = if share == HttpLimit::BodiesPerCaller { limits.get(HttpLimit::Body) } else { 1 };
         let all = limits.get(whole);
         let Some(entry) = section.get(share.spec().key) else {
@@ -184,8 +184,8 @@ fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Pr
     }
 }
 
-/// The default share of so much: in proportion to the default share of the default whole, and never
-/// more than that.
+/// The default share of this total: in proportion to the defaults, and never more than the default
+/// share.
 fn share_of(share: HttpLimit, whole: HttpLimit, all: u64) -> u64 {
     let part = share.spec().default;
     let of = whole.spec().default;
@@ -229,7 +229,7 @@ pub(super) struct Names {
     code: &'static str,
     what: &'static str,
     hint: &'static str,
-    /// The normal form; `None` for a text that is not one.
+    /// The normal form; `None` if the text is malformed.
     normal: fn(&str) -> Option<String>,
 }
 
@@ -272,7 +272,7 @@ fn normal_host(text: &str) -> Option<String> {
     HostPort::parse(text).map(|host| host.to_string())
 }
 
-/// As browsers write it.
+/// The form that browsers use.
 fn normal_origin(text: &str) -> Option<String> {
     let (scheme, host) = text.split_once("://")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

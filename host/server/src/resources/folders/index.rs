@@ -1,4 +1,4 @@
-//! The files of a folder at one time: their addresses, sizes and versions.
+//! An index of the files of a folder: their addresses, sizes and versions.
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
@@ -12,11 +12,11 @@ use super::{DEPTH_MAX, URI_BYTES_MAX, is_served, is_served_name, uri_of};
 use crate::files::blocking_files::Heartbeat;
 use toolcell_mcp::ResourceNews;
 
-/// Entries of folders that one scan takes in, served or not: twice the most files that a manifest
-/// may have listed.
+/// Entries of folders that one scan reads, served or not: twice the largest number of files that
+/// may be listed.
 const ENTRIES_MAX: usize = 20_000;
 
-/// Addresses in one piece of news. More of them are reported as a change of anything.
+/// Addresses in one notification. More of them are reported as a change of anything.
 const NEWS_MAX: usize = 1_024;
 
 /// The files of a folder.
@@ -24,14 +24,14 @@ const NEWS_MAX: usize = 1_024;
 pub struct FileIndex {
     /// By address.
     files: BTreeMap<String, FileFacts>,
-    /// The folders that hold them, which show a change.
+    /// The folders that contain them, whose changes are watched.
     pub folders: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct FileFacts {
     bytes: u64,
-    /// A number that changes once the file was written; never 0.
+    /// A number that changes when the file is written; never 0.
     version: u64,
 }
 
@@ -46,8 +46,8 @@ pub struct FolderScan {
 }
 
 impl FolderScan {
-    /// Scans. Links are followed as far as they stay beneath the folder; folders behind links are
-    /// not listed.
+    /// Scans. Links are followed if they stay within the folder; folders behind links are not
+    /// listed.
     pub fn index(&self, heartbeat: &Heartbeat) -> io::Result<FileIndex> {
         let Self { root, state, prefix, files_max } = self;
         let mut index = FileIndex::default();
@@ -76,14 +76,14 @@ impl FolderScan {
                 let below = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
                 let is_folder = dir.symlink_metadata(&name).is_ok_and(|own| own.is_dir());
                 if is_folder {
-                    // It may be gone, or not to be read.
+                    // It may be gone, or unreadable.
                     if let Some(dir) = dir.open_dir(&name).ok().filter(|_| depth < DEPTH_MAX) {
                         folders.push((below, dir));
                     }
                     continue;
                 }
                 let Some(metadata) = dir.metadata(&name).ok().filter(Metadata::is_file) else { continue };
-                // A link to a hidden file is as hidden as that.
+                // A link to a hidden file is hidden as well.
                 let real = dir.canonicalize(&name).ok();
                 if !real.is_some_and(|real| real.to_str().is_some_and(is_served)) {
                     continue;
@@ -105,7 +105,7 @@ impl FolderScan {
 }
 
 impl FileIndex {
-    /// Addresses and sizes behind this address.
+    /// Addresses and sizes after this address.
     pub fn behind(&self, after: Option<&str>) -> impl Iterator<Item = (&str, u64)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.files.range::<str, _>((from, Bound::Unbounded));

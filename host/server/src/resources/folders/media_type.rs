@@ -1,6 +1,6 @@
 //! Media types of files, by the end of their names.
 
-/// Ends of names with their media types: those that a model or a client is likely to be given.
+/// Extensions with their media types: those that a model or a client is likely to get.
 const BY_END: [(&str, &str); 48] = [
     ("aac", "audio/aac"),
     ("avif", "image/avif"),
@@ -52,13 +52,13 @@ const BY_END: [(&str, &str); 48] = [
     ("zip", "application/zip"),
 ];
 
-/// The media type of text that no name tells more of.
+/// The media type of text with an unknown extension.
 pub const TEXT: &str = "text/plain";
 
-/// The media type of bytes that no name tells more of.
+/// The media type of bytes with an unknown extension.
 pub const BYTES: &str = "application/octet-stream";
 
-/// The media type that a name tells.
+/// The media type of this extension.
 pub fn of_name(name: &str) -> Option<&'static str> {
     let (_, end) = name.rsplit_once('.')?;
     let end = end.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! Folders of the host whose files are resources: the files that there are, and their addresses.
-//! Must not hold: who may read them, or the protocol.
+//! Folders of the host whose files are resources: their files and addresses. Must not hold: who may
+//! read them, or the protocol.
 //!
 //! | address below `file:///docs/` | file below the folder |
 //! |---|---|
@@ -23,13 +23,13 @@ use index::{FileIndex, FolderScan};
 pub use read::{FileReads, ReadFile, ReadProblem};
 pub use watch::{FolderChanges, FolderWaker, FolderWatch};
 
-/// Longest address of a file, in bytes. Clients and proxies take as much.
+/// Longest address of a file, in bytes. Clients and proxies accept this much.
 const URI_BYTES_MAX: usize = 2_048;
 
-/// Deepest file: parts of its path. A tree that is deeper is made to be.
+/// Nesting depth of files. Only an attacker nests deeper.
 const DEPTH_MAX: usize = 32;
 
-/// Places of the host that decide which files are served.
+/// Folders of the host that decide which files are served.
 #[derive(Clone, Debug)]
 pub struct FolderPlaces {
     /// The folder that relative paths start from.
@@ -55,7 +55,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The folder of a rule. `None` if the rule is for no folder.
+    /// The folder of a rule, if it has one.
     pub fn open(rule: &ResourceRule, places: &FolderPlaces) -> Option<Self> {
         let files = rule.files()?;
         let absolute = |path: &Path| crate::files::file::absolute(&places.base.join(path));
@@ -72,8 +72,8 @@ impl Folder {
         Some(folder)
     }
 
-    /// Looks which files there are; returns the index before and after. A folder that does not
-    /// answer has none.
+    /// Rescans the files; returns the index before and after. A folder that does not respond counts
+    /// as empty.
     fn rescan(&self) -> (Arc<FileIndex>, Arc<FileIndex>) {
         let scan = FolderScan {
             root: self.root.clone(),
@@ -104,12 +104,12 @@ impl Folder {
         self.root == other.root && self.prefix == other.prefix
     }
 
-    /// Text that changes once the folder or its addresses change.
+    /// A text that changes if the folder or its addresses change.
     pub fn identity(&self) -> String {
         format!("{} {} {:?}", self.root.display(), self.prefix, self.mime_type)
     }
 
-    /// At most `most` of its files, behind this address.
+    /// At most `most` of its files, after this address.
     pub fn entries(&self, after: Option<&str>, most: usize) -> Vec<ResourceEntry> {
         self.index().behind(after).take(most).map(|(uri, bytes)| self.entry(uri, bytes)).collect()
     }
@@ -121,8 +121,8 @@ impl Folder {
         ResourceEntry { uri: uri.to_owned(), name, mime_type, size_bytes }
     }
 
-    /// Paths of listed files that begin as what is typed. A path that a template cannot say as it
-    /// stands is left out: `%`, `?` and `#` have a meaning of their own there.
+    /// Paths of listed files that begin with the typed text. Paths with `%`, `?` or `#` are left
+    /// out, since these have a meaning of their own in a template.
     pub fn complete(&self, typed: &str) -> Completions {
         let index = self.index();
         let paths = index.behind(None).filter_map(|(uri, _)| self.path_of(uri));
@@ -130,7 +130,7 @@ impl Folder {
         Completions::matching(paths.iter().map(String::as_str), typed)
     }
 
-    /// The relative path that an address stands for; `None` if it stands for no file's.
+    /// The relative path that an address stands for, if any.
     pub fn path_of(&self, uri: &str) -> Option<String> {
         let rest = uri.strip_prefix(&self.prefix).filter(|_| uri.len() <= URI_BYTES_MAX)?;
         let path = decoded(rest, false)?;
@@ -138,7 +138,7 @@ impl Folder {
     }
 }
 
-/// The text that this part of an address spells. `slashes`: escapes may stand for slashes.
+/// The decoded text of this part of an address. With `slashes`, escapes may stand for slashes.
 pub fn decoded(rest: &str, slashes: bool) -> Option<String> {
     let bytes = rest.as_bytes();
     let mut path = Vec::with_capacity(bytes.len());
@@ -165,18 +165,17 @@ pub fn decoded(rest: &str, slashes: bool) -> Option<String> {
     String::from_utf8(path).ok()
 }
 
-/// True for a path that leads down, by names that are served.
+/// True for a path without `..` and with only served names.
 fn is_served(path: &str) -> bool {
     path.split('/').count() <= DEPTH_MAX && path.split('/').all(is_served_name)
 }
 
-/// True for a name that is served. Names that begin with a dot are not: they are hidden, or lead
-/// up.
+/// True for a name that is served. Names that begin with a dot are not.
 fn is_served_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.chars().any(char::is_control)
 }
 
-/// The address of a file, in its one spelling.
+/// The canonical address of a file.
 pub fn uri_of(prefix: &str, path: &str) -> String {
     // These separate parts of an address, and `%` begins an escape.
     let escaped = path.replace('%', "%25").replace('?', "%3F").replace('#', "%23");

@@ -1,4 +1,4 @@
-//! Reading one file of a folder, off the threads that answer clients.
+//! Reading one file of a folder, on a thread of its own.
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::time::timeout;
 
 use super::{Folder, media_type};
 
-/// Files that are read at once, all clients together. 16: each has a thread, and its bytes in
+/// Files that are read at once, for all clients together. 16: each takes a thread, and its bytes in
 /// memory.
 const READS_MAX: usize = 16;
 
-/// Reads that wait for a place. More are answered at once.
+/// Reads that may wait for their turn. Further ones fail at once.
 const WAITING_MAX: usize = 1_024;
 
-/// Longest wait for a file, the waiting for others included. A disk that wakes up takes three
+/// Longest time for a read, including the wait for its turn. A disk that wakes up takes three
 /// seconds.
 const READ_TIME: Duration = Duration::from_secs(10);
 
@@ -28,7 +28,7 @@ const READ_TIME: Duration = Duration::from_secs(10);
 pub struct FileReads {
     runtime: Handle,
     places: Arc<Semaphore>,
-    /// Those that wait, and those that are read.
+    /// Waiting and running reads.
     asked: Arc<Semaphore>,
 }
 
@@ -37,12 +37,12 @@ pub struct FileReads {
 pub struct ReadFile {
     /// Its media type.
     pub mime_type: String,
-    /// Its bytes, or its text where they are one.
+    /// Its text, or its bytes if they are not one.
     pub content: Result<String, Vec<u8>>,
 }
 
 impl ReadFile {
-    /// These bytes, of a media type that is known, or else told by them.
+    /// These bytes, with the known media type, or one guessed from them.
     pub fn of(bytes: Vec<u8>, named: Option<&str>) -> Self {
         let content = match String::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => Ok(text),
@@ -54,23 +54,21 @@ impl ReadFile {
     }
 }
 
-/// A file was not read.
+/// Why a file was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadProblem {
-    /// It does not exist or may not be read: another kind of file does not count, nor does one
-    /// outside of the folder.
+    /// It does not exist or is unreadable, not a regular file, or outside the folder.
     #[error("there is no such file")]
     Missing,
     /// It is too large.
     #[error("the file has more than {0} bytes (limit \"file_size\")")]
     TooLarge(u64),
-    /// The disk does not answer, or too many files are read.
+    /// The disk does not respond, or too many files are read.
     #[error("the file could not be read in time: try again")]
     Late,
 }
 
 impl FileReads {
-    /// Reads with this runtime's threads.
     pub fn new(runtime: Handle) -> Self {
         Self {
             runtime,
@@ -96,7 +94,7 @@ impl FileReads {
         let folder = Arc::clone(folder);
         let reading = async move {
             let place = places.acquire_owned().await.map_err(|_closed| ReadProblem::Late)?;
-            // A thread that hangs keeps its place: no more of them hang than there are places.
+            // A hanging thread keeps its permit, so their number is bounded.
             let reading = tokio::task::spawn_blocking(move || {
                 let _place = (place, asked);
                 folder.read(&path)
@@ -109,7 +107,7 @@ impl FileReads {
 }
 
 impl Folder {
-    /// Reads the file at this path, beneath the folder wherever links lead.
+    /// Reads the file at this path, which must lie within the folder after following links.
     pub(super) fn read(&self, path: &str) -> Result<ReadFile, ReadProblem> {
         let bytes = self.bytes_of(path).map_err(|_| ReadProblem::Missing)?;
         let bytes = bytes.ok_or(ReadProblem::TooLarge(self.file_bytes_max))?;
@@ -120,12 +118,12 @@ impl Folder {
     fn bytes_of(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let dir = Dir::open_ambient_dir(&self.root, ambient_authority())?;
-        // Looked at before it is opened: opening a device or a pipe may do something already.
+        // Checked before it is opened: opening a device or a pipe may have effects.
         if !dir.metadata(path)?.is_file() {
             return Err(missing());
         }
         let mut options = OpenOptions::new();
-        // It may be a pipe by now. Opening that must not wait.
+        // It may have become a pipe, and opening one must not wait.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
         options.read(true).custom_flags(i32::try_from(flags).unwrap_or_default());
         let file = dir.open_with(path, &options)?;
@@ -137,23 +135,24 @@ impl Folder {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        // It may grow meanwhile.
+        // It may grow while it is read.
         file.take(self.file_bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok((bytes.len() as u64 <= self.file_bytes_max).then_some(bytes))
     }
 
-    /// True for a file whose own path beneath the folder has only names that are served. A link to
-    /// a hidden file is as hidden as that. The open file is asked, as links may change.
+    /// True for a file whose real path within the folder has only served names. Checked on the open
+    /// file, since links may change.
     fn is_served(&self, file: &File) -> bool {
         let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let Some((root, opened)) = self.root.canonicalize().ok().zip(opened.ok()) else { return false };
         opened.strip_prefix(&root).is_ok_and(|path| path.to_str().is_some_and(super::is_served))
     }
 
-    /// True for a file in the folder of tools' state. The open file is asked, as links may change.
+    /// True for a file in the folder of tools' state. Checked on the open file, since links may
+    /// change.
     fn is_state(&self, file: &File) -> bool {
         let (Ok(root), Ok(state)) = (self.root.canonicalize(), self.state.canonicalize()) else { return false };
-        // One of the two lies in the other, or no file is in both.
+        // If neither folder contains the other, no file is in both.
         if !root.starts_with(&state) && !state.starts_with(&root) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The thread that watches folders whose files are resources, and tells of changes.
+//! The thread that watches folders whose files are resources, and reports changes.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -15,28 +15,27 @@ use super::Folder;
 use crate::files::inotify::{self, Inotify};
 use crate::files::{Watch, on_network};
 
-/// Quiet time after a change before the files are looked at.
+/// Quiet time after a change before the files are scanned.
 const DEBOUNCE: Duration = Duration::from_millis(25);
 
 /// Longest wait for quiet.
 const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
 
-/// Pause after a scan, as a multiple of the time that it took. 9: a folder that never rests costs a
-/// tenth of a core.
+/// Pause after a scan, as a multiple of the time that it took. 9: a folder that always changes
+/// costs a tenth of a core.
 const REST: u32 = 9;
 
-/// Interval of scans where changes are not reported: network filesystems, and a folder that is
-/// gone.
+/// Interval of scans if changes are not reported: on network filesystems, and for a missing folder.
 const POLL_EVERY: Duration = Duration::from_secs(2);
 
 /// Folders that are watched. More of them are polled. 4,096: half of what Linux grants a user at
-/// the least.
+/// least.
 const FOLDERS_MAX: usize = 4_096;
 
-/// Looks at once until no new folder is found.
+/// Scans at once until no new folder is found.
 const ROUNDS_MAX: usize = 4;
 
-/// The source of the folders, and the receiver of news.
+/// The source of the folders, and the receiver of changes.
 pub struct FolderChanges {
     /// The folders of the current generation.
     pub folders: Box<dyn Fn() -> Vec<Arc<Folder>> + Send>,
@@ -50,7 +49,7 @@ pub struct FolderWatch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Wakes the thread: there are other folders.
+/// Watches until dropped.
 #[derive(Clone)]
 pub struct FolderWaker(Arc<Waker>);
 
@@ -60,15 +59,14 @@ struct Waker {
 }
 
 impl FolderWaker {
-    /// The folders are others.
+    /// The set of folders has changed.
     pub fn wake(&self) {
-        // The reader drains it each time, so it never fills up.
         let _ = (&self.0.pipe).write(&[1]);
     }
 }
 
 impl FolderWatch {
-    /// Watches the folders, in this way.
+    /// Starts watching the folders.
     pub fn start(watch: Watch, changes: FolderChanges) -> io::Result<Self> {
         let (woken, pipe) = io::pipe()?;
         let waker = FolderWaker(Arc::new(Waker { pipe, stops: AtomicBool::new(false) }));
@@ -85,7 +83,6 @@ impl FolderWatch {
         Ok(Self { waker, thread: Some(thread) })
     }
 
-    /// Wakes the thread.
     pub fn waker(&self) -> FolderWaker {
         self.waker.clone()
     }
@@ -101,7 +98,6 @@ impl Drop for FolderWatch {
     }
 }
 
-/// The state of the thread.
 struct WatchingFolders {
     changes: FolderChanges,
     /// `None`: the folders are polled.
@@ -136,14 +132,14 @@ impl WatchingFolders {
             }
             if noticed {
                 let now = Instant::now();
-                // A poll that is due later comes at once.
+                // A later poll is due at once.
                 first = Some(first.map_or(now, |first| first.min(now)));
                 last = now;
             }
         }
     }
 
-    /// Takes over the folders of the current generation, and tells what differs in those that were
+    /// Takes the folders of the current generation, and reports differences in those that were
     /// known.
     fn follow(&self, known: &mut Vec<Arc<Folder>>) {
         let now = (self.changes.folders)();
@@ -156,7 +152,7 @@ impl WatchingFolders {
         *known = now;
     }
 
-    /// Looks at all files, until no new folder is found. Returns true if they are to be polled.
+    /// Rescans all files, until no new folder is found. Returns true if they must be polled.
     fn rescan(&mut self, known: &[Arc<Folder>]) -> bool {
         let mut polls = self.tree.is_none() && !known.is_empty();
         for _ in 0..ROUNDS_MAX {
@@ -186,7 +182,7 @@ impl WatchingFolders {
         }
     }
 
-    /// Waits for a change, at most so long.
+    /// Waits for a change, at most this long.
     fn wait(&mut self, timeout: Option<Duration>) -> bool {
         let mut fds = vec![PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
         fds.extend(self.tree.as_ref().map(|tree| PollFd::from_borrowed_fd(tree.inotify.fd(), PollFlags::IN)));
@@ -239,7 +235,7 @@ impl Tree {
         Ok(new)
     }
 
-    /// Reads the events. Folders that moved or are gone are to be watched anew.
+    /// Reads the events. Folders that moved or are gone must be watched anew.
     fn drain(&mut self) {
         let mut gone = BTreeSet::new();
         self.inotify.take(|event| {

@@ -1,4 +1,4 @@
-//! The caller of a request: a name and scopes, as the program around this crate found them.
+//! The caller of a request: a name and scopes, as the embedding program determined them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A recognised caller. The order of its scopes makes no difference, nor do repetitions.
+    /// An authenticated caller. The order and repetitions of scopes do not matter.
     pub fn new<'s>(name: &str, scopes: impl IntoIterator<Item = &'s str>) -> Self {
         let scopes: BTreeSet<&str> = scopes.into_iter().collect();
         Self { name: name.into(), scopes: scopes.into_iter().map(Box::from).collect() }

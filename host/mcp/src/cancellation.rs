@@ -1,4 +1,4 @@
-//! The flag that tells a call to stop. It can be read and awaited.
+//! The flag that stops a call. It can be read and awaited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use toolcell_schema::GivenUp;
 
-/// Tells one call that its caller has given up, or that the server is shutting down. Cheap to
+/// Signals one call that its caller has given up, or that the server is shutting down. Cheap to
 /// clone.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation {
@@ -32,27 +32,26 @@ impl Cancellation {
         self.shared.cancelled.load(Ordering::Acquire)
     }
 
-    /// True if this is the flag of the same call.
+    /// True if both are the same flag.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Waits for the cancellation; returns at once if it has happened.
     pub async fn cancelled(&self) {
-        // Made before the flag is read: a cancellation in between wakes it.
+        // Created before the flag is read, so that a cancellation in between is not missed.
         let notified = self.shared.notify.notified();
         if !self.is_cancelled() {
             notified.await;
         }
     }
 
-    /// It, as a check of arguments or results asks about it.
+    /// The flag in the form that checks of arguments and results take.
     #[must_use]
     pub fn given_up(&self) -> Arc<dyn GivenUp> {
         Arc::<CancelState>::clone(&self.shared)
     }
 
-    /// Cancels it, for good.
     pub fn cancel(&self) {
         if !self.shared.cancelled.swap(true, Ordering::AcqRel) {
             self.shared.notify.notify_waiters();

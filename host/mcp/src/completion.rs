@@ -3,22 +3,22 @@
 
 use crate::host::ServedCatalog;
 
-/// Most values of one answer (2026-07-28, Completion, "Data Types").
+/// Values of one answer (2026-07-28, Completion, "Data Types").
 pub const COMPLETIONS_MAX: usize = 100;
 
-/// Most bytes of one value. Clients show them in a list of one-line entries.
+/// Longest value, in bytes. Clients show them in a list of one-line entries.
 const VALUE_BYTES_MAX: usize = 1_024;
 
 /// The argument that a client asks values for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completing {
-    /// The template as it is listed; `None`: the call's entry is a prompt, and it is for that.
+    /// The listed template; `None` if the call's entry is a prompt.
     pub template: Option<String>,
-    /// The argument of the prompt, or the variable of the template. There is such a one.
+    /// The argument of the prompt, or the variable of the template. It exists.
     pub argument: String,
     /// The text so far.
     pub value: String,
-    /// Other arguments that have a value, with it.
+    /// Other arguments that already have a value.
     pub others: Vec<(String, String)>,
 }
 
@@ -31,19 +31,18 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// These values, as many as one answer may have. `total` counts all there are, if that is
-    /// known.
+    /// These values, cut to the limit of one answer. `total` is the number of all, if known.
     #[must_use]
     pub fn new(values: Vec<String>, total: Option<u64>, has_more: bool) -> Self {
         let given = values.len();
         let fits = |value: &String| value.len() <= VALUE_BYTES_MAX;
         let values: Vec<String> = values.into_iter().filter(fits).take(COMPLETIONS_MAX).collect();
         let has_more = has_more || given > values.len() || total.is_some_and(|total| total > values.len() as u64);
-        // A total below what is given would be wrong by itself.
+        // A total below the number of given values would be wrong.
         Self { total: total.filter(|total| *total >= given as u64), has_more, values }
     }
 
-    /// Those of these values that begin as what is typed, in their order. Case does not count.
+    /// The values that begin with the typed text, in their order, ignoring case.
     pub fn matching<'v>(values: impl Iterator<Item = &'v str>, typed: &str) -> Self {
         if typed.len() > VALUE_BYTES_MAX {
             return Self::new(Vec::new(), Some(0), false);
@@ -61,7 +60,7 @@ impl Completions {
         &self.values
     }
 
-    /// The number of all values there are, if it is known.
+    /// The number of all values, if known.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         self.total
@@ -75,8 +74,8 @@ impl Completions {
 }
 
 impl Completing {
-    /// The values that the catalog itself knows; `None` where it knows none of this argument.
-    /// `entry` is the number of the prompt.
+    /// The values that the catalog itself knows; `None` if it knows none of this argument. `entry`
+    /// is the number of the prompt.
     pub fn known<C: ServedCatalog + ?Sized>(&self, catalog: &C, entry: usize) -> Option<Completions> {
         let values: &[String] = match &self.template {
             None => &catalog.tools().tools().get(entry)?.prompt()?.argument(&self.argument)?.values,

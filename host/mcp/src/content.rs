@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::meta::RESERVED_PREFIX;
 
-/// The scheme of views, and the key of `_meta` that says what one may reach (MCP Apps).
+/// The scheme of views, which is also the key of `_meta` with a view's settings (MCP Apps).
 const VIEW_SCHEME: &str = "ui://";
 const VIEW_KEY: &str = "ui";
 
@@ -35,7 +35,7 @@ impl Role {
 /// Hints about one piece of content (2026-07-28, Resources, "Annotations"). Everything is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContentAnnotations {
-    /// Its audience; empty: unknown.
+    /// Its audience; empty if unknown.
     pub audience: Vec<Role>,
     /// From 0.0 (optional) to 1.0 (effectively required). Other values are clamped; NaN is left
     /// out.
@@ -58,9 +58,8 @@ pub enum IconTheme {
 pub struct ContentIcon {
     /// An `https:` or `data:` URI.
     pub src: String,
-    /// Such as `image/png`.
     pub mime_type: Option<String>,
-    /// Such as `48x48`, or `any`; empty: unknown.
+    /// Such as `48x48`, or `any`; empty if unknown.
     pub sizes: Vec<String>,
     /// The background that it is drawn for.
     pub theme: Option<IconTheme>,
@@ -144,7 +143,6 @@ impl ResultContent {
         Self { kind, annotations: None, meta: Map::new() }
     }
 
-    /// A piece of text without annotations.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(ContentKind::Text(text.into()))
     }
@@ -167,7 +165,7 @@ impl ResultContent {
 pub struct PromptParts {
     /// A description; `None`: the prompt's own.
     pub description: Option<String>,
-    /// The speaker of each piece, in order. The person speaks the pieces past the end.
+    /// The speaker of each piece, in order. Further pieces are the person's.
     pub roles: Vec<Role>,
 }
 
@@ -178,7 +176,7 @@ pub struct CallResult {
     pub content: Vec<ResultContent>,
     /// One JSON value.
     pub structured: Option<Box<RawValue>>,
-    /// The call ran and failed in a way that concerns the model.
+    /// The call ran and failed in a way that the model should know.
     pub is_error: bool,
     /// The further parts of a prompt's result, whose pieces are messages.
     #[serde(default)]
@@ -194,7 +192,7 @@ impl CallResult {
         Self { content: vec![ResultContent::text(text)], ..Self::default() }
     }
 
-    /// A failed call; `text` tells the model the reason.
+    /// A failed call; `text` is the reason for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }

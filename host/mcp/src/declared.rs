@@ -1,5 +1,5 @@
-//! Resources that the operator or a component declares, those that the host reads by itself, and
-//! skills with what their folders hold.
+//! Resources that the operator or a component declares, those that the host reads itself, and
+//! skills with their folders.
 
 use crate::caller::Caller;
 use crate::content::{ContentAnnotations, ContentIcon, Map, ResourceBody};
@@ -21,11 +21,11 @@ pub struct DeclaredResource {
     pub description: Option<String>,
     /// Its media type.
     pub mime_type: Option<String>,
-    /// The way in which it is read.
+    /// How it is read.
     pub reader: ResourceReader,
     /// The variables of a template, each with the values that are offered as completions.
     pub variables: Vec<(String, Vec<String>)>,
-    /// The part that only components say of their resources.
+    /// Members that only components provide.
     pub more: ResourceMore,
 }
 
@@ -42,7 +42,7 @@ pub struct ResourceMore {
     pub meta: Map,
 }
 
-/// The way in which a declared resource is read.
+/// How a declared resource is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ResourceReader {
     /// By a call of a tool.
@@ -57,12 +57,11 @@ pub enum ResourceReader {
         /// The tools, as they are listed.
         tools: Vec<String>,
     },
-    /// By the host, from what it holds, for callers who see any of these entries.
+    /// By the host, from its kept files, for callers who see any of these entries.
     Held {
         /// The entries, by their names in [`tools`](crate::ServedCatalog::tools).
         entries: Vec<String>,
-        /// A text that changes once there is something else to list: clients are notified
-        /// then.
+        /// A text that changes with the listed content: clients are notified then.
         version: String,
     },
 }
@@ -80,7 +79,7 @@ pub struct ResourceEntry {
     pub size_bytes: u64,
 }
 
-/// A resource that the host is to read.
+/// A resource that the host should read.
 #[derive(Clone, Debug)]
 pub struct HostReading {
     /// Its address.
@@ -102,18 +101,19 @@ pub struct HostContents {
     pub body: ResourceBody,
     /// Its `_meta`; empty: none.
     pub meta: Map,
-    /// True if other callers may read something else at this address: nobody else caches it then.
+    /// True if other callers may read something else at this address: then no shared cache may keep
+    /// it.
     pub is_private: bool,
 }
 
-/// The host has not read a resource.
+/// Why the host has not read a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRead {
     /// It does not exist, or the caller may not see it.
     Unknown,
-    /// There is one, which cannot be read: a sentence for the client.
+    /// It exists, but cannot be read: a sentence for the client.
     Refused(String),
-    /// Not now: a sentence for the client.
+    /// It cannot be read now: a sentence for the client.
     Failed(String),
 }
 
@@ -137,7 +137,7 @@ impl DeclaredResource {
 /// One skill that the host serves (ext-skills, "Skill Entries").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// The name of its entry in [`tools`](crate::ServedCatalog::tools): who sees that, sees the
+    /// The name of its entry in [`tools`](crate::ServedCatalog::tools): whoever sees that, sees the
     /// skill.
     pub entry: String,
     /// The address of its `SKILL.md`.
@@ -146,7 +146,7 @@ pub struct Skill {
     pub json: String,
 }
 
-/// Something directly in a folder.
+/// A direct entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderChild {
     /// Its address.

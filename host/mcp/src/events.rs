@@ -11,8 +11,8 @@ use crate::method::Notification;
 use crate::revision::Revision;
 use crate::task::{RELATED_TASK, TaskHandle};
 
-/// Longest progress or log text, in bytes; longer ones are cut. Keeps one event below a pipe's
-/// page.
+/// Longest progress or log text, in bytes; longer ones are cut. Keeps an event within one page of a
+/// pipe.
 const TEXT_BYTES_MAX: usize = 3_072;
 
 /// Sends one call's progress and log messages. Cheap to clone.
@@ -34,8 +34,7 @@ struct SharedEvents {
 }
 
 struct EventState {
-    /// `None` once the call has ended, so that remaining clones keep nothing of the connection
-    /// alive.
+    /// `None` once the call has ended, so that remaining clones do not keep the connection alive.
     outbox: Option<Arc<dyn Outbox>>,
     progress: f64,
 }
@@ -51,7 +50,7 @@ impl CallEvents {
         Self { shared: Arc::new(SharedEvents { revision, token, level, task: OnceLock::new(), state }) }
     }
 
-    /// Events that reach nobody, for calls without a client.
+    /// Events that go nowhere, for calls without a client.
     #[must_use]
     pub fn nowhere() -> Self {
         struct Nowhere;
@@ -61,9 +60,9 @@ impl CallEvents {
         Self::new(Arc::new(Nowhere), Revision::V2026_07_28, None, None)
     }
 
-    /// Messages of the call are those of this task as well, once it has begun.
+    /// Also sends the messages to this task, once it has begun.
     pub(crate) fn of_task(&self, task: &Arc<TaskHandle>) {
-        // There is one for the life of the call.
+        // A call has at most one.
         let _ = self.shared.task.set(Arc::clone(task));
     }
 
@@ -78,7 +77,6 @@ impl CallEvents {
         }
     }
 
-    /// Appends the name of the task to a message of it (2025-11-25, "Related Task Metadata").
     fn push_related(&self, params: &mut Object<'_>) {
         let begun = self.shared.task.get().and_then(|task| task.begun());
         if let Some(begun) = begun.filter(|begun| begun.legacy) {
@@ -90,8 +88,7 @@ impl CallEvents {
         }
     }
 
-    /// Reports the progress of the call. A value that is not finite, or not more than the last one,
-    /// is dropped.
+    /// Reports the progress of the call. A value that is not finite, or does not grow, is dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         message.into_iter().for_each(|message| self.notify_of_task(message));
         let Some(token) = &self.shared.token else { return };

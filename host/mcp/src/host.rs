@@ -1,5 +1,4 @@
-//! The interface to the program around this crate: a catalog of tools, an executor, an outbox for
-//! frames.
+//! The interface to the embedding program: a catalog of tools, an executor, an outbox for frames.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -33,8 +32,8 @@ pub trait Host: Send + Sync + 'static {
     /// One immutable generation of tools.
     type Catalog: ServedCatalog;
 
-    /// The current generation. It is asked once per request, which uses the returned `Arc` to its
-    /// end, whatever replaces it meanwhile. Must be cheap.
+    /// The current generation. Called once per request, which uses the returned `Arc` to its end.
+    /// Must be cheap.
     fn snapshot(&self) -> Arc<Self::Catalog>;
 
     /// The observer of every request; none by default.
@@ -43,14 +42,13 @@ pub trait Host: Send + Sync + 'static {
     }
 }
 
-/// The terms of a tool's calls.
 #[derive(Clone, Debug, Default)]
 pub struct CallTerms {
-    /// The identity of what questions of the tool are about, such as a digest of all that it may
-    /// reach: answers count for no other. `None`: its calls never ask.
+    /// Identifies what questions of the tool are about, such as a digest of its grants: an answer
+    /// only counts for the same. `None` if its calls never ask.
     pub asks: Option<String>,
     /// Most bytes of its arguments. Longer ones are refused before they are checked against its
-    /// input schema. `None`: as many as the transport takes.
+    /// input schema. `None`: as many as the transport accepts.
     pub arguments_bytes_max: Option<u64>,
     /// True if its calls run in another process. On this side they only wait for it.
     pub runs_elsewhere: bool,
@@ -58,18 +56,18 @@ pub struct CallTerms {
 
 /// One immutable generation of tools.
 pub trait ServedCatalog: Send + Sync + 'static {
-    /// The tools, in the order of their listing.
+    /// The tools, in the order of the list.
     fn tools(&self) -> &ToolList;
 
     /// The [part](ToolList::part) of [`tools`](Self::tools) that this caller may see and call;
-    /// `None` for all of them. Any other tool is unknown to the caller. Asked for each request;
+    /// `None` for all of them. Any other tool is unknown to the caller. Called for each request;
     /// must be cheap.
     fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
         let _ = caller;
         None
     }
 
-    /// True if the list of tools depends on the caller. Only the caller may cache it then
+    /// True if the list of tools depends on the caller. Then only the caller may cache it
     /// (`cacheScope`).
     fn tells_callers_apart(&self) -> bool {
         false
@@ -81,8 +79,8 @@ pub trait ServedCatalog: Send + Sync + 'static {
         false
     }
 
-    /// The component of a tool. A resource that one origin embeds is never replaced by another's.
-    /// Empty by default: all tools have one origin.
+    /// The component of a tool. One origin's embedded resource never replaces another's. Empty by
+    /// default: all tools have one origin.
     fn origin(&self, tool: usize) -> &str {
         let _ = tool;
         ""
@@ -99,15 +97,15 @@ pub trait ServedCatalog: Send + Sync + 'static {
         None
     }
 
-    /// Resources below a template that the host reads, at most this many: those behind this
-    /// address, in an order that does not change. Called for each page of a list; must be cheap.
+    /// Resources below a template that the host reads: at most this many after this address, in a
+    /// stable order. Called for each page of a list; must be cheap.
     fn entries(&self, folder: &DeclaredResource, after: Option<&str>, most: usize) -> Vec<ResourceEntry> {
         let _ = (folder, after, most);
         Vec::new()
     }
 
-    /// Reads a resource whose [`reader`](Self::reader) is the host, and which its caller sees.
-    /// Where that may block, the work is done on another thread.
+    /// Reads a resource whose [`reader`](Self::reader) is the host, and which its caller sees. If
+    /// that may block, use another thread.
     fn read(
         self: Arc<Self>,
         reading: HostReading,
@@ -116,9 +114,9 @@ pub trait ServedCatalog: Send + Sync + 'static {
         std::future::ready(Err(NotRead::Unknown))
     }
 
-    /// The identity of what reads an address, such as the digest of a tool's code and policy:
-    /// clients that watch the address are notified when it changes. `None`, the default, if nothing
-    /// reads it.
+    /// Identifies what reads an address, such as the digest of a tool's code and policy: clients
+    /// that watch the address are notified when it changes. `None`, the default, if nothing reads
+    /// it.
     fn reads_with(&self, uri: &str) -> Option<String> {
         let _ = uri;
         None
@@ -130,7 +128,7 @@ pub trait ServedCatalog: Send + Sync + 'static {
         None
     }
 
-    /// The terms of a tool's calls. Asked once for each call, before it begins; must not block.
+    /// The terms of a tool's calls. Called once for each call, before it begins; must not block.
     fn terms(&self, tool: usize) -> CallTerms {
         let _ = tool;
         CallTerms::default()
@@ -145,34 +143,34 @@ pub trait ServedCatalog: Send + Sync + 'static {
         CallResult::error("the arguments are too long")
     }
 
-    /// Most bytes of a message that asks for something: the longest arguments that any tool takes,
-    /// and all that comes with it. A longer one is refused before it is read. `None`, the default:
-    /// as many as the transport takes.
+    /// Longest request, in bytes: the longest arguments that any tool accepts, and everything that
+    /// comes with them. A longer one is refused before it is read. `None`, the default: the
+    /// transport's limit.
     fn message_bytes_max(&self) -> Option<usize> {
         None
     }
 
-    /// Records a call that is answered without being run, because its arguments do not fit the
-    /// tool's input schema.
+    /// Records a call that is answered without running, because its arguments do not fit the tool's
+    /// input schema.
     ///
     /// Must not block. A panic in it becomes error -32603.
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         let _ = (call, problems);
     }
 
-    /// True if the server offers prompts: false by default where no entry is one.
+    /// True if the server offers prompts. By default, if any entry is one.
     fn offers_prompts(&self) -> bool {
         self.tools().has_prompts()
     }
 
-    /// True if the server offers completions. By default where a prompt has arguments, or a
-    /// template of addresses variables.
+    /// True if the server offers completions. By default, if a prompt has arguments or a template
+    /// has variables.
     fn offers_completions(&self) -> bool {
         self.tools().has_arguments() || self.resources().iter().any(|declared| !declared.variables.is_empty())
     }
 
-    /// Looks for values of an argument. `call` is of the prompt, or of the tool that reads the
-    /// addresses; nothing of it runs. By default those that the catalog itself knows.
+    /// Finds values of an argument. `call` is that of the prompt, or of the tool that reads the
+    /// addresses; it does not run. By default, the values that the catalog itself knows.
     ///
     /// The future must end soon after `call.context.cancellation` is cancelled. `Err` is one
     /// sentence for the client. A panic in it becomes error -32603.
@@ -194,8 +192,8 @@ pub trait ServedCatalog: Send + Sync + 'static {
         &[]
     }
 
-    /// The entries directly in a folder of resources, in the order of their addresses, as far as a
-    /// caller with these entries sees them. `None`, the default, if the caller has no such folder.
+    /// The direct entries of a folder of resources, ordered by address, as far as a caller with
+    /// these entries sees them. `None`, the default, if the caller has no such folder.
     fn folder(&self, uri: &str, entries: &ToolList) -> Option<Vec<FolderChild>> {
         let _ = (uri, entries);
         None
@@ -206,8 +204,8 @@ pub trait ServedCatalog: Send + Sync + 'static {
         false
     }
 
-    /// `_meta` of the content of a view that a tool reads, since its tool must not decide what the
-    /// page may reach. `None`, the default, if the address is not a view's.
+    /// The `_meta` of a view that a tool provides, since the tool must not decide what the page may
+    /// reach. `None`, the default, if the address is not a view's.
     fn view_meta(&self, uri: &str) -> Option<Map> {
         let _ = uri;
         None
@@ -215,11 +213,11 @@ pub trait ServedCatalog: Send + Sync + 'static {
 
     /// Runs one tool. The arguments already conform to its input schema. The catalog passes the
     /// result through the tool's [`finish`](crate::McpTool::finish), which checks it against the
-    /// output schema. Where a tool is
-    /// [checked elsewhere](crate::McpTool::checked_elsewhere), the catalog has both checks done.
+    /// output schema. For a tool that is [checked elsewhere](crate::McpTool::checked_elsewhere),
+    /// the catalog arranges both checks.
     ///
     /// The future must end soon after `call.context.cancellation` is cancelled. Until then the call
-    /// keeps its permit, though nothing more is sent for it. A panic in it becomes error -32603.
+    /// keeps its permit, although nothing more is sent for it. A panic in it becomes error -32603.
     fn call(self: Arc<Self>, call: Call) -> impl Future<Output = CheckedResult> + Send + 'static;
 }
 
@@ -241,7 +239,6 @@ pub struct CallContext {
     pub request_id: String,
     /// The caller's revision.
     pub revision: Revision,
-    /// Who calls.
     pub caller: Caller,
     /// The name and version that the caller's program claims.
     pub client: Option<Arc<ClientInfo>>,
@@ -252,19 +249,20 @@ pub struct CallContext {
     pub meta_json: String,
     /// The extensions of the protocol that the caller's program declares, as a JSON object.
     pub extensions: Option<Arc<str>>,
-    /// Tells that the caller has given up.
+    /// Signals that the caller has given up.
     pub cancellation: Cancellation,
-    /// The destination of progress and log messages.
+    /// Where progress and log messages go.
     pub events: CallEvents,
-    /// The means to ask the client.
+    /// How the client is asked.
     pub asking: CallAsking,
-    /// True if the call is a task, or becomes one when it runs long: it has the deadline of tasks.
+    /// True if the call is a task, or becomes one when it runs long: it then has the deadline of
+    /// tasks.
     pub task: bool,
 }
 
 impl CallContext {
-    /// That of a call which the host makes itself, outside of any connection: in the newest
-    /// revision, with a caller who cannot be asked and hears nothing while it runs.
+    /// The context of a call that the host makes itself, without a connection: in the newest
+    /// revision, with a caller who cannot be asked and gets no messages.
     #[must_use]
     pub fn outside(request_id: &str, caller: Caller, cancellation: Cancellation) -> Self {
         Self {
@@ -284,19 +282,19 @@ impl CallContext {
 }
 
 thread_local! {
-    /// True if work on this thread asked for another one.
+    /// True if work on this thread asked to move to another one.
     static LEAVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True if the work that was just polled wants to go on elsewhere, and to stay there. Asking takes
-/// the answer.
+/// True if the work that was just polled wants to move to another thread, and stay there. Resets
+/// the flag.
 #[must_use]
 pub fn leaves_thread() -> bool {
     LEAVES.take()
 }
 
 /// Yields once, so that an executor can move the work off a thread with other duties: it asks
-/// [`leaves_thread`]. To be awaited before work that takes longer than such a thread can spare.
+/// [`leaves_thread`]. Await it before long work.
 pub async fn leave_thread() {
     let mut left = false;
     poll_fn(|context| {
@@ -304,7 +302,7 @@ pub async fn leave_thread() {
             return Poll::Ready(());
         }
         LEAVES.set(true);
-        // Woken at once, so that no executor takes it for waiting.
+        // Woken at once, so that it does not count as waiting.
         context.waker().wake_by_ref();
         Poll::Pending
     })
@@ -320,14 +318,14 @@ pub trait Executor: Send + Sync + 'static {
     /// failed.
     fn run(&self, work: Work);
 
-    /// Runs a single piece of work from a thread with nothing else to do; it may begin there. The
-    /// executor must take it off that thread at its first wait, and soon in any case.
+    /// Runs a single piece of work from an otherwise idle thread; it may begin there. The executor
+    /// must move it off that thread at its first wait, and soon in any case.
     fn run_here(&self, work: Work) {
         self.run(work);
     }
 
-    /// Runs a single piece of work from any thread; if that thread drives connections, it may begin
-    /// there. Whatever it leaves to be done must not delay its answer.
+    /// Runs a single piece of work from any thread; if that thread drives connections, the work may
+    /// begin there, but must not delay other answers.
     fn run_driving(&self, work: Work) {
         self.run(work);
     }
@@ -338,16 +336,16 @@ pub trait Executor: Send + Sync + 'static {
         self.run(work);
     }
 
-    /// Runs work that computes for long, on threads that let others go first.
+    /// Runs long computations, on threads with low priority.
     fn run_long(&self, work: Work) {
         self.run(work);
     }
 
-    /// Waits until one of these can be read or has failed, and returns what is so of each.
-    /// Meanwhile it may go on with work of this thread. It calls `sent` after each piece.
+    /// Waits until one of these can be read or has failed, and returns the state of each. Meanwhile
+    /// it may run other work of this thread. It calls `sent` after each piece.
     ///
     /// # Errors
-    /// What the system's `poll` says.
+    /// The error of the system's `poll`.
     fn wait(&self, fds: &[BorrowedFd<'_>], sent: &mut dyn FnMut()) -> Result<Vec<PollFlags>, Errno> {
         let _ = sent;
         let mut polls: Vec<_> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
@@ -355,7 +353,7 @@ pub trait Executor: Send + Sync + 'static {
         Ok(polls.iter().map(PollFd::revents).collect())
     }
 
-    /// This thread will [wait](Self::wait) no more: others go on with its work.
+    /// This thread will no longer [wait](Self::wait): others take over its work.
     fn leave(&self) {}
 }
 
@@ -365,12 +363,12 @@ impl Executor for tokio::runtime::Handle {
     }
 }
 
-/// The reach of messages that an outbox takes besides the answer.
+/// Who gets messages besides the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// The client does.
+    /// The client.
     Client,
-    /// Nobody: the client takes the answer alone.
+    /// Nobody: the client only accepts the answer.
     AnswerOnly,
     /// Nobody any more: the client is gone, or the answer is sent.
     Gone,
@@ -381,9 +379,9 @@ pub enum Audience {
 pub struct SharedFrame {
     /// The bytes before the shared ones.
     pub head: Vec<u8>,
-    /// Bytes that other frames hold too.
+    /// Bytes that other frames share.
     pub shared: Bytes,
-    /// The bytes behind them.
+    /// The bytes after them.
     pub tail: Vec<u8>,
 }
 
@@ -399,39 +397,39 @@ impl SharedFrame {
     }
 }
 
-/// The transport's side of one connection: takes frames, and tells if it has room.
+/// The transport's side of one connection: accepts frames, and reports if it has room.
 pub trait Outbox: Send + Sync + 'static {
-    /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush),
-    /// must not block.
+    /// Accepts one frame (no newline) to send before later ones. May wait for
+    /// [`flush`](Self::flush), must not block.
     fn queue(&self, frame: Vec<u8>);
 
-    /// Takes the news of changed lists. `lists` tells the change from others on all replicas that
-    /// send to one client.
+    /// Accepts the notification of changed lists. `lists` identifies the change on all replicas
+    /// that send to one client.
     fn announce(&self, frames: Vec<Vec<u8>>, lists: Option<u64>) {
         let _ = lists;
         frames.into_iter().for_each(|frame| self.queue(frame));
     }
 
-    /// Takes the answer to the message of this outbox, or the array of answers to a batch. It is
-    /// the last frame. Each message ends in exactly one of this, [`refuse`](Self::refuse) and
+    /// Accepts the answer to the message of this outbox, or the array of answers to a batch. It is
+    /// the last frame. Each message ends with exactly one of this, [`refuse`](Self::refuse) and
     /// [`unanswered`](Self::unanswered).
     fn answer(&self, frame: Vec<u8>) {
         self.queue(frame);
     }
 
-    /// Takes the [answer](Self::answer) as a frame that shares bytes with others.
+    /// Accepts the [answer](Self::answer) as a frame that shares bytes with others.
     fn answer_shared(&self, frame: SharedFrame) {
         self.answer(frame.joined());
     }
 
-    /// Counts bytes that wait to become a part of the answer. Returns false if the client, or all
-    /// clients together, leave too much unread: the bytes must not be kept then.
+    /// Counts bytes that will become part of the answer. Returns false if the client, or all
+    /// clients together, leave too much unread: then the bytes must not be kept.
     fn keeps(&self, bytes: usize) -> bool {
         let _ = bytes;
         true
     }
 
-    /// Takes the answer to a message that was refused before it did anything.
+    /// Accepts the answer to a message that was refused before it had any effect.
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
         let _ = code;
         self.answer(frame);
@@ -440,27 +438,27 @@ pub trait Outbox: Send + Sync + 'static {
     /// Ends the message without an answer: a notification, a response, or a cancelled request.
     fn unanswered(&self) {}
 
-    /// Ends a response of the client that nobody took: it is to be sent again.
+    /// Ends a response of the client that nobody received: the client must send it again.
     fn not_taken(&self) {
         self.unanswered();
     }
 
-    /// Tells if a request from the server would reach the client.
+    /// Whether a request of the server would reach the client.
     fn audience(&self) -> Audience {
         Audience::Client
     }
 
-    /// The arguments of a call that the transport carries next to the message, if it does.
+    /// The arguments of a call that the transport repeats outside of the message, if any.
     fn mirrored(&self) -> Option<&Mirrored> {
         None
     }
 
-    /// The trace context that the transport carries next to the message, if it does.
+    /// The trace context that the transport carries outside of the message, if any.
     fn trace(&self) -> Option<TraceContext> {
         None
     }
 
-    /// Sends queued frames as far as possible without blocking; the rest follows by itself.
+    /// Sends queued frames as far as possible without blocking; the rest follows.
     fn flush(&self) {}
 
     /// True if so much is unread that no optional frame should be queued and no further call begun.

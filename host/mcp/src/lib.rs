@@ -1,7 +1,7 @@
 //! The Model Context Protocol: every revision from 2024-11-05 to 2026-07-28, both eras at once. The
-//! core is sans-IO; the stdio and HTTP transports lie on top of it.
+//! core is sans-IO; the stdio and HTTP transports are built on it.
 //!
-//! The program around it implements [`Host`] and [`ServedCatalog`] and compiles its tools with
+//! The embedding program implements [`Host`] and [`ServedCatalog`] and compiles its tools with
 //! [`McpTool::compile`]. It makes one [`McpServer`] and hands it to a transport such as
 //! [`stdio::serve`]:
 //!

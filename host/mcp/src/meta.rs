@@ -10,7 +10,7 @@ use crate::asking::AskCapabilities;
 use crate::frame::{Params, RequestId, RpcError, push_string, scan};
 use crate::revision::Revision;
 
-/// Keys under this prefix belong to the protocol.
+/// Keys with this prefix belong to the protocol.
 pub(crate) const RESERVED_PREFIX: &str = "io.modelcontextprotocol/";
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -31,7 +31,7 @@ const TRACESTATE_BYTES_MAX: usize = 512;
 const BAGGAGE_BYTES_MAX: usize = 8_192;
 
 /// Longest declaration that is kept, in bytes: dozens of extensions with their settings. A longer
-/// one counts as none.
+/// one is ignored.
 const EXTENSIONS_BYTES_MAX: usize = 4_096;
 
 /// The levels of a log message (RFC 5424), least first.
@@ -43,7 +43,7 @@ pub enum ClientLogLevel {
     Info,
     /// Normal but significant.
     Notice,
-    /// Something looks wrong.
+    /// Something may be wrong.
     Warning,
     /// An operation failed.
     Error,
@@ -51,12 +51,11 @@ pub enum ClientLogLevel {
     Critical,
     /// Act at once.
     Alert,
-    /// Unusable.
+    /// The system is unusable.
     Emergency,
 }
 
 impl ClientLogLevel {
-    /// Every level, least first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -88,7 +87,6 @@ impl ClientLogLevel {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Reads a level from its JSON text.
     pub(crate) fn parse(value: &str, field: &str) -> Result<Self, RpcError> {
         scan::string(value).and_then(|name| Self::named(&name)).ok_or_else(|| {
             RpcError::meta(format!(
@@ -159,7 +157,7 @@ impl RequestMeta {
 pub(crate) struct Peer {
     pub(crate) revision: Revision,
     pub(crate) client: Option<Arc<ClientInfo>>,
-    /// The least level of log messages that it wants; `None`: it wants none.
+    /// The lowest level of log messages that it wants; `None`: it wants none.
     pub(crate) log_level: Option<ClientLogLevel>,
     pub(crate) capabilities: AskCapabilities,
     /// The extensions that it declares, as a JSON object.
@@ -200,7 +198,7 @@ pub(crate) fn declared_extensions(capabilities: &str) -> Option<Arc<str>> {
     (text.len() <= EXTENSIONS_BYTES_MAX && scan::is_object(text) && text != "{}").then(|| text.into())
 }
 
-/// The error for a request that lacks required keys of `_meta`.
+/// The error for a request without required keys of `_meta`.
 pub(crate) fn missing(keys: &[&str]) -> RpcError {
     RpcError::meta(format!("Missing in params._meta: {}", keys.join(", ")))
 }
@@ -211,8 +209,8 @@ pub(crate) fn trace_of(params: &Params<'_>) -> Option<TraceContext> {
 }
 
 impl TraceContext {
-    /// Reads the headers of a request (W3C Trace Context section 3.2), for one whose `_meta` has
-    /// none.
+    /// Reads the headers of a request (W3C Trace Context section 3.2), if its `_meta` has no trace
+    /// context.
     pub(crate) fn of_headers(headers: &http::HeaderMap) -> Option<Self> {
         // A header that came twice counts as missing (section 3.2.1, and RFC 9110 section 5.2 for
         // the others).

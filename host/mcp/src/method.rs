@@ -21,7 +21,6 @@ macro_rules! declare {
         }
 
         impl $name {
-            /// Every one of them.
             $visibility const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
 
             const fn facts(self) -> $facts {
@@ -40,7 +39,7 @@ declare! {
         Initialize => legacy("initialize"),
         /// Answered at once, with an empty result.
         Ping => legacy("ping"),
-        /// Gives the server's revisions and capabilities.
+        /// Returns the server's revisions and capabilities.
         Discover => modern("server/discover"),
         /// Lists the tools, page by page.
         ListTools => both("tools/list"),
@@ -54,15 +53,15 @@ declare! {
         ListTemplates => both("resources/templates/list").of(Feature::Resources),
         /// Reads a resource.
         ReadResource => both("resources/read").of(Feature::Resources).named_by("uri"),
-        /// Asks for news of a resource.
+        /// Subscribes to changes of a resource.
         Subscribe => legacy("resources/subscribe").of(Feature::Resources),
-        /// Asks for no more news of a resource.
+        /// Ends such a subscription.
         Unsubscribe => legacy("resources/unsubscribe").of(Feature::Resources),
-        /// Lists what is directly in a folder of resources, page by page.
+        /// Lists the direct entries of a folder of resources, page by page.
         ReadDirectory => both("resources/directory/read").of(Feature::Skills),
         /// Lists the skills, page by page.
         ListSkills => both("skills/list").of(Feature::Skills),
-        /// Gives the entry of a skill.
+        /// Returns the entry of a skill.
         GetSkill => both("skills/get").of(Feature::Skills),
         /// Lists the prompts, page by page.
         ListPrompts => both("prompts/list").of(Feature::Prompts),
@@ -70,7 +69,7 @@ declare! {
         GetPrompt => both("prompts/get").of(Feature::Prompts).named_by("name"),
         /// Offers values for an argument.
         Complete => both("completion/complete").of(Feature::Completions),
-        /// Gives a task as it is now.
+        /// Returns the current state of a task.
         GetTask => both("tasks/get").of(Feature::Tasks).named_by("taskId"),
         /// Answers the questions of a task.
         UpdateTask => modern("tasks/update").of(Feature::Tasks).named_by("taskId"),
@@ -80,7 +79,7 @@ declare! {
         TaskResult => legacy("tasks/result").of(Feature::Tasks),
         /// Lists the caller's tasks, page by page.
         ListTasks => legacy("tasks/list").of(Feature::Tasks),
-        /// Sets the least level of log messages.
+        /// Sets the lowest level of log messages.
         SetLevel => legacy("logging/setLevel"),
     }
 }
@@ -88,7 +87,7 @@ declare! {
 declare! {
     /// A notification, from the client or to it.
     pub(crate) enum Notification: &'static str {
-        /// Takes a request back; either side sends it.
+        /// Withdraws a request; either side sends it.
         Cancelled => "notifications/cancelled",
         /// Follows `initialize`; the client sends it.
         Initialized => "notifications/initialized",
@@ -127,7 +126,6 @@ struct Facts {
 /// A feature that a catalog may offer besides tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
-    /// Resources.
     Resources,
     /// Prompts.
     Prompts,
@@ -171,8 +169,7 @@ impl Method {
         self.facts().name
     }
 
-    /// The name for metrics and traces. `other` stands for every method that this server does not
-    /// have.
+    /// The name for metrics and traces; `other` for every method that this server does not have.
     #[must_use]
     pub const fn label(method: Option<Self>) -> &'static str {
         match method {
@@ -200,7 +197,7 @@ impl Notification {
         self.facts()
     }
 
-    /// The notification of this name; `None` for one that means nothing here.
+    /// The notification of this name, if it is known.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|notification| notification.name() == name)
     }
@@ -241,7 +238,7 @@ impl<'a> RequestedMethod<'a> {
         self.known().and_then(|method| method.facts().named_by)
     }
 
-    /// The error for a client that has no such method.
+    /// The error for a method that the client does not have.
     pub(crate) fn not_found(&self) -> RpcError {
         RpcError::method(self.name())
     }

@@ -36,7 +36,7 @@ impl Mirrored {
 
 impl fmt::Debug for Mirrored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers hold credentials.
+        // Headers contain credentials.
         f.debug_tuple("Mirrored").field(&self.0.len()).finish()
     }
 }

@@ -1,5 +1,5 @@
-//! News of resources: what has changed, who carries it to all replicas, and the bounds on those who
-//! wait for it.
+//! Changes of resources: what has changed, how all replicas are notified, and bounds on watched
+//! resources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -7,20 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// Longest address that a client may watch, in bytes: what clients and proxies take.
 pub(crate) const WATCHED_URI_BYTES_MAX: usize = 2_048;
 
-/// Begins the name of all connections of a caller.
+/// The prefix of the name that all connections of a caller share.
 const CALLER: &str = "name\n";
 
 /// A change of resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceNews {
-    /// The client whose resources they are; `None`: those of everybody.
+    /// The client that the resources belong to; `None`: everybody's.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The addresses whose content has changed, each with a number for its new state; 0 is unlike
-    /// any other.
+    /// The addresses whose content has changed, each with a number for its new state; 0 never
+    /// equals another.
     #[serde(rename = "u", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub updated: BTreeMap<String, u64>,
     /// Components whose resources may all have changed.
@@ -35,7 +34,7 @@ pub struct ResourceNews {
 }
 
 impl ResourceNews {
-    /// True if it says nothing.
+    /// True if nothing has changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.updated.is_empty() && self.components.is_empty() && !self.all && !self.list
@@ -62,10 +61,10 @@ impl ResourceNews {
     }
 }
 
-/// Carries news to every replica of the server, this one included, where each gives them to
+/// Carries changes to every replica of the server, including this one. Each passes them to
 /// [`McpServer::resources_changed`](crate::McpServer::resources_changed).
 pub trait NewsCarrier: Send + Sync + 'static {
-    /// Takes news, without waiting. They may come together with others.
+    /// Accepts a change, without waiting. Several may be merged.
     fn carry(&self, news: ResourceNews);
 }
 
@@ -102,11 +101,10 @@ fn push_normal(out: &mut String, byte: u8, separates: bool) {
     }
 }
 
-/// The number of addresses that each caller watches.
 #[derive(Debug, Default)]
 pub(crate) struct WatchCounts(Mutex<HashMap<Box<str>, usize>>);
 
-/// One of a caller's watched addresses. Dropped, it makes room for another.
+/// One of a caller's watched addresses; freed when dropped.
 #[derive(Debug)]
 pub(crate) struct WatchShare {
     counts: Arc<WatchCounts>,
@@ -114,7 +112,7 @@ pub(crate) struct WatchShare {
 }
 
 impl WatchCounts {
-    /// One more for this caller; `None` if it has as many as it may.
+    /// One more for this caller; `None` at the limit.
     pub(crate) fn take(self: &Arc<Self>, caller: &str, most: usize) -> Option<WatchShare> {
         let mut counts = self.counts();
         let count = counts.entry(caller.into()).or_default();

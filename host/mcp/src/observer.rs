@@ -10,8 +10,8 @@ use crate::method::Method;
 
 /// Observes requests, on the threads that answer them. It must not block.
 pub trait Observer: Send + Sync + 'static {
-    /// True if the observer wants [`ObservedRequest::details`]. They cost a look at the clock and
-    /// at the trace context.
+    /// True if the observer wants [`ObservedRequest::details`]. They cost reading the clock and the
+    /// trace context.
     fn wants_details(&self) -> bool {
         false
     }
@@ -25,7 +25,7 @@ pub trait Observer: Send + Sync + 'static {
     fn answered(&self, request: &ObservedRequest<'_>);
 
     /// A caller named a tool or a prompt that its list does not have. `hidden` is the name in the
-    /// whole list, if it is there for others. By default, nobody is notified.
+    /// whole list, if it is there for others. Does nothing by default.
     fn unseen(&self, caller: &Caller, hidden: Option<&str>) {
         let _ = (caller, hidden);
     }
@@ -47,7 +47,7 @@ pub struct ObservedRequest<'a> {
 /// The parts of a request that tell it from others.
 #[derive(Debug)]
 pub struct RequestDetails<'a> {
-    /// Its id, as the client wrote it.
+    /// What identifies a request.
     pub id: String,
     /// Its caller.
     pub caller: &'a Caller,

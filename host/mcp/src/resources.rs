@@ -1,7 +1,7 @@
 //! Resources that tools embedded in their results. They are kept for the client that got them, so
 //! that it may read them again.
 //!
-//! The kept resources are bounded in number, bytes and time. They exist in this process only. Where
+//! The kept resources are bounded in number, bytes and time. They exist in this process only. If
 //! several replicas answer a client, a [shelf](toolcell_shared::Shelf) keeps them instead.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -15,15 +15,15 @@ use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody, 
 use crate::frame::{decode_base64, push_base64};
 use crate::revision::{Revision, push_resource};
 
-/// Most resources that one holder has of one origin. Nobody reads a longer list. Other origins have
-/// their own bound: none makes room among another's.
+/// Resources that one holder has of one origin. Nobody reads a longer list. Each origin has its own
+/// bound, so none displaces another's.
 const HOLDER_COUNT_MAX: usize = 256;
 
 /// Most bytes of the resources that one holder has of one origin. 8 MiB: eight results of the
 /// default limit `output`.
 const HOLDER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Most resources of all holders: looking through them takes microseconds.
+/// Resources of all holders: searching them takes microseconds.
 const COUNT_MAX: usize = 4_096;
 
 /// Most bytes of all holders' resources together. 64 MiB: the default memory of one call.
@@ -52,7 +52,7 @@ pub(crate) enum Holder {
     Caller(Box<str>),
 }
 
-/// The holder of a resource, by the names under which it is kept where every replica reads it.
+/// The holder of a resource, by the names under which the shared store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreHolder {
     /// The caller, whose resources are counted together.
@@ -83,9 +83,9 @@ pub(crate) struct KeptResource {
     /// The parts of it in one result; most have one.
     pub(crate) parts: Vec<Part>,
     since: Instant,
-    /// A number in the order of keeping, which lists go by.
+    /// A number in the order of keeping, by which lists are ordered.
     pub(crate) number: u64,
-    /// The size of its content, in bytes, where the content itself is elsewhere.
+    /// The size of its content, in bytes, if the content itself is elsewhere.
     listed_bytes: Option<usize>,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Part {
 }
 
 impl KeptResource {
-    /// As a store keeps it.
+    /// The form in which it is stored.
     pub(crate) fn stored(&self) -> Option<Shelved<'_>> {
         let first = self.parts.first()?;
         let label = StoredLabel {
@@ -141,7 +141,7 @@ impl KeptResource {
         Some(Shelved { origin: &self.origin, uri: &self.uri, label, body })
     }
 
-    /// A stored resource, as far as its label says.
+    /// A stored resource, as far as its label tells.
     pub(crate) fn of_label(number: u64, label: &[u8]) -> Option<Self> {
         let StoredLabel { uri, mime_type, annotations, size_bytes } = serde_json::from_slice(label).ok()?;
         let part = Part { mime_type, body: ResourceBody::Text(String::new()), annotations, meta: None };
@@ -169,13 +169,14 @@ impl KeptResource {
         if end.is_empty() { &self.uri } else { end }
     }
 
-    /// The total memory, in bytes. The address counts with every part: each is answered with it.
+    /// The total memory, in bytes. The address counts for every part, since each is answered with
+    /// it.
     fn cost_bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|part| part.cost_bytes() + self.uri.len()).sum();
         ENTRY_BYTES + self.holder.cost_bytes() + self.origin.len() + self.uri.len() + parts
     }
 
-    /// True if a list can have it as an entry in any revision.
+    /// True if it fits as an entry of a list in any revision.
     fn can_be_listed(&self) -> bool {
         let longest = self.uri.len().max(self.parts.first().map_or(0, Part::label_bytes));
         if longest > LISTED_BYTES_MAX {
@@ -248,7 +249,7 @@ impl Part {
     }
 }
 
-/// Annotations as they are kept: each audience once.
+/// Annotations in the form that is kept: each audience once.
 fn kept(annotations: &ContentAnnotations) -> ContentAnnotations {
     let named = |role: &Role| annotations.audience.contains(role);
     ContentAnnotations {
@@ -294,7 +295,7 @@ impl KeptResource {
                 }
             }
         }
-        // Only the last ones that fit are kept, since earlier ones would be dropped at once.
+        // Keeps only the last ones that fit, since earlier ones would be dropped at once.
         let fitting = found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX && kept.can_be_listed());
         let mut fitting: VecDeque<KeptResource> = fitting.collect();
         fitting.drain(..fitting.len().saturating_sub(HOLDER_COUNT_MAX));
@@ -304,8 +305,8 @@ impl KeptResource {
 
 impl KeptResources {
     /// Keeps the resources that a result of this origin embeds. Each replaces the one that the same
-    /// origin embedded under the same address, and none of another origin. Returns true if the
-    /// holder has resources of other addresses than before.
+    /// origin embedded under the same address, and none of another origin. Returns true if the set
+    /// of the holder's addresses has changed.
     pub(crate) fn keep(&self, holder: &Holder, origin: &str, result: &CallResult) -> bool {
         let before = self.addresses(holder);
         for kept in KeptResource::all_of(holder, origin, result) {
@@ -318,8 +319,8 @@ impl KeptResources {
         self.after(holder, 0).iter().map(|kept| kept.uri.clone()).collect()
     }
 
-    /// The holder's resources kept after the one of this number, the oldest first; after 0: all of
-    /// them. Addresses of two origins are left out, as in [`find`](Self::find).
+    /// The holder's resources kept after the one of this number, the oldest first; after 0: all.
+    /// Addresses with two origins are left out, as in [`find`](Self::find).
     pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
@@ -329,8 +330,8 @@ impl KeptResources {
         own().filter(|kept| kept.number > number && origins.get(&*kept.uri) == Some(&1)).cloned().collect()
     }
 
-    /// The holder's resource of this address. `None` if two origins embedded one: the address does
-    /// not say which of them is meant.
+    /// The holder's resource of this address. `None` if two origins embedded one, since the address
+    /// is then ambiguous.
     pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
@@ -393,7 +394,6 @@ mod tests {
     use super::*;
     use crate::content::ResultContent;
 
-    /// The origin of the results.
     const ORIGIN: &str = "notes";
 
     fn embedding(uri: &str, text: String) -> CallResult {
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(uris(&resources, &one), ["a:/y"]);
         resources.keep(&one, "notes", &embedding("a:/x", "true, again".to_owned()));
         assert!(resources.find(&one, "a:/x").is_none(), "who comes last has no more right to it");
-        // Once the forger has so many that its first one made room, the address means one thing
+        // Once the forger's first resource was displaced by its others, the address is unambiguous
         // again.
         let mut many = CallResult::default();
         (0..HOLDER_COUNT_MAX).for_each(|n| many.content.extend(embedding(&format!("b:/{n}"), String::new()).content));
@@ -491,7 +491,7 @@ mod tests {
         resources.keep(&one, ORIGIN, &saying("a:/modified", 0, long, 0));
         resources.keep(&one, ORIGIN, &saying("a:/both", long / 2, long / 2, 0));
         resources.keep(&one, ORIGIN, &saying(&format!("a:/{}", "u".repeat(long / 2)), 0, 0, 0));
-        // Each character takes six bytes in writing.
+        // Each character takes six bytes when encoded.
         resources.keep(&one, ORIGIN, &saying(&format!("a:{}", "\u{1}".repeat(long / 10)), 0, 0, 0));
         assert_eq!(uris(&resources, &one), [""; 0]);
         assert_eq!(resources.held().bytes, 0);
@@ -517,7 +517,7 @@ mod tests {
         assert!((100_000 + 1_000..200_000).contains(&bytes), "{bytes}");
         resources.keep(&one, ORIGIN, &parts(HOLDER_BYTES_MAX / 10, 10));
         assert_eq!(resources.held().bytes, bytes, "too large in all: what was there stays");
-        // Empty ones as well: their entries take memory.
+        // Empty parts count as well: their entries take memory.
         resources.keep(&one, ORIGIN, &parts(0, HOLDER_BYTES_MAX / PART_BYTES));
         assert_eq!(resources.held().bytes, bytes);
         let long = format!("a:/{}", "u".repeat(4_000));

@@ -1,8 +1,8 @@
 //! Sealing: bytes that travel through others, which can neither read nor change them.
 //!
 //! They are sealed with AES-256-GCM under a fresh key: HKDF-SHA256 over the server's key and a
-//! random salt. A key that seals once needs no nonce. So nothing is counted, and replicas may share
-//! the server's key.
+//! random salt. A key that is used once needs no nonce, so replicas may share the server's key
+//! without counters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const SALT_BYTES: usize = 32;
 /// The purpose of the key for [tags](StateKey::tag).
 const TAG_PURPOSE: &[u8] = b"toolcell tag 1";
 
-/// The purpose of derived keys: what is sealed for one is of no use for another. It changes with
-/// the sealed form.
+/// The purpose of derived keys: data sealed for one cannot be opened for another. Its text changes
+/// with the sealed form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// `requestState`.
@@ -42,7 +42,7 @@ impl Purpose {
     }
 }
 
-/// The key under which what travels is sealed. Cheap to clone; never shown.
+/// The key for sealing. Cheap to clone; never shown.
 #[derive(Clone)]
 pub struct StateKey(Arc<[u8]>);
 
@@ -66,11 +66,11 @@ impl StateKey {
         Ok(Self(bytes.into()))
     }
 
-    /// A new random key. States sealed under another key are refused.
+    /// A new random key. State that was sealed under another key is refused.
     #[must_use]
     pub fn random() -> Self {
         let mut bytes = [0; STATE_KEY_BYTES_MIN];
-        // Without randomness the key is empty, and seals nothing.
+        // Without randomness the key stays empty, and seals nothing.
         match SystemRandom::new().fill(&mut bytes) {
             Ok(()) => Self(bytes.as_slice().into()),
             Err(_) => Self(Arc::from([])),
@@ -96,8 +96,8 @@ impl StateKey {
         self.derived(purpose, salt)?.open_in_place(nonce, Aad::empty(), sealed).ok().map(|opened| &*opened)
     }
 
-    /// A name for these parts, of 64 hexadecimal digits. Only who has the key can make it, and it
-    /// says nothing about the parts. `None` for a key without randomness.
+    /// A tag for these parts, of 64 hexadecimal digits. It can only be made with the key, and
+    /// reveals nothing about the parts. `None` for a key without randomness.
     #[must_use]
     pub fn tag(&self, parts: &[&str]) -> Option<String> {
         if self.0.is_empty() {
@@ -107,7 +107,7 @@ impl StateKey {
         let key = Key::from(prk.expand(&[TAG_PURPOSE], HMAC_SHA256).ok()?);
         let mut context = Context::with_key(&key);
         for part in parts {
-            // Lengths keep apart what is split at another place.
+            // Lengths make the encoding unambiguous.
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part.as_bytes());
         }

@@ -44,8 +44,8 @@ pub struct ServerInfo {
 /// The options of the server. Every limit is per connection.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Most tools on one page of `tools/list`. 500: one page for nearly every server, as some
-    /// clients read only one.
+    /// Tools on one page of `tools/list`. 500: one page for nearly every server, since some clients
+    /// read only one.
     pub page_size: usize,
     /// Most calls running at once. 64: keeps every core busy; more only wait in memory.
     pub in_flight_max: usize,
@@ -70,7 +70,7 @@ pub struct ServerOptions {
     /// start of the program may change the title and the instructions.
     pub discover_ttl: Duration,
     /// The least level of log messages for a legacy client that has not called `logging/setLevel`;
-    /// the protocol leaves it to the server. Info. `None`: none before it asks.
+    /// the protocol leaves it to the server. Info by default. `None`: none until it asks.
     pub legacy_log_level: Option<ClientLogLevel>,
     /// The key that seals `requestState`. A new one for each process, unless several answer the
     /// same clients.
@@ -100,19 +100,18 @@ pub struct McpServer<H: Host> {
     pub(crate) host: Arc<H>,
     pub(crate) info: ServerInfo,
     pub(crate) options: ServerOptions,
-    /// The server's identity as modern results carry it.
     pub(crate) identity: String,
     /// The resources that tools embedded in their results.
     pub(crate) resources: KeptResources,
-    /// Keeps them instead where every replica reads them, if there are several.
+    /// Keeps them for all replicas instead, if there are several.
     pub(crate) store: OnceLock<Arc<Shelf>>,
     /// The number of resources that each caller watches.
     pub(crate) watches: Arc<WatchCounts>,
-    /// Carries news of resources to all replicas.
+    /// Carries changes of resources to all replicas.
     carrier: OnceLock<Arc<dyn NewsCarrier>>,
-    /// A number unlike that of other processes.
+    /// A random number that identifies the process.
     pub(crate) process: u64,
-    /// Connections so far that outlast a request.
+    /// Number of lasting connections so far.
     connections: AtomicU64,
     listeners: Mutex<Listeners>,
     /// The tasks that run here, and the table of all.
@@ -123,11 +122,11 @@ pub struct McpServer<H: Host> {
 #[derive(Default)]
 struct Listeners {
     held: Vec<Weak<dyn ServerEvents>>,
-    /// The number at which listeners that are gone are looked for.
+    /// The number of listeners at which dead ones are removed.
     swept_at: usize,
 }
 
-/// The comparison of two callers' views. It keeps the views, so that no other list can get their
+/// The two views that were compared. Keeping them prevents other lists from getting their
 /// addresses.
 type Compared = ((Option<Arc<ToolList>>, Option<Arc<ToolList>>), ListChanges);
 
@@ -145,13 +144,13 @@ pub(crate) struct Offers {
     pub(crate) prompts: bool,
     pub(crate) completions: bool,
     pub(crate) tasks: bool,
-    /// The caller's tasks can be listed.
+    /// True if the caller's tasks can be listed.
     pub(crate) lists_tasks: bool,
     pub(crate) skills: bool,
     pub(crate) apps: bool,
 }
 
-/// The least number of listeners at which those that are gone are looked for.
+/// The lowest number of listeners at which dead ones are removed.
 const SWEPT_AT_LEAST: usize = 16;
 
 impl<H: Host> McpServer<H> {
@@ -182,45 +181,43 @@ impl<H: Host> McpServer<H> {
         }
     }
 
-    /// From now on resources are kept there for clients that other replicas answer too.
+    /// From now on, resources are kept there for clients that other replicas also answer.
     pub fn keep_resources_in(&self, store: Arc<Shelf>) {
-        // The first one stays: there is one for the life of the process.
         let _ = self.store.set(store);
     }
 
-    /// From now on calls may become tasks, which are kept there.
+    /// From now on, calls may become tasks, which are kept there.
     pub fn keep_tasks_in(&self, store: Arc<dyn Tasks>, options: TaskOptions) {
         self.tasks.keep_in(store, options);
     }
 
-    /// Makes those who run a task, wait for it or watch it look at it again. `None`: any task may
-    /// have changed.
+    /// Makes whoever runs, awaits or watches a task check it again. `None`: any task may have
+    /// changed.
     pub async fn task_changed(&self, id: Option<&str>) {
         self.tasks.wake(id);
         let (Some(id), Some((store, options))) = (id, self.tasks.kept()) else { return };
         let watching = self.listening().into_iter();
         let watching: Vec<_> = watching.filter_map(|listener| Some((listener.watcher_of(id)?, listener))).collect();
         for (caller, listener) in watching {
-            // A client that cannot be notified now asks again.
+            // A client that cannot be notified now will poll.
             if let Ok(Some(task)) = store.find(caller.name(), id).await {
                 listener.task_changed(&task, options);
             }
         }
     }
 
-    /// Cancels all tasks that run in this process. To be called when it ends.
+    /// Cancels all tasks that run in this process. Call it when the process ends.
     pub fn end_tasks(&self) {
         self.tasks.cancel_all();
     }
 
-    /// From now on news of resources go there, and come back by
+    /// From now on, changes of resources go there, and come back through
     /// [`resources_changed`](Self::resources_changed).
     pub fn carry_news_by(&self, carrier: Arc<dyn NewsCarrier>) {
-        // The first one stays: there is one for the life of the process.
         let _ = self.carrier.set(carrier);
     }
 
-    /// Notifies everybody who watches what these news are about, at every replica.
+    /// Notifies everybody who watches these resources, at every replica.
     pub fn publish(&self, news: ResourceNews) {
         match self.carrier.get() {
             _ if news.is_empty() => {}
@@ -232,7 +229,7 @@ impl<H: Host> McpServer<H> {
     }
 
     /// Notifies the clients of this process of changed resources. Returns true if some read too
-    /// slowly to know of all yet. Empty news try again.
+    /// slowly to be notified of all. An empty change retries those.
     pub fn resources_changed(&self, news: &ResourceNews) -> bool {
         let listeners = self.listening();
         listeners.iter().filter(|listener| listener.resources_changed(news)).count() > 0
@@ -267,8 +264,8 @@ impl<H: Host> McpServer<H> {
         self.catalog_replaced_by(old, new, None)
     }
 
-    /// Announces a changed catalog where several replicas do. `lists` tells the change from others,
-    /// on all of them: a client that heard of it from one does not hear of it from another.
+    /// Announces a changed catalog together with other replicas. `lists` identifies the change on
+    /// all of them, so that a client is notified only once.
     pub fn catalog_replaced_by(&self, old: &H::Catalog, new: &H::Catalog, lists: Option<u64>) -> bool {
         if !old.tells_callers_apart() && !new.tells_callers_apart() {
             let changes = ListChanges::between(old.tools(), new.tools());
@@ -278,7 +275,7 @@ impl<H: Host> McpServer<H> {
             }
             return differs;
         }
-        // Many callers see the same parts: each pair is compared once.
+        // Many callers see the same parts, so each pair is compared only once.
         let compared: Mutex<HashMap<[usize; 2], Compared>> = Mutex::default();
         let differs = AtomicBool::new(old.tools().fingerprint() != new.tools().fingerprint());
         self.notify(
@@ -301,8 +298,8 @@ impl<H: Host> McpServer<H> {
         differs.into_inner()
     }
 
-    /// Tells of other resources, and of resources that something else reads, where several replicas
-    /// replace their catalogs. Each tells all that the list may be another.
+    /// Announces changed resources, and addresses that are now read from something else, if several
+    /// replicas replace their catalogs. Each announces that the list may have changed.
     pub fn resources_replaced_by(&self, old: &H::Catalog, new: &H::Catalog) {
         let list = old.resources() != new.resources();
         self.tell_of_resources(old, new, false);
@@ -328,8 +325,8 @@ impl<H: Host> McpServer<H> {
         listeners.held.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Announces a changed catalog to everybody, for an unknown difference. `lists` tells the
-    /// change from others, as in [`catalog_replaced_by`](Self::catalog_replaced_by).
+    /// Announces a changed catalog to everybody, without knowing the difference. `lists` identifies
+    /// the change, as in [`catalog_replaced_by`](Self::catalog_replaced_by).
     pub fn catalog_changed(&self, lists: Option<u64>) {
         let prompts = if self.host.snapshot().offers_prompts() { Revision::ALL.to_vec() } else { Vec::new() };
         let changes = ListChanges { tools: Revision::ALL.to_vec(), prompts };
@@ -378,7 +375,7 @@ impl ListChanges {
     /// The differences of one list from another.
     fn between(old: &ToolList, new: &ToolList) -> Self {
         let differing = |listed| {
-            // Other revisions see at most what the newest sees, but for tools that run as tasks.
+            // Other revisions see at most what the newest sees, except for tools that run as tasks.
             let same = |revision| old.same_in(new, listed, revision);
             if same(Revision::V2026_07_28) && (!(old.has_tasks() || new.has_tasks()) || same(Revision::V2025_11_25)) {
                 return Vec::new();
@@ -397,7 +394,7 @@ const fn member(offered: bool, text: &str) -> &str {
     if offered { text } else { "" }
 }
 
-/// The extensions that are offered to clients of a revision, as a member with a comma after it.
+/// The offered extensions of a revision, as a member followed by a comma.
 fn extensions(offers: Offers, revision: Revision) -> String {
     let tasks = offers.tasks && revision.is_modern();
     let offered = [

@@ -1,4 +1,5 @@
-//! Turns for costly work, shared out fairly: next comes the owner whose work has cost least so far.
+//! Turns for costly work, shared fairly: the next turn goes to the owner whose work has cost least
+//! so far.
 //!
 //! Promise: costly requests leave others theirs.
 
@@ -11,15 +12,14 @@ use tokio::sync::oneshot;
 /// The bounds of [`FairTurns`].
 #[derive(Clone, Copy, Debug)]
 pub struct TurnBounds {
-    /// Turns at once, of all together.
+    /// Concurrent turns of all owners together.
     pub all: usize,
-    /// Turns of one owner at once.
+    /// Concurrent turns of one owner.
     pub own: usize,
 }
 
-/// Turns for work of many owners. An owner with much work waits for itself: each of its pieces
-/// comes after as much work of others as its own before it costs (start-time fair queuing; Goyal,
-/// Vin and Cheng, 1996).
+/// Turns for work of many owners. An owner with much work does not delay others (start-time fair
+/// queuing; Goyal, Vin and Cheng, 1996).
 #[derive(Debug)]
 pub struct FairTurns<K: Eq + Hash + Clone> {
     bounds: TurnBounds,
@@ -30,9 +30,9 @@ pub struct FairTurns<K: Eq + Hash + Clone> {
 struct Turns<K: Eq + Hash + Clone> {
     running: usize,
     by_owner: HashMap<K, Share>,
-    /// Those who wait, by the cost at which each begins, and then in the order of their coming.
+    /// Waiting owners, by the virtual time at which each begins, then in order of arrival.
     waiting: BTreeMap<(u64, u64), TurnWaiter<K>>,
-    /// The cost at which the last one began.
+    /// The virtual time at which the last one began.
     begun: u64,
     sequence: u64,
 }
@@ -42,7 +42,7 @@ struct Turns<K: Eq + Hash + Clone> {
 struct Share {
     running: usize,
     waiting: usize,
-    /// The cost at which its next piece begins.
+    /// The virtual time at which its next piece begins.
     next: u64,
 }
 
@@ -52,21 +52,21 @@ struct TurnWaiter<K> {
     turn: oneshot::Sender<()>,
 }
 
-/// One turn. It ends when it is dropped.
+/// One turn. Ends when dropped.
 #[derive(Debug)]
 pub struct CallerTurn<K: Eq + Hash + Clone> {
     turns: Arc<FairTurns<K>>,
     owner: K,
 }
 
-/// A wait for a turn. Dropping it gives it up.
+/// A wait for a turn. Dropping it gives up the wait.
 struct Wait<'t, K: Eq + Hash + Clone> {
     turns: &'t Arc<FairTurns<K>>,
     owner: K,
     place: (u64, u64),
-    /// Lives until the wait has left the queue, so that a turn that came is known by it.
+    /// Open until the wait has left the queue, so that an arrived turn is noticed.
     came: oneshot::Receiver<()>,
-    /// True once its turn has come, and it is somebody's.
+    /// True once its turn has come and was accepted.
     is_taken: bool,
 }
 
@@ -88,7 +88,7 @@ impl<K: Eq + Hash + Clone> FairTurns<K> {
             place
         };
         let mut wait = Wait { turns: self, owner: owner.clone(), place, came, is_taken: false };
-        // Its sender stays in the queue until its turn comes, or this is dropped.
+        // Its sender stays in the queue until the turn comes, or this is dropped.
         let _ = (&mut wait.came).await;
         wait.is_taken = true;
         CallerTurn { turns: Arc::clone(self), owner: owner.clone() }
@@ -121,7 +121,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
         place
     }
 
-    /// Starts those that there is room for.
+    /// Starts as many as there is room for.
     fn begin(&mut self, bounds: TurnBounds) {
         while self.running < bounds.all.max(1) {
             let has_room = |waiter: &TurnWaiter<K>| {
@@ -134,7 +134,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
             self.begun = self.begun.max(place.0);
             let share = self.by_owner.entry(waiter.owner.clone()).or_default();
             share.waiting = share.waiting.saturating_sub(1);
-            // The waiting side listens until it has left the queue, so this does not fail.
+            // The receiver lives until it has left the queue, so this does not fail.
             if waiter.turn.send(()).is_ok() {
                 share.running += 1;
                 self.running += 1;
@@ -143,7 +143,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
         }
     }
 
-    /// Forgets an owner that nothing is known of but work long done.
+    /// Removes an owner without running or recent work.
     fn forget(&mut self, owner: &K) {
         let is_over = |share: &Share| share.running == 0 && share.waiting == 0;
         if self.by_owner.get(owner).is_some_and(is_over) {
@@ -167,7 +167,7 @@ impl<K: Eq + Hash + Clone> Drop for Wait<'_, K> {
             removed
         };
         if !removed {
-            // Its turn had come, and nobody takes it.
+            // Its turn had come but was not accepted.
             self.turns.end(&self.owner);
         }
     }

@@ -1,6 +1,6 @@
 //! The form in which a table of the manifest is declared: its keys, the shape of each value, and
-//! the names people try instead. One declaration gives the known keys, the JSON Schema and with it
-//! the reference page.
+//! names that people try instead. One declaration provides the known keys, the JSON Schema and
+//! thereby the reference page.
 //!
 //! ```text
 //! table! {
@@ -35,10 +35,10 @@ pub(crate) struct Table {
     pub(crate) about: &'static [&'static str],
     /// Its keys, in the order of the reference.
     pub(crate) groups: &'static [Keys],
-    /// Keys that are designed but not enforced yet. They are refused with a message of their own,
-    /// so that nobody relies on them.
+    /// Keys that are designed but not enforced yet. They are refused with a specific message, so
+    /// that nobody relies on them.
     pub(crate) later: &'static [&'static str],
-    /// Words that people try, each with the key that is meant.
+    /// Other words that people try, each with the right key.
     pub(crate) other_names: &'static [(&'static str, &'static str)],
 }
 
@@ -63,7 +63,6 @@ pub(crate) struct Key {
     pub(crate) facts: fn() -> Value,
 }
 
-/// The shape of a value, as far as JSON Schema can tell.
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// A string.
@@ -84,7 +83,7 @@ pub(crate) enum Shape {
     Any,
     /// A number of things, bytes, milliseconds, or a rate, with its bounds and its default.
     Limit(&'static Spec),
-    /// A limit that is not set where the key is missing.
+    /// A limit that is unset if the key is missing.
     Optional(&'static Spec),
     /// A limit whose greatest value and default are another table's value.
     Within(&'static Spec),
@@ -168,7 +167,7 @@ macro_rules! keys {
 }
 pub(crate) use keys;
 
-/// Tells whether a part of a declaration that may be left out is there.
+/// True if an optional part of a declaration is present.
 pub(crate) const fn is_there(part: &[&str]) -> bool {
     !part.is_empty()
 }

@@ -20,13 +20,13 @@ use crate::terminal;
 /// The first eight bytes of a component.
 const COMPONENT_PREAMBLE: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Packages whose comments stay out: what a component imports from its host.
+/// Packages whose comments are left out: those of the host's interfaces.
 const HOSTS: [&str; 2] = ["wasi", "toolcell"];
 
 /// The first bytes of a component or a module.
 const WASM: &[u8] = b"\0asm";
 
-/// Writes the annotated component, and prints what it has now.
+/// Writes the annotated component, and prints what it now contains.
 pub fn run(args: &AnnotateArgs) -> anyhow::Result<Exit> {
     let output = args.output.as_ref().unwrap_or(&args.component);
     let (component, lines) = annotated(args)?;
@@ -36,7 +36,7 @@ pub fn run(args: &AnnotateArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The component with all that is put into it, and a line for each.
+/// The component with everything that is added, and a line for each.
 fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, Vec<String>), Failure> {
     let shown = args.component.display();
     let mut component = read_bounded(&args.component, COMPONENT_BYTES_MAX)
@@ -69,7 +69,7 @@ fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u
         let problem = format!("{} is not a WebAssembly component", args.component.display());
         return Err(Failure::at_fault(problem, "name a built component"));
     }
-    // Models read of a component's own functions; what it imports is described elsewhere.
+    // Models only see a component's own functions, not its imports.
     let files = wit::files(wit, &wit.display().to_string()).map_err(|problem| Failure::at_fault(problem, ""))?;
     let texts = WitTexts::parse(&files).map_err(|problem| Failure::at_fault(problem.to_string(), ""))?.without(&HOSTS);
     match texts.count() {
@@ -81,8 +81,8 @@ fn described(component: &[u8], args: &AnnotateArgs, wit: &Path) -> Result<(Vec<u
     }
 }
 
-/// The component with the requested permissions of a file, and their number. The text goes in as it
-/// is.
+/// The component with the requested permissions of a file, and their number. The text is added
+/// unchanged.
 fn requesting(component: &[u8], args: &AnnotateArgs, wants: &Path) -> Result<(Vec<u8>, usize), Failure> {
     check_wasm(component, args)?;
     let name = wants.display().to_string();
@@ -108,7 +108,7 @@ fn check_wasm(component: &[u8], args: &AnnotateArgs) -> Result<(), Failure> {
 }
 
 /// The component with the metadata of its entry in a manifest, and the number of suggestions. The
-/// text goes in in its normal form.
+/// text is added in its normal form.
 fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<(Vec<u8>, usize), Failure> {
     check_wasm(component, args)?;
     let name = manifest.display().to_string();
@@ -138,8 +138,8 @@ fn suggesting(component: &[u8], args: &AnnotateArgs, manifest: &Path) -> Result<
     }
 }
 
-/// Writes it by way of a hidden draft: readers see the old file or the new one, and `toolcell dev`
-/// takes the draft for no source.
+/// Writes it by way of a hidden draft: readers see the old or the new file, and `toolcell dev`
+/// ignores the draft.
 fn write(path: &Path, component: &[u8]) -> Result<(), Failure> {
     write_whole(path, component)
         .map_err(|error| Failure::at_fault(format!("{} cannot be written: {}", path.display(), plain(&error)), ""))

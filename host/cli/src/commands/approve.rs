@@ -14,13 +14,12 @@ use crate::lock_text::{differences, lock_at_fault, report_removed};
 use crate::manifest::open_or_report;
 use crate::terminal;
 
-/// Lets the processes that serve pinned components approve; without such processes, writes the lock
-/// here.
+/// Lets the processes that serve pinned components approve; without any, writes the lock here.
 pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     match answers(args) {
         Ok(Some(answers)) if answers.iter().any(is_unwritable) => {
-            // A service may read its configuration, and no more. Anyone who asks may write it, or
-            // is notified.
+            // A service may only read its configuration. The user who runs this command may be able
+            // to write it.
             let pinned = pin_here(args)?;
             if !matches!(pinned, Exit::Done) {
                 return Ok(pinned);
@@ -48,12 +47,13 @@ fn pin_here(args: &ApproveArgs) -> anyhow::Result<Exit> {
     pin(manifest, &approval(args), &ready.catalog)
 }
 
-/// True if a process was asked to approve, and may not write the lock.
+/// True if a process was asked to approve, but cannot write the lock.
 fn is_unwritable(answer: &Value) -> bool {
     answer.pointer("/problems/0/code").is_some_and(|code| code == LOCK_UNWRITABLE)
 }
 
-/// Answers of the processes; `None` if none of them serves by the lock, or holds anything back.
+/// Answers of the processes; `None` if none of them serves by the lock or has something
+/// quarantined.
 fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
     let ask = |request| ask_all(&args.control, &args.manifest.manifest, &request);
     let holds = |status: &Value| status["quarantined"].as_array().is_some_and(|held| !held.is_empty());

@@ -7,7 +7,6 @@ use toolcell_mcp::{DefinitionBounds, McpTool, ToolList};
 
 use crate::schema::{ECHO, definition};
 
-/// Measures lists of 1, 10 and 50 tools.
 pub fn measure(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("list of tools");
     for count in [1, 10, 50] {

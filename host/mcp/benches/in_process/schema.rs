@@ -18,12 +18,10 @@ const SCHEMAS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// A definition with this input schema.
 pub fn definition(name: &str, schema: &str) -> ToolDefinition {
     ToolDefinition::new(name, "A tool of the benchmark.", serde_json::from_str(schema).unwrap())
 }
 
-/// Measures both.
 pub fn measure(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("schema");
     for (name, schema, arguments) in SCHEMAS {

@@ -27,7 +27,7 @@ impl PreparedQuestion {
     /// Reads one answer.
     ///
     /// # Errors
-    /// The problem, without the answer's own content.
+    /// The problem, without content of the answer.
     pub(super) fn read(&self, text: &str, bytes_max: usize) -> Result<ClientAnswer, String> {
         if text.len() > bytes_max {
             return Err(too_long(text.len(), bytes_max));

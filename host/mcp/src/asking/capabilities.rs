@@ -24,7 +24,7 @@ pub(crate) struct AskCapabilities {
 /// One capability that a question needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskNeed {
-    /// That of all questions of its kind.
+    /// The capability for questions of a kind.
     Kind(QuestionKind),
     /// Sampling with `tools` or `toolChoice`.
     SamplingTools,
@@ -54,8 +54,8 @@ struct Sampling {
 }
 
 impl AskCapabilities {
-    /// Reads a `ClientCapabilities`. Ill-typed members count as not declared, and so do members
-    /// that the revision does not have.
+    /// Reads a `ClientCapabilities`. Members of a wrong type, or that the revision does not have,
+    /// count as not declared.
     pub(crate) fn read(text: &str, revision: Revision) -> Self {
         let Ok(declared) = serde_json::from_str::<DeclaredAnswers>(text) else { return Self::default() };
         let features = revision.features();
@@ -63,7 +63,7 @@ impl AskCapabilities {
         let sampling = declared.sampling;
         let rich = features.rich_asks;
         Self {
-            // An empty object stands for form mode (2026-07-28, Elicitation, "Capabilities").
+            // An empty object means form mode (2026-07-28, Elicitation, "Capabilities").
             form: elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
             page: rich && elicitation.as_ref().is_some_and(|modes| modes.url.is_some()),
             sampling: sampling.is_some(),
@@ -76,7 +76,7 @@ impl AskCapabilities {
 
     /// The capabilities as bits, for an id that holds them.
     pub(crate) fn bits(self) -> u8 {
-        // Sessions have no extensions.
+        // Sessions declare no extensions.
         let Self { form, page, sampling, sampling_tools, sampling_context, roots, tasks: _ } = self;
         let flags = [form, page, sampling, sampling_tools, sampling_context, roots];
         flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag))
@@ -100,13 +100,13 @@ impl AskCapabilities {
         self.tasks
     }
 
-    /// Those of a client that declares the extension of tasks, and nothing else.
+    /// Capabilities with only the extension of tasks.
     #[cfg(test)]
     pub(crate) fn with_tasks() -> Self {
         Self { tasks: true, ..Self::default() }
     }
 
-    /// True if the client can be asked this.
+    /// True if the client supports this kind of question.
     pub(crate) const fn has(self, kind: QuestionKind) -> bool {
         match kind {
             QuestionKind::Form => self.form,

@@ -1,5 +1,3 @@
-//! The restricted JSON Schema of a form: an object of primitive properties (2026-07-28,
-//! Elicitation, "Requested Schema").
 
 use serde_json::{Map, Value};
 use toolcell_schema::{Patience, Schema, SchemaUse, portable};
@@ -7,16 +5,16 @@ use toolcell_schema::{Patience, Schema, SchemaUse, portable};
 use super::ClientAskError;
 use crate::frame::scan;
 
-/// Most fields of a form. Nobody reads more.
+/// Fields of a form. Nobody reads more.
 const FIELDS_MAX: usize = 64;
 
-/// Most choices of a field: a list that can still be scrolled.
+/// Choices of a field: a list that can still be scrolled.
 const CHOICES_MAX: usize = 256;
 
-/// Most choices of all fields together. Each takes some 2 KB while the form is open.
+/// Choices of all fields together. Each takes some 2 KB while the form is open.
 const CHOICES_IN_ALL_MAX: usize = 2_048;
 
-/// Subschemas that apply to one value of a form at most: its field, and each choice.
+/// Subschemas that apply to one value of a form: its field, and each choice.
 const APPLIED_MAX: usize = CHOICES_MAX + 8;
 
 /// Largest schema of a form, in bytes: choices with titles of a line each.
@@ -54,7 +52,7 @@ impl ClientForm {
         }
         let mut schema: Value = serde_json::from_str(text).map_err(|_| invalid("is not JSON".to_owned()))?;
         let fields = check(&schema, rich).map_err(invalid)?;
-        // The texts that people read.
+        // Cleans the texts that people read.
         Schema::clean(&mut schema);
         let compiled = Schema::of_form(&schema, APPLIED_MAX).map_err(invalid)?;
         Ok(Self { json: portable(&schema, SchemaUse::Form).to_string(), fields, compiled })
@@ -65,10 +63,11 @@ impl ClientForm {
         &self.json
     }
 
-    /// Takes the filled-in content, without fields that the form does not have, and without
-    /// optional ones that are `null`.
+    /// Accepts the filled-in content, without unknown fields, and without optional ones that are
+    /// `null`.
     ///
     /// # Errors
+    ///
     /// The places that do not fit, with the rules they break.
     pub(super) fn accept(&self, content: Map<String, Value>) -> Result<String, String> {
         let content: Map<String, Value> =
@@ -82,7 +81,7 @@ impl ClientForm {
     }
 }
 
-/// Returns the names of the fields, if the schema is one of a form.
+/// Returns the names of the fields, if the schema is that of a form.
 fn check(schema: &Value, rich: bool) -> FormChecked<Vec<String>> {
     let schema = schema.as_object().ok_or("must be an object")?;
     only(schema, &["$schema", "type", "properties", "required"], "")?;
@@ -168,7 +167,7 @@ fn check_text(field: &Map<String, Value>) -> FormChecked {
     }
 }
 
-/// Checks the choices of a field for several.
+/// Checks the choices of a multiple-choice field.
 fn check_items(items: Option<&Value>) -> FormChecked {
     let items = items.and_then(Value::as_object).ok_or("items must be an object")?;
     if items.contains_key("anyOf") {

@@ -34,7 +34,7 @@ pub(crate) use question::PreparedQuestion;
 pub(crate) use rounds::{InputRequired, Round, RoundInput, Rounds};
 pub(crate) use state::now_ms;
 
-/// Most questions asked at once. They should fit one screen.
+/// Questions asked at once. They should fit one screen.
 pub const ASKS_AT_ONCE_MAX: usize = 16;
 
 /// A kind of question that a client may support.
@@ -46,7 +46,7 @@ pub enum QuestionKind {
     Page,
     /// The client's model writes a message (sampling).
     Sampling,
-    /// The client tells the folders that it works in (roots).
+    /// The client lists the folders that it works in (roots).
     Roots,
 }
 
@@ -105,7 +105,7 @@ impl ClientQuestion {
 /// One question with the key of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyedQuestion {
-    /// Unlike any other of the same call.
+    /// Unique within the call.
     pub key: String,
     /// The question.
     pub question: ClientQuestion,
@@ -114,10 +114,10 @@ pub struct KeyedQuestion {
 /// One answer. It fits its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAnswer {
-    /// The person agreed. A form gives its content as a JSON object that fits the schema, a page
-    /// gives `{}`.
+    /// The person agreed: a form's content as a JSON object that fits the schema, or `{}` for a
+    /// page.
     Accepted(String),
-    /// The person said no.
+    /// The person refused.
     Declined,
     /// The person chose nothing.
     Dismissed,
@@ -136,7 +136,7 @@ pub struct ClientRoot {
     pub name: Option<String>,
 }
 
-/// The reason for a missing answer.
+/// Why an answer is missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientAskError {
@@ -148,7 +148,7 @@ pub enum ClientAskError {
         /// The capability, for people.
         lacking: &'static str,
     },
-    /// The client accepts only the answer to this call, and no question before it.
+    /// The client cannot receive questions before the answer to this call.
     #[error(
         "the client cannot be asked: it accepts nothing but JSON in answer to this call (header Accept), and a \
              question comes as an event"
@@ -169,30 +169,31 @@ pub enum AskOutcome {
     Answered(Vec<ClientAnswer>),
     /// Nobody was asked, or nobody answered.
     Refused(ClientAskError),
-    /// The call ends here. Its answer is settled already, and any result of the call is dropped.
-    /// `None`: the caller gets the questions. `Some`: the call is refused for this reason.
+    /// The call ends here. Its answer is already settled, and its result is dropped. `None`: the
+    /// caller gets the questions. `Some`: the call is refused for this reason.
     Ended(Option<String>),
 }
 
 /// The terms under which questions are asked.
 #[derive(Clone, Copy, Debug)]
 pub struct AskTerms<'a> {
-    /// The asker's name for the person, such as `The tool "deploy"`. `None`: the message names it.
+    /// The asker's name for the person, such as `The tool "deploy"`. `None` if the message names
+    /// it.
     pub asker: Option<&'a str>,
-    /// The need behind the question, such as `"deploy" needs a person's approval`. It begins the
-    /// error for a client that cannot be asked.
+    /// Why the question is asked, such as `"deploy" needs a person's approval`. It begins the error
+    /// for a client that cannot be asked.
     pub need: &'a str,
     /// Longest answer, in bytes.
     pub answer_bytes_max: usize,
     /// The time in which a modern client must come back with the answers.
     pub answered_within: std::time::Duration,
-    /// True if an answer counts only after this server has asked the question. It is for questions
-    /// whose answer permits something. Otherwise a modern client could answer a question that was
-    /// never asked.
+    /// True if an answer only counts after this server has asked the question: for questions whose
+    /// answer permits something. Otherwise a modern client could answer a question that was never
+    /// asked.
     pub only_if_asked: bool,
 }
 
-/// The means of one call to ask. Cheap to clone.
+/// How one call asks questions. Cheap to clone.
 #[derive(Clone)]
 pub struct CallAsking {
     mode: AskingMode,
@@ -207,7 +208,7 @@ enum AskingMode {
     Rounds(Arc<Mutex<Rounds>>),
 }
 
-/// The means to send requests to a legacy client.
+/// How a legacy client gets requests.
 struct LegacyRequests {
     open: Arc<PendingAsks>,
     outbox: Arc<dyn Outbox>,
@@ -228,13 +229,13 @@ impl fmt::Debug for CallAsking {
 }
 
 impl CallAsking {
-    /// No client to ask.
+    /// Without a client to ask.
     #[must_use]
     pub const fn nobody() -> Self {
         Self { mode: AskingMode::Nobody, task: None }
     }
 
-    /// Asks by requests to a legacy client, on the outbox of the call.
+    /// Asks with requests to a legacy client, on the outbox of the call.
     pub(crate) fn by_request(
         open: &Arc<PendingAsks>,
         outbox: &Arc<dyn Outbox>,
@@ -257,12 +258,12 @@ impl CallAsking {
         Self { mode: AskingMode::Rounds(Arc::new(Mutex::new(rounds))), task: None }
     }
 
-    /// From where the call is a task on, its questions are those of the task.
+    /// Once the call is a task, its questions are those of the task.
     pub(crate) fn of_task(self, task: &Arc<TaskHandle>) -> Self {
         Self { task: Some(Arc::clone(task)), ..self }
     }
 
-    /// Makes the call a task by `begin`, unless its questions have ended it. Returns false then.
+    /// Makes the call a task by `begin`. Returns false if its questions have already ended it.
     pub(crate) fn begin_task(&self, begin: impl FnOnce()) -> bool {
         match &self.mode {
             AskingMode::Nobody | AskingMode::Request(_) => begin(),
@@ -277,7 +278,7 @@ impl CallAsking {
         true
     }
 
-    /// The task that the call is by now.
+    /// The task that the call has become, if any.
     fn task(&self) -> Option<&TaskHandle> {
         self.task.as_deref().filter(|task| task.begun().is_some())
     }
@@ -306,7 +307,7 @@ impl CallAsking {
             }
     }
 
-    /// Asks, and waits for all answers. Dropping the future takes the questions back.
+    /// Asks, and waits for all answers. Dropping the future withdraws the questions.
     pub async fn ask(&self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> AskOutcome {
         if asks.is_empty() {
             return AskOutcome::Answered(Vec::new());
@@ -321,7 +322,7 @@ impl CallAsking {
                 AskOutcome::Refused(unsupported(kind, AskNeed::Kind(kind)))
             }
             AskingMode::Rounds(rounds) => {
-                // Whether it is a task is looked at under the lock: see `begin_task`.
+                // Whether it is a task is checked under the lock: see `begin_task`.
                 let asked = {
                     let mut rounds = lock(rounds);
                     match rounds.gather(asks, terms) {
@@ -352,8 +353,8 @@ impl CallAsking {
         }
     }
 
-    /// The name that all rounds of one call share, if the call asks in rounds. It tells a further
-    /// round from another call with equal arguments.
+    /// The name that all rounds of one call share, if the call asks in rounds. It distinguishes a
+    /// further round from another call with equal arguments.
     #[must_use]
     pub fn chain(&self) -> Option<String> {
         match &self.mode {
@@ -371,7 +372,7 @@ impl CallAsking {
     }
 }
 
-/// Asks by a task, and waits for all answers.
+/// Asks through a task, and waits for all answers.
 async fn ask_task(
     task: &TaskHandle,
     questions: &[PreparedQuestion],
@@ -465,7 +466,7 @@ impl ReplyText {
         }
     }
 
-    /// The response as a task keeps it; `None` where none will come.
+    /// The response as a task stores it; `None` if none will come.
     pub(crate) fn stored(&self) -> Option<String> {
         match self {
             Self::Result(result) => Some(format!("r{}", result.get())),

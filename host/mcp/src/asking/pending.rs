@@ -1,4 +1,4 @@
-//! Requests to a legacy client that are not answered yet.
+//! Unanswered requests to a legacy client.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,15 +13,15 @@ use crate::frame::{Object, RequestId, notification_frame, push_string};
 use crate::host::Outbox;
 use crate::method::Notification;
 
-/// The start of the id of every request that the server sends. No client's own id starts so, so
-/// that a client with one table for both has no clash.
+/// The start of the id of every request that the server sends. No client uses it for its own ids,
+/// so a client with one table for both has no conflict.
 const ID_PREFIX: &str = "toolcell/ask/";
 
 /// The requests that one connection's client has not answered.
 #[derive(Default)]
 pub(crate) struct PendingAsks {
-    /// Distinguishes its requests from those of others that ask the same client; `None` if there
-    /// are not others.
+    /// Distinguishes its requests from those of other processes that ask the same client, if there
+    /// are any.
     address: OnceLock<Box<str>>,
     state: Mutex<PendingQuestions>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct PendingAsks {
 /// The name of one request to a client: `N`, or `ADDRESS/N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AskName<'a> {
-    /// The address of those who ask, where several ask the same client.
+    /// The address of the asking process, if several ask the same client.
     pub(crate) address: Option<&'a str>,
     /// Its number among their requests.
     pub(crate) number: u64,
@@ -63,7 +63,7 @@ impl fmt::Display for AskName<'_> {
 struct PendingQuestions {
     sent: u64,
     open: HashMap<u64, OpenAsk>,
-    /// The client is gone: nothing will be answered any more.
+    /// True if the client is gone: nothing will be answered any more.
     closed: bool,
 }
 
@@ -71,12 +71,12 @@ struct PendingQuestions {
 struct OpenAsk {
     answered: oneshot::Sender<ReplyText>,
     outbox: Arc<dyn Outbox>,
-    /// That of the call that asks.
+    /// The cancellation of the asking call.
     call: Cancellation,
     taken_back: bool,
 }
 
-/// One request that was sent. Dropped unanswered, it is taken back.
+/// One request that was sent. Withdrawn if dropped without an answer.
 pub(crate) struct PendingAsk {
     asks: Arc<PendingAsks>,
     number: u64,
@@ -132,12 +132,12 @@ impl PendingAsks {
         Some(PendingAsk { asks: Arc::clone(self), number, reply: Some(reply) })
     }
 
-    /// Takes back what the call with this cancellation has asked. To be called while its stream is
-    /// open, which leads to the client.
+    /// Withdraws the questions of the call with this cancellation. Call it while the call's stream
+    /// is open, which leads to the client.
     pub(crate) fn take_back(&self, call: &Cancellation) {
         let mut state = lock(&self.state);
         for (number, open) in state.open.iter_mut().filter(|(_, open)| open.call.is(call)) {
-            // It stays open: without an answer, the call would end for want of one.
+            // It stays open: without an answer, the call would fail.
             open.taken_back = true;
             self.tell_taken_back(*number, open);
         }
@@ -152,22 +152,21 @@ impl PendingAsks {
         open.outbox.flush();
     }
 
-    /// Gives the requests an address. To be called before the first one.
+    /// Sets the address of the requests. Must be called before the first one.
     pub(crate) fn be_at(&self, address: &str) {
         let _ = self.address.set(address.into());
     }
 
-    /// Their address, if they have one.
     pub(crate) fn address(&self) -> Option<&str> {
         self.address.get().map(|own| &**own)
     }
 
-    /// True if requests of this name are among these.
+    /// True if the request of this name is one of these.
     pub(crate) fn is_at(&self, address: Option<&str>) -> bool {
         self.address.get().map(|own| &**own) == address
     }
 
-    /// Hands an answer to the call that waits for it. A late or unexpected answer is dropped.
+    /// Passes an answer to the call that waits for it. A late or unexpected answer is dropped.
     pub(crate) fn answer(&self, number: u64, reply: ReplyText) {
         let waiting = {
             let mut state = lock(&self.state);
@@ -186,7 +185,7 @@ impl PendingAsks {
         AskName { address: self.address.get().map(|address| &**address), number }
     }
 
-    /// Ends all waiting, and all further requests: the client will not answer any more.
+    /// Ends all waiting, and refuses further requests: the client will not answer any more.
     pub(crate) fn close(&self) {
         let open = {
             let mut state = lock(&self.state);
@@ -200,7 +199,6 @@ impl PendingAsks {
 }
 
 impl PendingAsk {
-    /// The client's answer.
     pub(crate) async fn reply(mut self) -> ReplyText {
         let Some(reply) = &mut self.reply else { return ReplyText::Gone };
         let reply = reply.await.unwrap_or(ReplyText::Gone);

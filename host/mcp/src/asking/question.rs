@@ -1,5 +1,5 @@
-//! Questions as they are sent: checked against the revision, cleaned of misleading characters,
-//! written once.
+//! Questions as they are sent: checked against the revision, cleaned of misleading characters, and
+//! encoded once.
 
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
@@ -14,13 +14,13 @@ use crate::revision::Revision;
 use crate::sanitize;
 use crate::task::RELATED_TASK;
 
-/// Longest key, in bytes. It stands in every frame of its question.
+/// Longest key, in bytes. Every frame of its question contains it.
 const KEY_BYTES_MAX: usize = 64;
 
 /// Longest address of a page, in bytes. Browsers and proxies accept this much.
 const URL_BYTES_MAX: usize = 2_048;
 
-/// A question that can be sent.
+/// A question that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct PreparedQuestion {
     pub(super) key: String,
@@ -75,7 +75,7 @@ impl PreparedQuestion {
         Ok(Self { key, kind, method, params, form, sampling: needs })
     }
 
-    /// The capabilities that the question needs, and that the client does not declare.
+    /// Capabilities that the question needs and the client does not declare.
     pub(super) fn lacking(&self, capabilities: AskCapabilities) -> impl Iterator<Item = AskNeed> + use<> {
         let tools = self.sampling.tools.then_some(AskNeed::SamplingTools);
         let context = self.sampling.context.then_some(AskNeed::SamplingContext);
@@ -99,7 +99,8 @@ impl PreparedQuestion {
         }
     }
 
-    /// The question as a task keeps it. `related` names the task in it, for a client of 2025-11-25.
+    /// The question as a task stores it. `related` adds the name of the task, for a client of
+    /// 2025-11-25.
     pub(super) fn task_json(&self, related: Option<&str>) -> String {
         let mut out = Vec::new();
         let mut object = Object::open(&mut out);
@@ -112,7 +113,7 @@ impl PreparedQuestion {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// The params with the name of the task, and for a page an id.
+    /// The params with the name of the task, and an id for a page.
     fn params_of_task(&self, id: &str) -> Map<String, Value> {
         let mut params: Map<String, Value> = serde_json::from_str(self.params.get()).unwrap_or_default();
         if self.kind == QuestionKind::Page {
@@ -125,7 +126,7 @@ impl PreparedQuestion {
         params
     }
 
-    /// A digest that tells the question from any other.
+    /// A digest that identifies the question.
     pub(super) fn digest(&self) -> String {
         let mut text = self.method.as_bytes().to_vec();
         text.push(0);
@@ -136,7 +137,7 @@ impl PreparedQuestion {
     }
 }
 
-/// Notes the key of a question among those that the call has used.
+/// Registers the key of a question, which must be unique in its call.
 pub(super) fn claim_key(used: &mut Vec<String>, question: &PreparedQuestion) -> Result<(), ClientAskError> {
     let key = &question.key;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
@@ -151,7 +152,7 @@ pub(super) fn claim_key(used: &mut Vec<String>, question: &PreparedQuestion) -> 
     Ok(())
 }
 
-/// The text for the person, with the asker in front. A tool must not pass for the host, or for
+/// The text for the person, prefixed with the asker. A tool must not pass for the host, or for
 /// another tool.
 fn said(asker: Option<&str>, message: &str) -> Result<String, ClientAskError> {
     let message = sanitize::text(message);

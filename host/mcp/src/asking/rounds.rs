@@ -22,7 +22,6 @@ use crate::method::Method;
 use crate::revision::Revision;
 use crate::sealing::StateKey;
 
-/// The answers and the state that a further round of a call brings.
 #[derive(Debug, Default)]
 pub(crate) struct RoundInput {
     responses: BTreeMap<String, Box<RawValue>>,
@@ -56,18 +55,17 @@ impl RoundInput {
         Ok(Self { responses: responses.transpose()?.unwrap_or_default(), state: state.transpose()? })
     }
 
-    /// The answers, as a task keeps them.
+    /// The answers, as a task stores them.
     pub(crate) fn into_stored(self) -> Vec<(String, String)> {
         self.responses.into_iter().map(|(key, response)| (key, format!("r{}", response.get()))).collect()
     }
 
-    /// Bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
         let responses: usize = self.responses.iter().map(|(key, response)| key.len() + response.get().len()).sum();
         responses + self.state.as_ref().map_or(0, String::len)
     }
 
-    /// The answer to a call of a tool that never asks, and so never gave out a state.
+    /// The answer if a call brings a state, but its tool never asks and so never issued one.
     pub(crate) fn refuse_state(&self) -> Result<(), RpcError> {
         if self.state.is_some() { Err(not_ours()) } else { Ok(()) }
     }
@@ -131,7 +129,7 @@ pub(crate) struct Rounds {
     request: String,
     /// A name that all rounds of the call share.
     chain: String,
-    /// The answers of earlier rounds, and those of this round that were used so far.
+    /// The answers of earlier rounds, and those of this round that were used.
     answered: Vec<(String, String, String)>,
     /// The questions of the last round. `None` for a first round, or a request without a state.
     asked: Option<Vec<(String, String)>>,
@@ -167,9 +165,10 @@ impl InputRequired {
 }
 
 impl Rounds {
-    /// Takes up the answers and the state of a request.
+    /// Takes the answers and the state of a request.
     ///
     /// # Errors
+    ///
     /// The state is not one of ours, is too old, or belongs to another caller or another call.
     pub(crate) fn resume(key: &StateKey, peer: &Peer, round: &Round<'_>, input: RoundInput) -> Result<Self, RpcError> {
         let request = round.digest();
@@ -224,8 +223,7 @@ impl Rounds {
         self.ending.take()
     }
 
-    /// Answers from earlier answers, as far as there are some. `Err` is the outcome where the
-    /// questions cannot be asked.
+    /// Finds earlier answers. `Err` is the outcome if the questions cannot be asked.
     pub(super) fn gather(&mut self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> Result<RoundAnswers, AskOutcome> {
         if self.ending.is_some() {
             return Err(AskOutcome::Ended(None));
@@ -268,7 +266,7 @@ impl Rounds {
             return question.read(answer, usize::MAX).map(Some).map_err(wrong);
         }
         let counts = match &self.asked {
-            // The person has answered exactly the questions asked then.
+            // The person answered exactly the questions of the last round.
             Some(asked) => asked.iter().any(|(known, asked)| known == key && *asked == digest),
             None => !terms.only_if_asked,
         };
@@ -305,7 +303,7 @@ impl Rounds {
     }
 }
 
-/// The answers that a call has of those that it asks for.
+/// The known answers to some questions.
 pub(super) struct RoundAnswers {
     /// One for each question, in their order.
     answers: Vec<Option<ClientAnswer>>,
@@ -318,7 +316,7 @@ impl RoundAnswers {
         self.missing.is_empty()
     }
 
-    /// The questions to be asked.
+    /// The questions that must be asked.
     pub(super) fn asked(&self) -> &[PreparedQuestion] {
         &self.missing
     }
@@ -335,7 +333,7 @@ impl RoundAnswers {
     }
 }
 
-/// The cause of a missing answer: the tool's question, or the client's request.
+/// Who caused a missing answer: the tool's question, or the client's request.
 enum RoundFault {
     Question(ClientAskError),
     Request(RpcError),

@@ -59,7 +59,8 @@ pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), 
     Ok((line, SamplingNeeds { tools, context }))
 }
 
-/// Writes a positive integer as clients with strict readers expect it: `100.0` becomes `100`.
+/// Writes a positive integer without a fraction, for clients with strict parsers: `100.0` becomes
+/// `100`.
 fn written_as_integer(value: &mut Value) -> Result<(), ()> {
     let Value::Number(number) = &*value else { return Err(()) };
     let number = integer(&number.to_string()).filter(|number| *number > 0).ok_or(())?;

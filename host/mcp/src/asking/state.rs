@@ -1,5 +1,4 @@
-//! `requestState`: the sealed memory of a call between its rounds, which travels through the
-//! client.
+//! `requestState`: the sealed state of a call between its rounds, which travels through the client.
 
 use std::time::SystemTime;
 
@@ -9,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::frame::{decode_base64, push_base64};
 use crate::sealing::{Purpose, StateKey};
 
-/// Longest `requestState`, in bytes. It holds the default number of answers of the default length
-/// several times.
+/// Longest `requestState`, in bytes: several times the default number of answers of the default
+/// length.
 pub(super) const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The memory of a call between two rounds.
+/// The state of a call between two rounds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Remembered {
     /// Who called.
@@ -22,7 +21,7 @@ pub(super) struct Remembered {
     /// Its expiry, in milliseconds since 1970.
     #[serde(rename = "e")]
     pub(super) expires_ms: u64,
-    /// Digest of the tool, its arguments and what its questions are about.
+    /// Digest of the tool, its arguments and the subject of its questions.
     #[serde(rename = "r")]
     pub(super) request: String,
     /// The name that all rounds of the call share.
@@ -39,7 +38,7 @@ pub(super) struct Remembered {
 /// A new name for the rounds of one call.
 pub(super) fn new_chain() -> String {
     let mut bytes = [0; 16];
-    // Without randomness nothing is sealed, so no further round comes.
+    // Without randomness nothing is sealed, so there is no further round.
     let _ = SystemRandom::new().fill(&mut bytes);
     let mut out = Vec::new();
     push_base64(&mut out, &bytes);

@@ -1,4 +1,4 @@
-//! Calls of tools, in the order of their lives: read, queued, begun, run, answered or cancelled.
+//! Calls of tools, in the order of their life: read, queued, begun, run, answered or cancelled.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,31 +42,31 @@ pub(super) struct RequestedCall {
     pub(super) becomes: Becomes,
     /// The answers that the client brings.
     pub(super) input: RoundInput,
-    /// True if a call of `call_tool` named it.
+    /// True if it came through `call_tool`.
     pub(super) is_inner: bool,
     /// The client's request for a task.
     pub(super) task_param: Option<TaskParam>,
 }
 
-/// The answer that a call's result becomes.
+/// What a call's result becomes.
 pub(super) enum Becomes {
-    /// That to `tools/call`.
+    /// The answer to `tools/call`.
     ToolResult,
-    /// That to `resources/read`.
+    /// The answer to `resources/read`.
     Resource(ResourceCall),
-    /// That to `prompts/get`.
+    /// The answer to `prompts/get`.
     Prompt,
-    /// That to `completion/complete`.
+    /// The answer to `completion/complete`.
     Completions(Completing),
 }
 
-/// A tool, and its place in the whole list.
+/// A tool, and its index in the whole list.
 type PlacedTool<'t> = (usize, &'t Arc<McpTool>);
 
-/// The answer to a call of `call_tool` that stands for none, and the name that is unknown.
+/// The answer to an invalid call of `call_tool`, and the unknown name.
 type NoInner = (Box<CallResult>, Option<String>);
 
-/// A call that was read and has not begun.
+/// A call that was read but has not begun.
 pub(super) struct QueuedCall<C> {
     id: RequestId,
     sequence: u64,
@@ -78,7 +78,7 @@ pub(super) struct QueuedCall<C> {
     bytes: usize,
 }
 
-/// A call that is not answered yet, as other requests see it.
+/// An unanswered call, as other requests see it.
 pub(super) struct UnansweredCall {
     pub(super) sequence: u64,
     pub(super) cancellation: Cancellation,
@@ -106,7 +106,7 @@ impl Becomes {
         }
     }
 
-    /// The error for an entry that is not there any more.
+    /// The error for an entry that no longer exists.
     fn unknown(&self, name: &str) -> RpcError {
         match self {
             Self::Prompt => RpcError::params("Unknown prompt"),
@@ -116,8 +116,8 @@ impl Becomes {
 }
 
 impl RequestedCall {
-    /// The call that this call of `call_tool` stands for, and its tool; or the answer where it
-    /// stands for none, with the name that is unknown.
+    /// The call that this call of `call_tool` stands for, and its tool; or the answer if it is
+    /// invalid, with the unknown name.
     fn inner<'t>(self, call: &McpTool, tools: &'t ToolList) -> Result<(Self, PlacedTool<'t>), NoInner> {
         let refused = |refusal: Box<CallResult>| (refusal, None);
         let InnerCall { name, arguments } = InnerCall::read(call, &self.arguments).map_err(refused)?;
@@ -189,7 +189,7 @@ impl<H: Host> ConnectionParts<H> {
             extensions: peer.extensions.clone(),
             cancellation: Cancellation::new(),
             events: CallEvents::new(outbox, peer.revision, meta.progress_token, peer.log_level),
-            // Known when the tool is.
+            // Set once the tool is known.
             asking: CallAsking::nobody(),
             task: false,
         });
@@ -249,7 +249,7 @@ impl<H: Host> ConnectionParts<H> {
                 let asked = SearchCall { permit, catalog: Arc::clone(catalog), view, target };
                 return self.executor.run(Box::pin(asked.run(peer.revision)));
             }
-            // From here on it is a call of the tool that it names, to everything.
+            // From here on it is an ordinary call of the named tool.
             Some(OwnTool::Call(call)) => match target.inner(&call, entries) {
                 Ok((inner, found)) => {
                     target = inner;
@@ -273,8 +273,8 @@ impl<H: Host> ConnectionParts<H> {
             permit.settle(frame);
             return;
         };
-        // Only clients that call a tool repeat its arguments in headers. One that calls `call_tool`
-        // goes by its definition, which has no such parameters.
+        // Only direct calls repeat arguments in headers: the definition of `call_tool` has no such
+        // parameters.
         let repeats = matches!(target.becomes, Becomes::ToolResult) && !target.is_inner;
         let mirrored = permit.reply.outbox().mirrored().filter(|_| repeats);
         let compared = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &target.arguments));
@@ -325,12 +325,12 @@ impl<H: Host> ConnectionParts<H> {
         if !matches!(becomes, Becomes::ToolResult) || self.server.tasks.kept().is_none() {
             return Ok(None);
         }
-        // Where no tool runs as a task, none is offered, and requests for one are ignored.
+        // If no tool runs as a task, tasks are not offered, and requests for one are ignored.
         let task_param = task_param.filter(|_| has_tasks);
         tool.task().decide(&tool.definition().name, task_param, peer.revision, peer.capabilities)
     }
 
-    /// Tells the observer of a name that the caller's list does not have.
+    /// Reports a name that is not in the caller's list.
     pub(super) fn observe_unseen(&self, catalog: &H::Catalog, caller: &Caller, name: &str, becomes: &Becomes) {
         if let Some(observer) = self.server.host.observer() {
             let hidden = catalog.tools().find(name).filter(|(_, entry)| becomes.is_of(entry));
@@ -338,15 +338,15 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    /// Tells the observer of a call that the catalog does not see.
+    /// Reports a call that never reaches the catalog.
     fn observe_refused(&self, method: Method, context: &CallContext, error: &RpcError) {
         if let Some(observer) = self.server.host.observer() {
             observer::refused(observer, method, context, error);
         }
     }
 
-    /// Stops a call or ends a subscription, as its client asked. Nothing more is sent for it.
-    /// Returns false if neither exists.
+    /// Stops a call or ends a subscription for its client. Nothing more is sent for it. Returns
+    /// false if neither exists.
     pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) -> bool {
         let removed = self.state().remove(id);
         let is_open = removed.is_some();
@@ -358,7 +358,7 @@ impl<H: Host> ConnectionParts<H> {
         is_open
     }
 
-    /// Stops everything that is open and answers none of it: the client is gone.
+    /// Stops all open requests without answering: the client is gone.
     pub(super) fn abandon(self: &Arc<Self>) {
         let mut state = self.state();
         state.queue_bytes = 0;
@@ -398,7 +398,7 @@ impl<H: Host> ConnectionParts<H> {
 }
 
 impl<C> ConnectionState<C> {
-    /// Takes the next call that may begin, and gives it a permit.
+    /// The next call that may begin, with a permit.
     fn next_queued(&mut self, in_flight_max: usize) -> Option<QueuedCall<C>> {
         if self.active >= in_flight_max {
             return None;
@@ -409,7 +409,7 @@ impl<C> ConnectionState<C> {
         Some(queued)
     }
 
-    /// Begins a session. Calls of an earlier one go on and are answered, but their ids are free
+    /// Begins a session. Calls of an earlier one continue and are answered, but their ids are free
     /// again: each client counts from the start.
     pub(super) fn begin_session(&mut self, session: LegacyState) {
         self.session = Some(session);
@@ -417,7 +417,7 @@ impl<C> ConnectionState<C> {
         self.earlier.extend(calls.filter_map(|(id, open)| Some((id, open.into_call()?))));
     }
 
-    /// Takes a call out by its id and number.
+    /// Removes a call by its id and number.
     fn take_call(&mut self, id: &RequestId, sequence: u64) -> Option<UnansweredCall> {
         match self.open.get(id) {
             Some(UnansweredRequest::Call(call)) if call.sequence == sequence => self.open.remove(id)?.into_call(),
@@ -428,7 +428,7 @@ impl<C> ConnectionState<C> {
         }
     }
 
-    /// Takes an open request out, from the queue too. An id may also be that of an earlier session.
+    /// Removes an open request, also from the queue. An id may also belong to an earlier session.
     fn remove(&mut self, id: &RequestId) -> Option<UnansweredRequest> {
         let open = self.open.remove(id).or_else(|| {
             let place = self.earlier.iter().position(|(earlier, _)| earlier == id)?;
@@ -444,15 +444,15 @@ impl<C> ConnectionState<C> {
     }
 }
 
-/// The permit of one call that has begun, with the duty to answer. Dropped unanswered, it answers
-/// with an error.
+/// The permit of a call that has begun, and the duty to answer it. If dropped without an answer, it
+/// answers with an error.
 pub(super) struct AnswerDuty<H: Host> {
     pub(super) shared: Arc<ConnectionParts<H>>,
     pub(super) id: RequestId,
     pub(super) sequence: u64,
     pub(super) reply: ReplyTo,
     settled: bool,
-    /// False if it only waits, and takes none of the places of calls.
+    /// False if it only waits, without occupying a place for running calls.
     runs: bool,
 }
 
@@ -465,20 +465,20 @@ impl<H: Host> AnswerDuty<H> {
         Self { shared, id, sequence, reply, settled: false, runs: false }
     }
 
-    /// Gives the permit back and sends the frame, unless the call was cancelled meanwhile. Returns
+    /// Returns the permit and sends the frame, unless the call was cancelled meanwhile. Returns
     /// true if it was sent.
     pub(super) fn settle(mut self, frame: Vec<u8>) -> bool {
         self.settle_with(|reply, id| reply.send(Some(id), frame))
     }
 
-    /// Gives the permit back, with the answer of one of the host's own tools.
+    /// Returns the permit, with the answer of one of the host's own tools.
     fn settle_result(self, result: &CallResult, revision: Revision) {
         let identity = &self.shared.server.identity;
         let frame = result_frame(&self.id, |out| push_result(out, result, revision.features(), identity));
         self.settle(frame);
     }
 
-    /// Gives the permit back, with an error as the answer.
+    /// Returns the permit, with an error as the answer.
     pub(super) fn refuse(mut self, error: &RpcError) {
         self.settle_with(|reply, id| reply.refuse(Some(id), error));
     }
@@ -522,7 +522,7 @@ impl<H: Host> SearchCall<H> {
     async fn run(self, revision: Revision) {
         let Self { permit, catalog, view, target } = self;
         let shared = Arc::clone(&permit.shared);
-        // It asks nobody, so no state of a round is its own.
+        // It never asks, so it never issued a state.
         match target.input.refuse_state() {
             Ok(()) => {
                 let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
@@ -544,7 +544,7 @@ pub(super) struct BegunCall<H: Host> {
     pub(super) tool: Arc<McpTool>,
     becomes: Becomes,
     pub(super) call: Call,
-    /// True if its arguments are longer than its terms allow.
+    /// True if its arguments are longer than allowed.
     pub(super) is_long: bool,
     task: Option<PlannedTask>,
 }
@@ -553,7 +553,7 @@ impl<H: Host> BegunCall<H> {
     /// Runs the call, from its arguments to its reply.
     async fn run(mut self) {
         if let Some(task) = self.task.take() {
-            // Boxed: it is several times as large as all that other calls need.
+            // Boxed: it is several times larger than the rest.
             return Box::pin(self.run_as(task)).await;
         }
         let Self { permit, catalog, tool, becomes, call, is_long, .. } = self;
@@ -610,8 +610,7 @@ pub(super) async fn perform<C: ServedCatalog>(
     }
     let mut patience = Patience::default();
     if tool.takes_long(&call.arguments) {
-        // A short check ends before anybody could give it up, and its call is recorded like any
-        // other.
+        // Short checks end before anybody could cancel them.
         patience.given_up = Some(call.context.cancellation.given_up());
         leave_thread().await;
     }
@@ -634,7 +633,7 @@ pub(super) async fn caught<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Op
     .await
 }
 
-/// Arguments as they are passed on.
+/// Arguments in the form that is passed on.
 pub(super) fn raw(arguments: String) -> Result<Box<RawValue>, RpcError> {
     let error = |_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept");
     RawValue::from_string(arguments).map_err(error)

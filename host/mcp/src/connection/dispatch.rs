@@ -29,7 +29,7 @@ pub(super) struct RequestExchange<'a, H: Host> {
     pub(super) catalog: RequestCatalog<H::Catalog>,
 }
 
-/// The one catalog of a request: loaded at the first look, and the same at every later one.
+/// The catalog of a request: loaded at first use, then unchanged.
 pub(super) struct RequestCatalog<C>(OnceCell<Arc<C>>);
 
 impl<C> RequestCatalog<C> {
@@ -59,13 +59,13 @@ impl<H: Host> RequestExchange<'_, H> {
 }
 
 impl<H: Host> ClientConnection<H> {
-    /// Takes a decoded frame. Answers go to `outbox`.
+    /// Handles a decoded frame. Answers go to `outbox`.
     pub(crate) fn take(&self, incoming: FrameContent<'_>, outbox: &Arc<dyn Outbox>) {
         self.shared.take(incoming, outbox);
     }
 
-    /// Takes one frame, without its newline. Immediate answers are queued when this returns; calls
-    /// are answered later. The transport flushes its outbox afterwards, once for many frames.
+    /// Handles one frame, without its newline. Immediate answers are queued when this returns;
+    /// calls are answered later. The transport flushes its outbox afterwards, once for many frames.
     pub fn receive(&self, frame: &[u8]) {
         self.receive_on(frame, &self.shared.outbox);
     }
@@ -129,14 +129,15 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    /// Settles a message that has no answer. One for another process is settled once that has it.
+    /// Settles a message without an answer. One for another process is settled once that process
+    /// has received it.
     fn taken(&self, reply: &ReplyTo, passed: Option<Passed>) {
         let Some(passed) = passed else { return reply.nothing() };
         let reply = reply.clone();
         self.executor.run(Box::pin(async move { if passed.await { reply.nothing() } else { reply.not_taken() } }));
     }
 
-    /// Answers a request, or begins to, and tells the observer.
+    /// Answers a request, or begins to, and reports it to the observer.
     fn observed(self: &Arc<Self>, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
         let Some(observer) = self.server.host.observer() else { return self.request(request, reply) };
         let watched = RequestReport::begin(observer, request, &self.caller, || reply.outbox().trace());
@@ -156,7 +157,7 @@ impl<H: Host> ConnectionParts<H> {
                     session.ready = true;
                 }
             }
-            // The server's own; they mean nothing from a client.
+            // Sent only by the server; ignored from a client.
             Notification::Message
             | Notification::Progress
             | Notification::Acknowledged
@@ -175,7 +176,7 @@ impl<H: Host> ConnectionParts<H> {
         if let Some(fault) = &request.params.fault {
             return Err(fault.clone());
         }
-        // The era is decided for each message: a client may probe in one and go on in the other.
+        // The era is decided for each message: a client may probe in one and continue in the other.
         let version = request.params.meta(PROTOCOL_VERSION);
         if version.is_none() && request.method.known() == Some(Method::Initialize) {
             return self.initialize(request, reply);
@@ -272,8 +273,8 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    /// Begins a session, also where one has begun: a bridge may carry several clients one after
-    /// the other.
+    /// Begins a session, even if one has already begun: a bridge may carry several clients one
+    /// after the other.
     fn initialize(&self, request: &McpRequest<'_>, reply: &ReplyTo) -> Result<(), RpcError> {
         if reply.is_batched() {
             return Err(RpcError::request("A batch cannot hold initialize"));
@@ -367,8 +368,8 @@ fn modern_revision(version: &str) -> Result<Revision, RpcError> {
         return Ok(revision);
     }
     // The list is that of `server/discover`: legacy revisions are served too, to clients that begin
-    // with `initialize`. To a request that names one of them, only modern ones are listed. It would
-    // otherwise be told to try again with the version that it named.
+    // with `initialize`. A request that names a legacy version gets only modern ones listed:
+    // otherwise the client would retry with the same version.
     let legacy = revision.is_some();
     let supported: Vec<&str> =
         Revision::ALL.into_iter().filter(|known| known.is_modern() || !legacy).map(Revision::name).collect();

@@ -1,5 +1,5 @@
-//! A session whose client other processes answer too: the parts of it that belong to another
-//! process, and those that another process passes on.
+//! A session whose client is also answered by other processes: what it passes to them, and what
+//! they pass on.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::frame::RequestId;
 use crate::host::Host;
 use crate::meta::{ClientLogLevel, Peer};
 
-/// Completes with true once another process has what was passed on to it, or else with false a
-/// bounded time later.
+/// Completes with true once another process has received the message, or with false after a bounded
+/// time.
 pub(crate) type Passed = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// Completes once other processes know.
+/// Completes once other processes know of it.
 pub(crate) type CancelKnown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The other processes that answer the client of one session.
@@ -22,11 +22,11 @@ pub(crate) trait Elsewhere: Send + Sync {
     /// Passes the client's answer to the process at this address. `None` if no process has it.
     fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>) -> Option<Passed>;
 
-    /// Cancels a request that this process does not have. `None` if nothing is to be passed on.
+    /// Cancels a request that this process does not have. `None` if there is nothing to pass on.
     fn cancel(&self, id: &RequestId) -> Option<Passed>;
 
-    /// Watches a resource everywhere, or no more. It completes once the others know, or a bounded
-    /// time later.
+    /// Watches a resource everywhere, or stops that. Completes once the others know, or after a
+    /// bounded time.
     fn watch(&self, uri: &str, watches: bool) -> CancelKnown;
 
     /// Sets the session's log level everywhere.
@@ -70,14 +70,14 @@ impl<H: Host> ClientConnection<H> {
         }
     }
 
-    /// Takes an answer that another process passed on.
+    /// Handles an answer that another process passed on.
     pub(crate) fn take_answer(&self, address: &str, number: u64, reply: ReplyText) {
         if self.shared.asks.is_at(Some(address)) {
             self.shared.asks.answer(number, reply);
         }
     }
 
-    /// Takes a cancellation that another process passed on.
+    /// Handles a cancellation that another process passed on.
     pub(crate) fn take_cancel(&self, id: &RequestId) {
         self.shared.cancel(id);
     }
@@ -87,24 +87,24 @@ impl<H: Host> ClientConnection<H> {
         self.shared.state().watched.uris().map(str::to_owned).collect()
     }
 
-    /// Takes what another process passed on: the session watches a resource, or no more.
+    /// Handles a change of the watched resources that another process passed on.
     pub(crate) fn take_watch(&self, uri: &str, watches: bool) {
         if watches {
-            // The process that has the request has answered it: what has no room here is not told.
+            // The other process has already answered the request, so an error here is ignored.
             let _ = self.shared.watch(uri);
         } else {
             self.shared.watch_no_more(uri);
         }
     }
 
-    /// Takes a log level that another process passed on.
+    /// Handles a log level that another process passed on.
     pub(crate) fn take_log_level(&self, level: ClientLogLevel) {
         self.shared.set_log_level(level);
     }
 }
 
 impl<H: Host> ConnectionParts<H> {
-    /// Hands an answer to the call that waits for it, here or elsewhere.
+    /// Passes an answer to the call that waits for it, here or elsewhere.
     pub(super) fn answered(&self, name: AskName<'_>, reply: Result<&str, &str>) -> Option<Passed> {
         if self.asks.is_at(name.address) {
             self.asks.answer(name.number, ReplyText::of(reply));

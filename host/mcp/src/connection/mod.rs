@@ -35,10 +35,10 @@ pub(crate) use elsewhere::{CancelKnown, Elsewhere, Passed};
 use task_news::TaskWatch;
 use watched::WatchedUris;
 
-/// The readiness of a connection for further frames.
+/// Whether a connection may read further frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// It accepts messages.
+    /// It may.
     Open,
     /// Too much is unread or queued. Read nothing until [`Outbox::notice`], or until the client
     /// reads again.
@@ -74,7 +74,7 @@ impl<H: Host> ClientConnection<H> {
     }
 
     /// Makes the connection a lasting one. It is notified of a changed list without subscribing,
-    /// and has resources of its own.
+    /// and has its own resources.
     pub(crate) fn listening(self) -> Self {
         let _ = self.shared.number.set(self.shared.server.number());
         self.shared.listen_for_changes();
@@ -86,13 +86,13 @@ impl<H: Host> ClientConnection<H> {
         self.shared.listener()
     }
 
-    /// Stops all open requests without answering them. To be called when the client is gone.
+    /// Stops all open requests without answering them. Call it when the client is gone.
     pub fn abandon(&self) {
         self.shared.abandon();
     }
 
     /// Answers a frame of more than `bytes_max` bytes, which was not kept: under its id, if one was
-    /// found. A call that waits for such a reply gets the error that it is too long.
+    /// found. A call that waits for the reply gets an error.
     pub fn refuse_overlong(&self, frame: &OverlongFrame, bytes_max: usize) {
         if let Some(name) = frame.reply_id().and_then(AskName::of_answer) {
             return self.shared.asks.answer(name.number, ReplyText::TooLong(frame.bytes()));
@@ -102,13 +102,13 @@ impl<H: Host> ClientConnection<H> {
         self.shared.outbox.queue(error_frame(id, &error));
     }
 
-    /// Tells the transport if it may read on.
+    /// Whether the transport may read further frames.
     #[must_use]
     pub fn gate(&self) -> Gate {
         self.shared.gate()
     }
 
-    /// Begins calls that had to wait. To be called when the outbox is no longer congested.
+    /// Begins waiting calls. Call it when the outbox is no longer congested.
     pub fn resume(&self) {
         self.shared.begin_queued();
     }
@@ -120,13 +120,12 @@ impl<H: Host> ClientConnection<H> {
         state.active == 0 && state.queue.is_empty() && state.later == 0
     }
 
-    /// Ends every subscription with its final result. To be called when the server or the client
-    /// leaves.
+    /// Ends every subscription with its final result. Call it when the server or the client leaves.
     pub fn end_subscriptions(&self) {
         self.shared.end_subscriptions();
     }
 
-    /// Ends all waiting for the client's answers. To be called when the client has left.
+    /// Ends all waiting for the client's answers. Call it when the client has left.
     pub fn end_asking(&self) {
         self.shared.asks.close();
     }
@@ -139,12 +138,12 @@ impl<H: Host> ClientConnection<H> {
 
 /// The events that a server passes to its connections.
 pub(crate) trait ServerEvents: Send + Sync {
-    /// Lists have changed. `seen_by` gives, for a caller, the revisions in which the differences
-    /// show. `lists` tells the change from others, on all replicas.
+    /// Lists have changed. `seen_by` returns the revisions in which a caller sees a difference.
+    /// `lists` identifies the change on all replicas.
     fn lists_changed(&self, seen_by: &dyn Fn(&Caller) -> ListChanges, lists: Option<u64>);
 
-    /// The catalog was replaced. `list_differs` says if a caller sees another list of resources,
-    /// `has_changed` if something else reads an address from now on.
+    /// The catalog was replaced. `list_differs` tells if a caller sees another list of resources,
+    /// `has_changed` if an address is now read from something else.
     fn resources_replaced(&self, list_differs: &dyn Fn(&Caller) -> bool, has_changed: &dyn Fn(&str) -> bool);
 
     /// Resources have changed. Returns true if the client does not know of all of them yet.
@@ -159,7 +158,7 @@ pub(crate) trait ServerEvents: Send + Sync {
     /// The server is about to end: subscriptions end with their result.
     fn server_ends(&self);
 
-    /// The time for calls to end is over: they are cancelled, and still answer.
+    /// The time for calls to end is over: they are cancelled, but still answer.
     fn time_is_up(self: Arc<Self>);
 }
 
@@ -197,7 +196,6 @@ impl<H: Host> ServerEvents for ConnectionParts<H> {
     }
 }
 
-/// The state that the parts of a connection share.
 struct ConnectionParts<H: Host> {
     server: Arc<McpServer<H>>,
     caller: Caller,
@@ -205,7 +203,7 @@ struct ConnectionParts<H: Host> {
     executor: Arc<dyn Executor>,
     /// The server's unanswered requests to the client.
     asks: Arc<PendingAsks>,
-    /// The number of a lasting connection, unlike any other's.
+    /// The number of a lasting connection, which is unique.
     number: OnceLock<u64>,
     /// Other processes that answer the same client, if there are any.
     elsewhere: OnceLock<Arc<dyn Elsewhere>>,
@@ -224,21 +222,21 @@ impl<H: Host> Drop for ConnectionParts<H> {
 
 struct ConnectionState<C> {
     session: Option<LegacyState>,
-    /// Unanswered requests, in an order that does not change from run to run.
+    /// Unanswered requests, in a deterministic order.
     open: BTreeMap<RequestId, UnansweredRequest>,
     /// Unanswered calls from before the last `initialize`, whose ids are free again.
     earlier: Vec<(RequestId, UnansweredCall)>,
     queue: VecDeque<QueuedCall<C>>,
     queue_bytes: usize,
-    /// Calls whose future has not ended, cancelled ones included.
+    /// Calls whose future has not ended, including cancelled ones.
     active: usize,
     /// Requests that wait for a task to end.
     waiting: usize,
     /// Tasks that the legacy session has begun, and gets notifications for.
     tasks: TaskWatch,
-    /// The number of the last call. It tells a call from a later one that reuses its id.
+    /// The number of the last call. It distinguishes a call from a later one that reuses its id.
     sequence: u64,
-    /// The server tells this connection of a changed list.
+    /// True if this connection is notified of changed lists.
     listens: bool,
     /// Resources that the legacy session watches.
     watched: WatchedUris,
@@ -269,7 +267,7 @@ impl<C> Default for ConnectionState<C> {
 #[derive(Clone)]
 struct LegacyState {
     peer: Peer,
-    /// The client has sent `notifications/initialized`.
+    /// True once the client has sent `notifications/initialized`.
     ready: bool,
 }
 
@@ -298,14 +296,14 @@ impl<H: Host> ConnectionParts<H> {
         Arc::downgrade(&listener)
     }
 
-    /// Registers the connection for news of a changed list.
+    /// Registers the connection for notifications of changed lists.
     fn listen_for_changes(self: &Arc<Self>) {
         if !std::mem::replace(&mut self.state().listens, true) {
             self.server.enter(self.listener());
         }
     }
 
-    /// The id of an error that answers no readable request.
+    /// The id of an error that answers an unreadable request.
     fn no_id(&self) -> ErrorId<'static> {
         let state = self.state();
         let revision = state.session.as_ref().map(|session| session.peer.revision);

@@ -12,17 +12,18 @@ use crate::revision::{Revision, push_declared, push_entry, push_resource};
 /// of common ones.
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 
-/// Hexadecimal digits of the mark that every cursor begins with.
+/// Hexadecimal digits of the fingerprint at the start of every cursor.
 const MARK_DIGITS: usize = 16;
 
-/// The start of a page.
+/// Where a page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PageStart {
     /// At this declared resource.
     Declared(usize),
-    /// Behind this address, of those below this template.
+    /// After this address, among those below this template.
     Below(usize, String),
-    /// Behind the kept resource of this number. Keeping or dropping other resources moves nothing.
+    /// After the kept resource of this number. Keeping or dropping other resources does not affect
+    /// it.
     Kept(u64),
 }
 
@@ -67,8 +68,8 @@ impl ResourcePage {
         }
     }
 
-    /// Adds resources below these templates while there is room. `below` returns those of one
-    /// behind an address, at most the given number.
+    /// Adds resources below these templates while there is room. `below` returns at most the given
+    /// number of those after an address.
     pub(super) fn take_entries(
         &mut self,
         folders: &[&DeclaredResource],
@@ -80,7 +81,7 @@ impl ResourcePage {
             (None, PageStart::Below(place, after)) => (*place, Some(after.clone())),
         };
         for (place, folder) in folders.iter().enumerate().skip(first) {
-            // One more than fits says that there is a next page.
+            // One more than fits shows that there is a next page.
             let most = self.entries_max.saturating_sub(self.entries).saturating_add(1);
             for entry in below(folder, after.as_deref(), most) {
                 if !self.push(|out| push_entry(out, &entry)) {
@@ -93,7 +94,7 @@ impl ResourcePage {
         }
     }
 
-    /// The number behind which kept resources follow; `None` if the page is full.
+    /// The number after which kept resources follow; `None` if the page is full.
     pub(super) const fn kept_after(&self) -> Option<u64> {
         match (&self.next, &self.begins) {
             (Some(_), _) => None,
@@ -102,7 +103,7 @@ impl ResourcePage {
         }
     }
 
-    /// Most entries of the page.
+    /// The largest number of entries of the page.
     pub(super) const fn entries_max(&self) -> usize {
         self.entries_max
     }
@@ -124,7 +125,7 @@ impl ResourcePage {
         }
     }
 
-    /// Its entries, with commas between.
+    /// Its entries, separated by commas.
     pub(super) fn json(&self) -> &[u8] {
         &self.json
     }

@@ -1,4 +1,4 @@
-//! The methods of prompts, and completion. A prompt is got by a call, as tools are called.
+//! The methods of prompts, and completion. Getting a prompt is a call, like that of a tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::revision::{Revision, push_prompt_result};
 use crate::tool::{CheckedResult, McpPrompt, McpTool};
 
 impl<H: Host> ConnectionParts<H> {
-    /// Begins to get a prompt, once its arguments fit.
+    /// Starts getting a prompt, once its arguments fit.
     pub(super) fn get_prompt(self: &Arc<Self>, exchange: RequestExchange<'_, H>) -> Result<(), RpcError> {
         let params = &exchange.request.params;
         let input = RoundInput::read(params, exchange.peer.revision)?;
@@ -59,7 +59,7 @@ impl<H: Host> ConnectionParts<H> {
         Ok(result_frame(id, write))
     }
 
-    /// Begins to look for values of an argument, once it is known to be one.
+    /// Starts completing an argument, once it is known to exist.
     pub(super) fn complete(self: &Arc<Self>, exchange: RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (reference, completing) = read_completion(&exchange.request.params)?;
         let (name, known) = self.subject(&exchange, &reference, &completing.argument)?;
@@ -73,7 +73,7 @@ impl<H: Host> ConnectionParts<H> {
         self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, task_param: None })
     }
 
-    /// The entry whose argument is completed, and whether it has this argument.
+    /// The entry whose argument is completed; fails if it has no such argument.
     fn subject(
         &self,
         exchange: &RequestExchange<'_, H>,
@@ -98,9 +98,9 @@ impl<H: Host> ConnectionParts<H> {
                 let known = declared.variables.iter().any(|(name, _)| name == argument);
                 match &declared.reader {
                     ResourceReader::Tool { tool, .. } => Ok((tool.clone(), known)),
-                    // The call is one of the component's, whichever of its tools it names.
+                    // Any tool of the component will do.
                     ResourceReader::Host { tools } => Ok((tools.first().cloned().ok_or_else(unknown)?, known)),
-                    // It has no variables.
+                    // Its address has no variables.
                     ResourceReader::Held { .. } => Err(unknown()),
                 }
             }
@@ -143,7 +143,7 @@ fn prompt_arguments(text: &str) -> Result<Box<RawValue>, RpcError> {
     raw(String::from_utf8_lossy(&kept).into_owned())
 }
 
-/// The thing whose argument is completed.
+/// What is completed.
 enum CompletedThing {
     Prompt(String),
     Resource(String),
@@ -185,14 +185,14 @@ fn others(context: &Value) -> Result<Vec<(String, String)>, RpcError> {
     let Some(arguments) = context.get("arguments").filter(|arguments| !arguments.is_null()) else {
         return Ok(Vec::new());
     };
-    // Some writers have `null` for what is left out.
+    // Some clients write `null` for an absent member.
     let given: Option<BTreeMap<String, Option<String>>> = serde_json::from_value(arguments.clone()).ok();
     let given = given.ok_or_else(|| RpcError::params("params.context.arguments must be an object of strings"))?;
     Ok(given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 impl Completing {
-    /// It as JSON, which is weighed and recorded as a call's arguments are.
+    /// The JSON that is measured and recorded like a call's arguments.
     fn to_json(&self) -> String {
         let others: BTreeMap<&str, &str> =
             self.others.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, batch, error_frame};
 use crate::host::{Outbox, SharedFrame};
 
-/// Total bytes of the replies to one batch. Entries past it are answered with an error.
+/// Total bytes of the replies to one batch. Entries beyond it are answered with an error.
 const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The destination of the answer to one request. Used exactly once, by [`send`](Self::send),
@@ -33,7 +33,7 @@ impl ReplyTo {
         }
     }
 
-    /// Answers with an error a request that was refused before it did anything.
+    /// Answers with an error a request that was refused before it had any effect.
     pub(super) fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         self.refuse_with(id, error_frame(id, error), error.code);
     }
@@ -54,8 +54,8 @@ impl ReplyTo {
         }
     }
 
-    /// Settles a response that did not reach those who wait for it. A batch is sent again whole, so
-    /// one with answers to requests of its own is not.
+    /// Settles a response that did not reach those who wait for it. A batch is sent again as a
+    /// whole, so one that also contains requests is not refused.
     pub(super) fn not_taken(&self) {
         match self {
             Self::Direct(outbox) => outbox.not_taken(),
@@ -79,7 +79,7 @@ impl ReplyTo {
     }
 }
 
-/// Gathers the replies to one batch.
+/// Collects the replies to one batch.
 pub(super) struct BatchReplies {
     outbox: Arc<dyn Outbox>,
     state: Mutex<GatheredReply>,
@@ -88,9 +88,9 @@ pub(super) struct BatchReplies {
 struct GatheredReply {
     replies: Vec<Vec<u8>>,
     bytes: usize,
-    /// Replies still to come, plus one for the batch itself while its entries are being read.
+    /// Missing replies, plus one for the batch itself while its entries are being read.
     missing: usize,
-    /// False once a response among the entries reached nobody.
+    /// False once a response in the batch reached nobody.
     is_taken: bool,
 }
 
@@ -106,7 +106,7 @@ impl BatchReplies {
         ReplyTo::Batch(Arc::clone(self))
     }
 
-    /// Marks the batch as read.
+    /// All entries of the batch have been read.
     pub(super) fn close(&self) {
         self.settle(None);
     }

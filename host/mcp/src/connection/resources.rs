@@ -21,13 +21,13 @@ use crate::news::{ResourceNews, normal_uri};
 use crate::resources::{Holder, KeptResource, Part, StoreHolder, TIME_MAX};
 use crate::revision::{Revision, push_resource_contents};
 
-/// The media type of a tool's text that has no declared one.
+/// The media type of a tool's text without a declared one.
 const TEXT: &str = "text/plain";
 
-/// Bytes of a content that take longer to write than a thread with other duties can spare.
+/// Bytes of a content whose encoding takes longer than a thread with other duties can spare.
 const LONG_BYTES: usize = 16 * 1024;
 
-/// The entries that a list is asked for.
+/// Which entries a list has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResourceList {
     Resources,
@@ -59,8 +59,7 @@ struct ContentPart<'a> {
     meta: Option<&'a str>,
 }
 
-/// The `_meta` of contents as JSON: that of a guest, and what the manifest says of a view, which
-/// wins.
+/// The `_meta` of contents as JSON: the guest's, overridden by what the manifest says of a view.
 fn meta_text(guest: Option<String>, views: Option<Map>) -> Option<String> {
     let views = views.filter(|views| !views.is_empty());
     let Some(views) = views else { return guest };
@@ -70,7 +69,7 @@ fn meta_text(guest: Option<String>, views: Option<Map>) -> Option<String> {
 }
 
 impl<H: Host> ConnectionParts<H> {
-    /// Lists one page from the cursor on: declared entries first, kept ones behind them.
+    /// Lists one page from the cursor on: declared entries first, then kept ones.
     pub(super) fn list_resources(
         self: &Arc<Self>,
         exchange: &RequestExchange<'_, H>,
@@ -88,7 +87,7 @@ impl<H: Host> ConnectionParts<H> {
         let mut page = ResourcePage::from(cursor, &declared, &folders, self.server.options.page_size)?;
         page.take_declared(&declared, revision);
         page.take_entries(&folders, |folder, after, most| catalog.entries(folder, after, most));
-        // Resources that are kept are the client's own.
+        // Kept resources belong to the client.
         let is_private = catalog.tells_callers_apart() || (!templates && self.holder().is_some());
         let scope = if is_private { CacheScope::Private } else { CacheScope::Public };
         if let Some((store, holder)) = self.store().filter(|_| !templates)
@@ -98,8 +97,8 @@ impl<H: Host> ConnectionParts<H> {
             let shared = Arc::clone(self);
             let id = exchange.id().clone();
             self.answer_later(exchange, async move {
-                // Declared ones among them are passed over. One more than fits says that there is
-                // a next page.
+                // Declared ones among them are skipped. One more than fits shows that there is a
+                // next page.
                 let most = page.entries_max().saturating_add(declared.len()).saturating_add(1);
                 let mut after = after;
                 while page.kept_after().is_some() {
@@ -109,8 +108,8 @@ impl<H: Host> ConnectionParts<H> {
                     let kept = labels.iter().filter_map(|(number, label)| KeptResource::of_label(*number, label));
                     let kept = kept.map(Arc::new).collect();
                     page.take_kept(|uri| declared.contains(uri), |_| kept, revision);
-                    // A revision may leave long members of labels out: then the page has room for
-                    // more than the store gives at once.
+                    // If a revision leaves long members of labels out, the page may have room for
+                    // more than the store returns at once.
                     if labels.iter().map(|(_, label)| label.len()).sum::<usize>() <= LABELS_BYTES_MAX {
                         break;
                     }
@@ -221,8 +220,8 @@ impl<H: Host> ConnectionParts<H> {
         });
     }
 
-    /// Turns the result of a call into the contents of the resource: the embedded resources, or
-    /// else texts, pictures and sounds.
+    /// The contents of the resource, from the result of a call: its embedded resources, or else its
+    /// texts, pictures and sounds.
     pub(super) fn contents_of(
         &self,
         id: &RequestId,
@@ -259,8 +258,8 @@ impl<H: Host> ConnectionParts<H> {
         Ok(self.contents(id, parts, revision, CacheScope::Private))
     }
 
-    /// Keeps the resources that a result of this origin embeds, for the client that gets it. A
-    /// store has them before the client has the result: it may ask any replica.
+    /// Keeps the resources that a result of this origin embeds, for its client. They are stored
+    /// before the client gets the result, since it may ask any replica.
     pub(super) async fn keep_resources(&self, origin: &str, result: &CallResult) {
         if !result.content.iter().any(is_embedded) {
             return;
@@ -277,16 +276,16 @@ impl<H: Host> ConnectionParts<H> {
                 let kept = KeptResource::all_of(&holder, origin, result);
                 let kept: Vec<Shelved<'_>> = kept.iter().filter_map(KeptResource::stored).collect();
                 let StoreHolder { caller, holder } = &stored_for;
-                // Without the store nobody finds them; the result itself is whole.
+                // If the store fails they cannot be read, but the result itself is complete.
                 let _ = store.keep(caller, holder, &kept, TIME_MAX).await;
-                // The store does not tell which of them it had.
+                // The store does not report which of them are new.
                 (Some(stored_for.holder), true)
             }
         };
         self.server.publish(ResourceNews { to, updated, list, ..ResourceNews::default() });
     }
 
-    /// The name under which news of the kept resources of this connection go.
+    /// The name of this connection's kept resources in notifications.
     fn holder_name(&self) -> Option<String> {
         self.holder().map(|holder| match holder {
             Holder::Connection(number) => format!("connection\n{:x}.{number}", self.server.process),
@@ -294,14 +293,14 @@ impl<H: Host> ConnectionParts<H> {
         })
     }
 
-    /// True if the kept resources of this name are this connection's.
+    /// True if the kept resources of this name belong to this connection.
     pub(super) fn is_holder(&self, to: &str) -> bool {
         ResourceNews::is_to_caller(to, self.caller.name())
             || self.holder_name().is_some_and(|name| name == to)
             || self.session.get().is_some_and(|session| to.strip_prefix("session\n") == Some(session.as_str()))
     }
 
-    /// The store for the resources of a client that other replicas answer too, and its name there.
+    /// The store for a client that other replicas also answer, and its name there.
     fn store(&self) -> Option<(Arc<Shelf>, StoreHolder)> {
         let store = self.server.store.get()?;
         let caller = self.caller.name();
@@ -313,7 +312,7 @@ impl<H: Host> ConnectionParts<H> {
         Some((Arc::clone(store), holder))
     }
 
-    /// Answers a request once this is done.
+    /// Answers a request once this future completes.
     pub(super) fn answer_later(
         self: &Arc<Self>,
         exchange: &RequestExchange<'_, H>,
@@ -358,7 +357,7 @@ impl<H: Host> ConnectionParts<H> {
         })
     }
 
-    /// Writes a result that depends on the moment, and for some clients on the caller.
+    /// Writes a result that may change, and that may depend on the caller.
     pub(super) fn cacheable(
         &self,
         id: &RequestId,
@@ -377,7 +376,7 @@ impl<H: Host> ConnectionParts<H> {
     }
 }
 
-/// One request that is answered later, while the connection counts it.
+/// One request that is answered later. The connection counts it.
 struct LaterRequest<H: Host>(Arc<ConnectionParts<H>>);
 
 impl<H: Host> LaterRequest<H> {
@@ -396,7 +395,7 @@ impl<H: Host> Drop for LaterRequest<H> {
     }
 }
 
-/// The duty to answer a request. Dropped unanswered, it answers with an error.
+/// The duty to answer a request. If dropped without an answer, it answers with an error.
 struct OwedAnswer {
     id: RequestId,
     reply: Option<ReplyTo>,
@@ -428,7 +427,7 @@ fn store_away(_: Away) -> RpcError {
 }
 
 impl<'a> ContentPart<'a> {
-    /// A part that is kept.
+    /// A kept part.
     fn of(uri: &'a str, part: &'a Part) -> Self {
         Self { uri, mime_type: part.mime_type.as_deref(), body: &part.body, meta: part.meta.as_deref() }
     }
@@ -491,7 +490,7 @@ const NOT_FOUND: &str = "Resource not found: there is what the server declares, 
      is kept and no two components embedded another under this address";
 
 /// The error for an unknown resource, or another client's (2026-07-28, Resources, "Error
-/// Handling"). Older revisions have a code of its own for it.
+/// Handling"). Older revisions have their own code for it.
 fn not_found(uri: &str, text: String, revision: Revision) -> RpcError {
     let code = if revision.is_modern() { ErrorCode::InvalidParams } else { ErrorCode::ResourceNotFound };
     let mut data = Vec::new();

@@ -43,7 +43,6 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Gives the entry of one skill.
     pub(super) fn get_skill(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         let catalog = exchange.catalog.get(&*self.server.host);
@@ -59,7 +58,7 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Lists what is directly in a folder, of what the caller sees.
+    /// Lists the direct entries of a folder, as far as the caller sees them.
     pub(super) fn read_directory(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         let catalog = exchange.catalog.get(&*self.server.host);
@@ -81,11 +80,11 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// The page at a cursor, bounded in entries and bytes. Any replica that serves the same list
-    /// takes the cursor.
+    /// The page at a cursor, bounded in entries and bytes. Any replica with the same list accepts
+    /// the cursor.
     fn page_of(&self, list: &str, entries: &[SkillEntry<'_>], cursor: Option<&str>) -> Result<SkillPage, RpcError> {
         let mut hasher = DefaultHasher::new();
-        // Their order alone: an entry that reads otherwise moves no other.
+        // Only the order of addresses matters: a changed entry does not invalidate cursors.
         entries.iter().for_each(|(uri, _)| uri.hash(&mut hasher));
         let mark = hasher.finish();
         let first = match cursor {
@@ -128,7 +127,6 @@ impl FolderChild {
     }
 }
 
-/// Appends a list of entries.
 fn push_entries(out: &mut Vec<u8>, entries: &[SkillEntry<'_>]) {
     out.push(b'[');
     for (place, (_, json)) in entries.iter().enumerate() {

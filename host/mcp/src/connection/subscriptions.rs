@@ -1,5 +1,5 @@
 //! The listeners for changes: ready legacy sessions, and `subscriptions/listen` of the modern era.
-//! They are notified of changed lists, and of the resources that they watch.
+//! They are notified of changed lists, and of changes of the resources that they watch.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct OpenListen {
     pub(super) tasks: TaskWatch,
 }
 
-/// The notifications that a listener asks for.
+/// What a listener subscribes to.
 #[derive(Clone, Copy)]
 struct Wants {
     tools: bool,
@@ -41,24 +41,24 @@ struct Wants {
     resources: bool,
 }
 
-/// The notifications that a listener asks for, and the resources that it watches.
+/// What a listener subscribes to, and the resources that it watches.
 struct ListenRequest {
     wants: Wants,
     uris: Vec<String>,
     tasks: Vec<String>,
 }
 
-/// The kinds of notifications that a listener may ask for with true or false.
+/// The kinds of notifications that a listener may select with true or false.
 const FLAGS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
 
-/// Reads `params.notifications`. Ill-typed members are refused, also those of notifications that
-/// this server never sends.
+/// Reads `params.notifications`. Members of a wrong type are refused, even those of notifications
+/// that this server never sends.
 fn wanted(params: &Params<'_>) -> Result<ListenRequest, RpcError> {
     let wrong = |member: &str, must: &str| RpcError::params(format!("params.notifications{member} must be {must}"));
     let text = params.get("notifications").filter(|text| scan::is_object(text));
     let filter: Map<String, Value> =
         text.and_then(|text| serde_json::from_str(text).ok()).ok_or_else(|| wrong("", "an object"))?;
-    // Some writers have `null` for what is left out.
+    // Some clients write `null` for an absent member.
     let is_there = |member: &str| filter.get(member).filter(|value| !value.is_null());
     for flag in FLAGS {
         if is_there(flag).is_some_and(|value| !value.is_boolean()) {
@@ -92,7 +92,7 @@ impl<H: Host> ConnectionParts<H> {
         let id = exchange.id();
         let ListenRequest { mut wants, mut uris, tasks: task_ids } = wanted(&exchange.request.params)?;
         let tasks = self.wanted_tasks(exchange, &task_ids)?;
-        // A server without prompts or resources does not promise to tell of them.
+        // A server without prompts or resources does not promise notifications of them.
         wants.prompts = wants.prompts && self.offers(Feature::Prompts, &exchange.catalog);
         if !self.offers(Feature::Resources, &exchange.catalog) {
             uris.clear();
@@ -128,12 +128,12 @@ impl<H: Host> ConnectionParts<H> {
         let open = state.open.values().filter(|open| matches!(open, UnansweredRequest::Subscription(_))).count();
         let most = self.server.options.listens_max;
         if open >= most {
-            // Nothing is wrong with the request: the server has no room for it.
+            // The request is valid, but the server has no room for it.
             let text = format!("At most {most} subscriptions of one connection may be open: cancel one first");
             return Err(RpcError::new(ErrorCode::Internal, text));
         }
         let outbox = Arc::clone(exchange.reply.outbox());
-        // Subscribed and acknowledged under one lock: no change is lost, and none comes before the
+        // Subscribed and acknowledged under one lock, so that no change is lost or sent before the
         // acknowledgement.
         let ids: Vec<String> = tasks.ids().map(str::to_owned).collect();
         let subscription = OpenListen { outbox: Arc::clone(&outbox), wants, watched, tasks };
@@ -159,26 +159,26 @@ impl<H: Host> ConnectionParts<H> {
         if ids.iter().all(|id| tasks.add(id, most)) {
             return Ok(tasks);
         }
-        // Nothing is wrong with the request: the server has no room for it.
+        // The request is valid, but the server has no room for it.
         Err(RpcError::new(ErrorCode::Internal, format!("At most {most} tasks of one request are watched")))
     }
 
-    /// Watches a resource for a legacy session. There need not be one yet.
+    /// Watches a resource for a legacy session. It need not exist yet.
     pub(super) fn subscribe(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         self.watch(&uri)?;
         self.acknowledge_watch(exchange, &uri, true)
     }
 
-    /// Watches a resource no more.
+    /// Stops watching a resource.
     pub(super) fn unsubscribe(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let uri = exchange.request.params.string("uri")?;
         self.watch_no_more(&uri);
         self.acknowledge_watch(exchange, &uri, false)
     }
 
-    /// Answers once the other processes know too: the one with the client's stream tells it of
-    /// changes.
+    /// Answers once the other processes know too: the one with the client's stream sends the
+    /// notifications.
     fn acknowledge_watch(
         self: &Arc<Self>,
         exchange: &RequestExchange<'_, H>,
@@ -207,8 +207,8 @@ impl<H: Host> ConnectionParts<H> {
         self.server.watches.take(self.caller.name(), self.server.options.caller_watched_max)
     }
 
-    /// Takes news of resources. Returns true if the client does not know of all of it yet, since it
-    /// reads too slowly.
+    /// Handles changed resources. Returns true if the client has not been notified of all of them,
+    /// since it reads too slowly.
     pub(super) fn take_news(&self, news: &ResourceNews) -> bool {
         if news.to.as_deref().is_some_and(|to| !self.is_holder(to)) {
             return self.notify_of_updates();
@@ -221,7 +221,7 @@ impl<H: Host> ConnectionParts<H> {
         self.notify_of_updates()
     }
 
-    /// Notes that what is watched at these addresses has changed.
+    /// Notes that watched resources at these addresses have changed.
     pub(super) fn note_updates(&self, has_changed: &dyn Fn(&str) -> bool) {
         let mut state = self.state();
         state.watched.note(has_changed);
@@ -232,8 +232,8 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    /// Notifies the client of changed resources, if it reads. Returns true if some remain. Until it
-    /// reads, several changes of one resource become one.
+    /// Notifies the client of changed resources, if it reads. Returns true if some remain. Until
+    /// then, several changes of one resource become one.
     pub(super) fn notify_of_updates(&self) -> bool {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         let mut waits = false;
@@ -276,7 +276,7 @@ impl<H: Host> ConnectionParts<H> {
         waits
     }
 
-    /// False for a resource that another caller's rights are needed for.
+    /// False for a resource that only another caller may read.
     fn may_know(&self, uri: &str) -> bool {
         let catalog = self.server.host.snapshot();
         let view = catalog.view(&self.caller);
@@ -284,7 +284,7 @@ impl<H: Host> ConnectionParts<H> {
         catalog.reader(uri).is_none_or(|declared| declared.is_seen_with(tools))
     }
 
-    /// Announces to all listeners that the list of resources changed.
+    /// Notifies all listeners that the list of resources changed.
     pub(super) fn announce_resources(&self) {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
@@ -307,7 +307,7 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    /// Announces to all listeners the lists that changed for their revisions.
+    /// Notifies all listeners of the lists that changed for their revisions.
     pub(super) fn announce(&self, changes: &ListChanges, lists: Option<u64>) {
         if changes.is_none() {
             return;
@@ -350,9 +350,9 @@ impl<H: Host> ConnectionParts<H> {
     /// "Graceful Closure").
     ///
     /// Where all messages share one channel, `notifications/cancelled` follows ("Cancellation":
-    /// over stdio the server sends it to end a subscription). It comes second. Clients take the
-    /// result for a graceful end and then ignore the cancellation, which may come late. The other
-    /// way round they take it for a lost stream. Over HTTP the stream itself ends.
+    /// over stdio the server sends it to end a subscription). It must come second: clients treat
+    /// the result as a graceful end, and ignore a later cancellation. In the other order they would
+    /// assume a lost stream. Over HTTP the stream itself ends.
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();

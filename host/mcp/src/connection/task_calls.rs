@@ -17,19 +17,19 @@ use crate::meta::SERVER_INFO;
 use crate::revision::{Revision, push_result};
 use crate::task::{BegunTask, TaskBody, TaskHandle, TaskOptions, TaskStart, new_id, push_created, push_legacy};
 
-/// Pause between two sentences on a task: nobody polls more often.
+/// Pause between two status messages of a task: nobody polls more often.
 const SAYS_EVERY: Duration = Duration::from_millis(250);
 
-/// Pause between two tries to keep a result while the state that replicas share is away.
+/// Pause between two attempts to store a result while the shared state is unreachable.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// A call that is a task, or becomes one.
+/// How a call is a task, or becomes one.
 pub(super) struct PlannedTask {
     start: TaskStart,
     handle: Arc<TaskHandle>,
 }
 
-/// The outcome of a call: its result as JSON, and true if that says that the tool failed.
+/// The outcome of a call: its result as JSON, and true if the tool failed.
 type TaskOutcome = Result<(Vec<u8>, bool), RpcError>;
 
 impl PlannedTask {
@@ -43,7 +43,7 @@ impl PlannedTask {
     }
 }
 
-/// A task that runs.
+/// A running task.
 struct RunningTask<'h> {
     id: String,
     store: &'h Arc<dyn Tasks>,
@@ -54,7 +54,7 @@ struct RunningTask<'h> {
 }
 
 impl<H: Host> ConnectionParts<H> {
-    /// Notes that the session's client is notified of a task.
+    /// Subscribes the session's client to notifications of a task.
     fn watch_own(&self, id: &str) {
         let most = self.server.options.watched_max;
         self.state.lock().unwrap_or_else(PoisonError::into_inner).tasks.add(id, most);
@@ -110,12 +110,12 @@ impl<H: Host> BegunCall<H> {
         };
         let created = match begun.await {
             Ok(created) => created,
-            // Nothing of it has run.
+            // It has not begun to run.
             Err(refusal) if start.after.is_zero() => {
                 permit.refuse(&refusal);
                 return shared.go_on();
             }
-            // A call without a task is answered when it ends.
+            // Without a task, the call is answered when it ends.
             Err(_) => return answer(permit, work.await),
         };
         let ends = Instant::now() + ttl;
@@ -132,7 +132,7 @@ impl<H: Host> BegunCall<H> {
             shared.watch_own(&task.id);
         }
         let frame = result_frame(&permit.id, |out| task.push_creation(out, &created, &shared.server.identity));
-        // From here on the request is answered, and its connection may do other things.
+        // From here on the request is answered, and its connection is free.
         if permit.settle(frame) {
             if legacy {
                 events.go_on(&shared.outbox);
@@ -140,12 +140,12 @@ impl<H: Host> BegunCall<H> {
             shared.go_on();
             let outcome = task.run(work, &cancellation).await;
             events.end();
-            // One that ended with its process is lost, whatever its call said last.
+            // A task that ended with its process is lost, whatever its result was.
             if shared.server.tasks.has(&task.id) {
                 task.keep(outcome).await;
             }
         } else {
-            // Nobody knows of it.
+            // The client does not know of the task.
             cancellation.cancel();
             let _ = work.await;
             task.forget().await;
@@ -163,7 +163,7 @@ impl<H: Host> ConnectionParts<H> {
     }
 }
 
-/// Answers a call that became no task.
+/// Answers a call that did not become a task.
 fn answer<H: Host>(permit: AnswerDuty<H>, outcome: TaskOutcome) {
     let shared = Arc::clone(&permit.shared);
     match outcome {
@@ -176,13 +176,13 @@ fn answer<H: Host>(permit: AnswerDuty<H>, outcome: TaskOutcome) {
     shared.go_on();
 }
 
-/// The error for a task that is not begun.
+/// The error for a task that could not be stored.
 fn unkept(why: &'static str) -> RpcError {
     RpcError::new(ErrorCode::Internal, format!("{why}, so the call was not begun; try again later"))
 }
 
 impl RunningTask<'_> {
-    /// Appends the answer to the call: the task as it begins.
+    /// Appends the answer to the call: the new task.
     fn push_creation(&self, out: &mut Vec<u8>, task: &TaskRecord, identity: &str) {
         let mut result = Object::open(out);
         if self.revision.is_modern() {
@@ -199,8 +199,8 @@ impl RunningTask<'_> {
         result.close();
     }
 
-    /// Runs the call to its end. Meanwhile its client may answer and cancel, and hears what it
-    /// says.
+    /// Runs the call to its end. Meanwhile its client may answer questions, cancel, and get its
+    /// messages.
     async fn run(
         &self,
         work: impl Future<Output = TaskOutcome>,
@@ -208,7 +208,7 @@ impl RunningTask<'_> {
     ) -> TaskOutcome {
         let mut work = pin!(work);
         let mut says_next = Instant::now();
-        // It may have been cancelled before anybody here could hear of it.
+        // It may already have been cancelled.
         self.handle.wake();
         loop {
             let speaks = self.handle.has_message();
@@ -227,7 +227,7 @@ impl RunningTask<'_> {
                     Ok(Some(answers)) if answers.is_empty() => {}
                     Ok(Some(answers)) => self.handle.answer(answers),
                     Ok(None) => cancellation.cancel(),
-                    // It is heard of again with the next change, or when the state is back.
+                    // The next change, or the return of the state, triggers another attempt.
                     Err(_) => {}
                 }
             }
@@ -240,7 +240,8 @@ impl RunningTask<'_> {
         }
     }
 
-    /// Keeps the outcome for its client: at once, or when the state is back within the task's time.
+    /// Stores the outcome for its client: at once, or when the state is back within the task's
+    /// lifetime.
     async fn keep(&self, outcome: TaskOutcome) {
         let (status, body, message) = self.ended(outcome);
         let ends = TaskChange::Ends { status, body: &body, message: &message };
@@ -269,7 +270,7 @@ impl RunningTask<'_> {
                 let text = format!("The result of the task has {bytes} bytes, and at most {most} are kept");
                 failed(&RpcError::new(ErrorCode::Internal, text))
             }
-            // 2025-11-25 counts a tool's failure as one of the task ("Task Status").
+            // In 2025-11-25 a tool's failure is one of the task ("Task Status").
             Ok((result, true)) if !self.revision.is_modern() => {
                 (TaskStatus::Failed, TaskBody::of_result(&result), "The tool failed".to_owned())
             }
@@ -279,7 +280,7 @@ impl RunningTask<'_> {
     }
 
     async fn forget(&self) {
-        // Without an answer it ends with its time.
+        // If this fails, the task expires.
         let _ = self.store.forget(&self.id).await;
     }
 }

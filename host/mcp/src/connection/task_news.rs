@@ -1,4 +1,4 @@
-//! News of tasks for those who watch them: legacy sessions that began them, and
+//! Notifications of tasks for those who watch them: legacy sessions that began them, and
 //! `subscriptions/listen` with `taskIds`.
 
 use std::collections::BTreeSet;
@@ -13,12 +13,12 @@ use crate::host::{Host, Outbox};
 use crate::method::Notification;
 use crate::task::{TaskOptions, push_detailed, push_legacy};
 
-/// Tasks that somebody watches.
+/// Watched tasks.
 #[derive(Debug, Default)]
 pub(super) struct TaskWatch(BTreeSet<Box<str>>);
 
 impl TaskWatch {
-    /// Watches one more task, if there is room. Clients must not rely on being told.
+    /// Watches one more task, if there is room. Clients must not rely on notifications.
     pub(super) fn add(&mut self, id: &str, most: usize) -> bool {
         (self.0.len() < most || self.0.contains(id)) && {
             self.0.insert(id.into());
@@ -44,7 +44,8 @@ impl<H: Host> ConnectionParts<H> {
         state.tasks.has(id) || state.open.values().any(listens)
     }
 
-    /// Tells the client of a task that has changed. One that does not read is not told: it asks.
+    /// Notifies the client of a changed task. A client that does not read is not notified: it
+    /// polls.
     pub(super) fn notify_of_task(&self, task: &TaskRecord, options: &TaskOptions) {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
@@ -72,8 +73,8 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    /// Tells a new subscription of the tasks that it watches, as they are now: they may have ended
-    /// before it began.
+    /// Notifies a new subscription of the current state of its tasks: they may have ended before it
+    /// began.
     pub(super) fn notify_of_first_tasks(self: &Arc<Self>, id: &RequestId, tasks: Vec<String>) {
         let shared = Arc::clone(self);
         let id = id.clone();
@@ -94,7 +95,7 @@ impl<H: Host> ConnectionParts<H> {
 }
 
 impl OpenListen {
-    /// Queues the news of a task. False if the client does not read.
+    /// Queues a notification of a task. False if the client does not read.
     fn notify_of_task(&self, id: &RequestId, task: &TaskRecord, options: &TaskOptions) -> bool {
         if self.outbox.congested() {
             return false;

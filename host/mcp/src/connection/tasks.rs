@@ -24,11 +24,10 @@ use crate::task::{
 /// Longest name of a task that is looked up, in bytes. This server's have 32.
 const ID_BYTES_MAX: usize = 64;
 
-/// Most bytes of all answers in one `tasks/update`: sixteen of the longest that the manifest
-/// allows.
+/// Bytes of all answers in one `tasks/update`: sixteen of the longest that the manifest allows.
 const ANSWERS_BYTES_MAX: usize = 16 << 20;
 
-/// The error for a task that does not exist, or that is another caller's.
+/// The error for a task that does not exist, or belongs to another caller.
 fn unknown() -> RpcError {
     RpcError::params("Unknown task: it may have expired")
 }
@@ -37,17 +36,17 @@ fn away<E>(_: E) -> RpcError {
     RpcError::new(ErrorCode::Internal, "The state that replicas share cannot be reached; try again")
 }
 
-/// A question that a client was sent, and its answer to come.
+/// A question that was sent to a client, and its future answer.
 type SentQuestion = (String, Pin<Box<dyn Future<Output = ReplyText> + Send>>);
 
 impl<H: Host> ConnectionParts<H> {
-    /// True if this caller's tasks can be listed. Those of callers that nobody tells apart cannot
-    /// (2025-11-25, "Task Isolation and Access Control").
+    /// True if this caller's tasks can be listed. Anonymous callers cannot be told apart, so theirs
+    /// cannot (2025-11-25, "Task Isolation and Access Control").
     pub(super) fn lists_tasks(&self) -> bool {
         self.caller.is_recognised()
     }
 
-    /// The place of tasks, for a request about one, and the task's name.
+    /// The store of tasks, and the name of the task in a request.
     fn task_asked<'s>(
         &'s self,
         exchange: &RequestExchange<'_, H>,
@@ -60,7 +59,7 @@ impl<H: Host> ConnectionParts<H> {
         if id.len() > ID_BYTES_MAX { Err(unknown()) } else { Ok((store, *options, id)) }
     }
 
-    /// Answers with the task as it is now.
+    /// Answers with the current state of a task.
     pub(super) fn get_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
         let shared = Arc::clone(self);
@@ -77,7 +76,7 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Takes answers to the questions of a task.
+    /// Accepts answers to the questions of a task.
     pub(super) fn update_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, _, task) = self.task_asked(exchange)?;
         let params = &exchange.request.params;
@@ -99,7 +98,6 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Cancels a task.
     pub(super) fn cancel_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
         let shared = Arc::clone(self);
@@ -159,8 +157,8 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Waits for the end of a task, and answers with its result. Meanwhile the client is asked what
-    /// the task asks (2025-11-25, "Input Required Status").
+    /// Waits for the end of a task, and answers with its result. Meanwhile the client gets the
+    /// task's questions (2025-11-25, "Input Required Status").
     pub(super) fn task_result(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, _, task) = self.task_asked(exchange)?;
         let cancellation = Cancellation::new();
@@ -211,7 +209,7 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Waits for the end of a task. The client is asked its questions meanwhile.
+    /// Waits for the end of a task. Meanwhile the client gets its questions.
     async fn ended(
         &self,
         store: &Arc<dyn Tasks>,
@@ -232,7 +230,7 @@ impl<H: Host> ConnectionParts<H> {
             if task.status.is_over() {
                 return Ok(task);
             }
-            // What is dropped is taken back.
+            // Dropping a question withdraws it.
             sent.retain(|(key, _)| task.questions.iter().any(|(asked, _)| asked == key));
             if may_ask && task.status == TaskStatus::InputRequired {
                 for (key, question) in &task.questions {
@@ -260,13 +258,13 @@ impl<H: Host> ConnectionParts<H> {
     }
 }
 
-/// The sentence for a task without a body: it was cancelled.
+/// The message of a task without a body: it was cancelled.
 fn message_of(task: &TaskRecord) -> String {
     let message = if task.message.is_empty() { name_of(task.status) } else { &task.message };
     message.to_owned()
 }
 
-/// The first answer among these, which is taken out.
+/// Removes and returns the first answer that is ready.
 fn poll_first(sent: &mut Vec<SentQuestion>, context: &mut Context<'_>) -> Poll<(String, ReplyText)> {
     for place in 0..sent.len() {
         let Some((_, reply)) = sent.get_mut(place) else { break };
@@ -278,7 +276,6 @@ fn poll_first(sent: &mut Vec<SentQuestion>, context: &mut Context<'_>) -> Poll<(
     Poll::Pending
 }
 
-/// Appends a result with the name of its task (2025-11-25, "Related Task Metadata").
 fn push_related(out: &mut Vec<u8>, result: &str, id: &str) {
     let mut members: Map<String, Value> = serde_json::from_str(result).unwrap_or_default();
     let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
@@ -288,7 +285,7 @@ fn push_related(out: &mut Vec<u8>, result: &str, id: &str) {
     push_json(out, &members);
 }
 
-/// The number that a cursor (its JSON text) names.
+/// The number in a cursor (its JSON text).
 fn page_after(cursor: &str) -> Result<u64, RpcError> {
     let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
     let plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

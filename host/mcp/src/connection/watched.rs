@@ -1,5 +1,5 @@
-//! The addresses that one session or stream watches, and those of them whose changes its client has
-//! not been told of.
+//! The addresses that one session or stream watches, and those whose changes are still to be
+//! notified.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ pub(super) struct WatchedUris(BTreeMap<Box<str>, WatchedUri>);
 struct WatchedUri {
     /// The address in its normal form.
     normal: Box<str>,
-    /// It has changed since the client was notified.
+    /// True if it has changed since the last notification.
     changed: bool,
     _share: WatchShare,
 }
 
 impl WatchedUris {
-    /// Watches one more address. `share` gives the place among the caller's addresses, if there is
-    /// one.
+    /// Watches one more address. `share` counts it against the caller's limit, if there is room.
     ///
     /// # Errors
+    ///
     /// The address is too long, or the list is full.
     pub(super) fn add(
         &mut self,
@@ -38,7 +38,7 @@ impl WatchedUris {
         if self.0.contains_key(uri) {
             return Ok(());
         }
-        // Nothing is wrong with the request: the server has no room for it.
+        // The request is valid, but the server has no room for it.
         let full = |text: String| RpcError::new(ErrorCode::Internal, text);
         if self.0.len() >= most {
             return Err(full(format!("At most {most} resources may be watched at once: unsubscribe from one first")));
@@ -50,7 +50,7 @@ impl WatchedUris {
         Ok(())
     }
 
-    /// Watches an address no more.
+    /// Stops watching an address.
     pub(super) fn remove(&mut self, uri: &str) {
         self.0.remove(uri);
     }
@@ -60,20 +60,19 @@ impl WatchedUris {
         self.0.keys().map(AsRef::as_ref)
     }
 
-    /// Notes that those addresses have changed for which this is true. It is asked with the normal
-    /// form.
+    /// Marks the addresses for which this returns true as changed. It gets the normal form.
     pub(super) fn note(&mut self, has_changed: impl Fn(&str) -> bool) {
         for watched in self.0.values_mut().filter(|watched| !watched.changed) {
             watched.changed = has_changed(&watched.normal);
         }
     }
 
-    /// True if the client does not know of all changes yet.
+    /// True if some changes are still to be notified.
     pub(super) fn has_news(&self) -> bool {
         self.0.values().any(|watched| watched.changed)
     }
 
-    /// The addresses that have changed. They count as told.
+    /// The changed addresses. They then count as notified.
     pub(super) fn take_changed(&mut self) -> Vec<String> {
         let changed = self.0.iter_mut().filter_map(|(uri, watched)| {
             let has_changed = std::mem::take(&mut watched.changed);

@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Appends the encoding of `data`.
 pub(crate) fn push_base64(out: &mut Vec<u8>, data: &[u8]) {
     let start = out.len();
     let encoded_bytes = data.len().div_ceil(3) * 4;

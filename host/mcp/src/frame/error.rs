@@ -1,4 +1,4 @@
-//! Errors as JSON-RPC carries them, and the only codes this host ever sends.
+//! JSON-RPC errors, and the only codes that this host sends.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,6 @@ pub enum ErrorCode {
     InvalidMeta,
     /// -32002: no such resource, for a legacy client (2025-11-25, Resources, "Error Handling").
     ResourceNotFound,
-    /// -32603: the host failed.
     Internal,
     /// -32021: the request needs a capability that the client did not declare.
     MissingClientCapability,
@@ -92,7 +91,7 @@ impl RpcError {
         Self::new(ErrorCode::InvalidMeta, message)
     }
 
-    /// The error of a reader of `_meta` that read a member of the params.
+    /// The same error, for a member of the params instead of `_meta`.
     pub(crate) fn of_params(self) -> Self {
         Self { code: ErrorCode::InvalidParams, ..self }
     }
@@ -106,7 +105,7 @@ impl RpcError {
     }
 }
 
-/// A caller's own text, cut to the length that an error message may repeat.
+/// A caller's own text, cut for an error message.
 pub(crate) fn echo(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(ECHO_CHARS_MAX) {
         Some((cut, _)) => Cow::Owned(format!("{}…", text.get(..cut).unwrap_or_default())),

@@ -8,7 +8,6 @@ use super::scan;
 /// (JavaScript among them) confuse neighbours, so that the echo could be another id.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
 
-/// A request's id, or a progress token, which has the same form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestId {
     /// An integer within ±2^53.
@@ -36,8 +35,8 @@ impl RequestId {
     }
 }
 
-/// The integer that a JSON number stands for, however it is written: `1`, `1.0`, `10e-1`. JSON has
-/// one kind of number, and some writers have only floats.
+/// The integer that a JSON number stands for, however it is written: `1`, `1.0`, `10e-1`. Some
+/// clients only have floats.
 pub(crate) fn integer(number: &str) -> Option<i64> {
     /// A number with more digits cannot be an id.
     const DIGITS_MAX: usize = 18;
@@ -61,7 +60,7 @@ pub(crate) fn integer(number: &str) -> Option<i64> {
     if digits.is_empty() {
         return Some(0);
     }
-    // The digits that are left stand at the places from `leading` on, and the point at `point`.
+    // The remaining digits begin at position `leading`, and the decimal point is at `point`.
     let before_point = usize::try_from(point.checked_sub(i64::try_from(leading).ok()?)?).ok()?;
     if digits.len() > before_point || before_point > DIGITS_MAX {
         return None;

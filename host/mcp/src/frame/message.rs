@@ -6,22 +6,21 @@ use super::scan::{self, FrameExcess, FrameMember, FrameShape, JsonFault, ObjectL
 use super::{ErrorCode, RequestId, RpcError};
 use crate::method::{Notification, RequestedMethod};
 
-/// Most entries of a batch. Batches of real clients hold a handful; each entry costs a reply.
+/// Entries of a batch. Batches of real clients have a handful; each entry costs a reply.
 pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
 
-/// A frame, read.
 #[derive(Debug)]
 pub(crate) enum FrameContent<'a> {
     /// One message.
     One(BatchEntry<'a>),
     /// An array of messages.
     Batch(Vec<BatchEntry<'a>>),
-    /// Nothing but space.
+    /// Nothing but white space.
     Blank,
 }
 
 impl FrameContent<'_> {
-    /// The id of the request, if this is one alone.
+    /// The id of the request, if the frame is a single request.
     pub(crate) fn request_id(&self) -> Option<&RequestId> {
         match self {
             Self::One(Ok(McpMessage::Request(request))) => Some(&request.id),
@@ -29,7 +28,7 @@ impl FrameContent<'_> {
         }
     }
 
-    /// True if it holds a request, or something else that is answered.
+    /// True if it contains something that is answered.
     pub(crate) fn asks(&self) -> bool {
         let is_request = |entry: &BatchEntry<'_>| {
             !matches!(entry, Ok(McpMessage::Notification { .. } | McpMessage::Response { .. }))
@@ -45,7 +44,7 @@ impl FrameContent<'_> {
 /// One message, or the error that answers it.
 pub(crate) type BatchEntry<'a> = Result<McpMessage<'a>, RefusedFrame>;
 
-/// A frame that is answered with an error, whatever it asks for.
+/// A frame that is answered with an error.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RefusedFrame {
     /// The frame's id, if one could be read.
@@ -56,10 +55,10 @@ pub(crate) struct RefusedFrame {
 /// A byte-order mark in UTF-8. Windows pipes begin with one.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The start of the names of all notifications.
+/// The common prefix of all notifications.
 const NOTIFICATION_PREFIX: &str = "notifications/";
 
-/// The value of a member that some writers have for an absent one.
+/// The value that some clients write for an absent member.
 const NULL: &str = "null";
 
 /// One well-formed message.
@@ -67,13 +66,13 @@ const NULL: &str = "null";
 pub(crate) enum McpMessage<'a> {
     Request(McpRequest<'a>),
     Notification {
-        /// `None` for a notification that means nothing here.
+        /// `None` for an unknown notification.
         kind: Option<Notification>,
         params: Params<'a>,
     },
     /// The answer to one of this host's requests.
     Response {
-        /// `None` for an id that this host would not have sent.
+        /// `None` for an id that this host did not issue.
         id: Option<RequestId>,
         /// The text of `result`, or else of `error`.
         reply: Result<&'a str, &'a str>,
@@ -92,13 +91,12 @@ pub(crate) struct McpRequest<'a> {
 #[derive(Debug)]
 pub(crate) struct Params<'a> {
     members: Vec<FrameMember<'a>>,
-    /// The problem of the params as a whole. Requests are answered with it; notifications are
-    /// ignored.
+    /// The problem of the params as a whole. It answers requests; notifications are ignored.
     pub(crate) fault: Option<RpcError>,
 }
 
 impl Params<'_> {
-    /// The text of a member. One that is `null` counts as absent.
+    /// The text of a member. `null` counts as absent.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.find(ObjectLevel::Params, key)
     }
@@ -108,12 +106,12 @@ impl Params<'_> {
         self.get("cursor").filter(|cursor| *cursor != "\"\"")
     }
 
-    /// The string in a member that must be one.
+    /// The text in a member that must be a string.
     pub(crate) fn string(&self, key: &str) -> Result<Cow<'_, str>, RpcError> {
         self.get(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
     }
 
-    /// The text of a member of `_meta`. One that is `null` counts as absent.
+    /// The text of a member of `_meta`. `null` counts as absent.
     pub(crate) fn meta(&self, key: &str) -> Option<&str> {
         self.find(ObjectLevel::Meta, key)
     }
@@ -170,7 +168,7 @@ fn unreadable(fault: JsonFault) -> RefusedFrame {
     nameless(RpcError::new(ErrorCode::Parse, format!("Parse error: {fault}")))
 }
 
-/// The error for a request that is JSON and cannot be taken.
+/// The error for a request that is valid JSON but not accepted.
 fn untaken(excess: FrameExcess) -> RpcError {
     RpcError::params(format!("The request cannot be taken: {excess}"))
 }
@@ -188,7 +186,7 @@ fn message(scanned: Scanned<'_>) -> BatchEntry<'_> {
     let id = written("id").and_then(RequestId::parse);
     let refuse = |id: Option<RequestId>, error: RpcError| Err(RefusedFrame { id, error });
     let refuse_request = |id: Option<RequestId>, text: String| refuse(id, RpcError::request(text));
-    // Only one repeated key is noted, and the id may be another one: answering under either would
+    // Only one repeated key is recorded, and the id may be another: answering with either id would
     // be a guess.
     let ids = scanned.members.iter().filter(|member| member.level == ObjectLevel::Envelope && member.key == "id");
     if ids.count() > 1 {
@@ -217,7 +215,7 @@ fn message(scanned: Scanned<'_>) -> BatchEntry<'_> {
         let wrong = || RpcError::request("The member method must be a string");
         return refuse(id, scanned.excess.map_or_else(wrong, untaken));
     };
-    // Some writers have an `id` of `null` in notifications. Requests need theirs.
+    // Some clients write an `id` of `null` in notifications. Requests need a real one.
     let names_id = if method.starts_with(NOTIFICATION_PREFIX) { given("id") } else { written("id") };
     if names_id.is_some() && id.is_none() {
         return refuse_request(None, "The id must be a string or an integer within ±2^53".to_owned());

@@ -1,5 +1,5 @@
-//! Frames of JSON-RPC 2.0, read strictly and written compactly. A request's method is parsed here,
-//! once. Must not hold: eras, revisions, or answers.
+//! Frames of JSON-RPC 2.0, read strictly and written compactly. A request's method is parsed once,
+//! here. Must not hold: eras, revisions, or answers.
 
 mod base64;
 mod error;

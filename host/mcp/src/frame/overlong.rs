@@ -1,16 +1,16 @@
-//! Finds the id of a message that is too long to be kept: it is read once, in constant memory.
+//! Finds the id of a message that is too long to be kept, in one pass with constant memory.
 
 use super::RequestId;
 
-/// Longest id that is found, in bytes as it is written. Those of clients have at most about 40.
+/// Longest id that is found, in bytes as written. Clients' ids have at most about 40.
 const ID_BYTES_MAX: usize = 1_024;
 
 /// A message that is longer than a transport keeps.
 #[derive(Debug, Default)]
 pub struct OverlongFrame {
-    /// Objects and arrays that are open.
+    /// Number of open objects and arrays.
     depth: usize,
-    /// Within a string; `Some(true)` behind a backslash of it.
+    /// `Some` within a string; `Some(true)` after a backslash.
     string: Option<bool>,
     /// The current key or value of the outermost object, as far as an id can be that long.
     token: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct OverlongFrame {
     id: Option<RequestId>,
     has_method: bool,
     has_reply: bool,
-    /// Nothing further is read: the outermost object has ended, or is missing.
+    /// Nothing further is read: the outermost object has ended, or there is none.
     done: bool,
     bytes: usize,
 }
@@ -33,7 +33,7 @@ enum OverlongMember {
 }
 
 impl OverlongFrame {
-    /// Reads further bytes of the message. Its grammar is not checked.
+    /// Reads further bytes of the message, without checking its grammar.
     pub fn read(&mut self, mut bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len());
         while let Some((first, rest)) = bytes.split_first() {
@@ -50,7 +50,7 @@ impl OverlongFrame {
         }
     }
 
-    /// The id of the request, if one was read, and only one.
+    /// The id of the request, if exactly one was read.
     pub(crate) fn request_id(&self) -> Option<&RequestId> {
         self.found().filter(|_| self.has_method || !self.has_reply)
     }
@@ -60,7 +60,7 @@ impl OverlongFrame {
         self.found().filter(|_| self.has_reply && !self.has_method)
     }
 
-    /// The bytes that were read.
+    /// The number of bytes read.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -69,7 +69,7 @@ impl OverlongFrame {
         self.id.as_ref().filter(|_| self.ids == 1)
     }
 
-    /// Reads on in a string. Returns the bytes that are left.
+    /// Continues in a string. Returns the remaining bytes.
     fn in_string<'b>(&mut self, escaped: bool, bytes: &'b [u8]) -> &'b [u8] {
         let special = |byte: &u8| matches!(byte, b'"' | b'\\');
         let plain = if escaped { 0 } else { bytes.iter().position(special).unwrap_or(bytes.len()) };
@@ -90,7 +90,7 @@ impl OverlongFrame {
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' => {}
             b'{' if self.depth == 0 => self.depth = 1,
-            // A byte-order mark may stand before the object. Arrays and single values have no id.
+            // A byte-order mark may precede the object. Arrays and single values have no id.
             0xEF | 0xBB | 0xBF if self.depth == 0 => {}
             _ if self.depth == 0 => self.done = true,
             b'"' => {
@@ -114,7 +114,6 @@ impl OverlongFrame {
         }
     }
 
-    /// Keeps bytes of a key, or of an id.
     fn keep(&mut self, bytes: &[u8]) {
         let room = (ID_BYTES_MAX + 1).saturating_sub(self.token.len());
         if self.depth == 1 && self.member != Some(OverlongMember::Other) {

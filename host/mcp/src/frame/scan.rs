@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// Deepest nesting of objects and arrays in a frame; the frame itself is level 1.
 ///
-/// serde_json stops at 127 and most clients near 1,000; no honest call comes close to it.
+/// serde_json stops at 127 and most clients near 1,000; no honest call comes close.
 pub(crate) const DEPTH_MAX: usize = 128;
 
 /// Most members of the envelope, `params` and `_meta` together.
@@ -13,7 +13,7 @@ pub(crate) const DEPTH_MAX: usize = 128;
 /// The protocol defines about a dozen. The bound keeps the notes of a hostile 16 MiB frame small.
 pub(crate) const MEMBERS_MAX: usize = 1_024;
 
-/// Most keys of one object that are compared pairwise. With more, sorting is cheaper.
+/// Keys of one object that are compared pairwise. For more, sorting is cheaper.
 const PAIRWISE_MAX: usize = 8;
 
 /// Initial capacity for members and keys: a modern `tools/call` has about a dozen.
@@ -43,7 +43,7 @@ pub(crate) struct FrameMember<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Duplicate {
     pub(crate) key: String,
-    /// True if the object is `params` or lies in it.
+    /// True if the object is `params` or within it.
     pub(crate) in_params: bool,
 }
 
@@ -56,17 +56,16 @@ pub(crate) enum FrameShape<'a> {
     Scalar,
 }
 
-/// A frame that is JSON.
 #[derive(Debug)]
 pub(crate) struct Scanned<'a> {
     pub(crate) shape: FrameShape<'a>,
     pub(crate) members: Vec<FrameMember<'a>>,
     pub(crate) duplicate: Option<Duplicate>,
-    /// The first excess. The frame cannot be taken, but the client waits for an answer to its id.
+    /// The first excess. The frame is refused, but the client waits for an answer to its id.
     pub(crate) excess: Option<FrameExcess>,
 }
 
-/// The reason why a text is not JSON.
+/// Why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsonFault {
     #[error("not valid UTF-8")]
@@ -75,7 +74,7 @@ pub(crate) enum JsonFault {
     Syntax(usize),
 }
 
-/// Something that the grammar of JSON allows and this host does not take.
+/// Something that JSON allows and this host refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameExcess {
     #[error("nested deeper than {levels_max} levels at byte {at}")]
@@ -88,7 +87,7 @@ pub(crate) enum FrameExcess {
     Members,
 }
 
-/// The reason why a single value is not taken.
+/// Why a single value is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
     #[error(transparent)]
@@ -123,7 +122,7 @@ pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, JsonFault> {
     Ok(Scanned { shape, members, duplicate, excess })
 }
 
-/// The findings of a strict scan of one JSON value, such as a tool's structured result.
+/// The result of a strict scan of one JSON value, such as a tool's structured result.
 pub(crate) struct ScannedValue {
     pub(crate) duplicate: Option<String>,
 }
@@ -151,7 +150,7 @@ pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// The role of an object's members.
+/// What an object's members mean.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemberRole {
     Envelope,
@@ -196,7 +195,7 @@ struct FrameScanner<'a> {
     depth: usize,
     depth_max: usize,
     members: Vec<FrameMember<'a>>,
-    /// The keys of all objects that are open at this point, innermost last.
+    /// The keys of all open objects, innermost last.
     keys: Vec<Cow<'a, str>>,
     duplicate: Option<Duplicate>,
     excess: Option<FrameExcess>,
@@ -271,8 +270,8 @@ impl<'a> FrameScanner<'a> {
         self.at += 1;
     }
 
-    /// Passes over an object or array that is nested too deep, in constant memory. Brackets are
-    /// counted and not matched: the frame is not taken in any case.
+    /// Skips an object or array that is nested too deeply, in constant memory. Brackets are counted
+    /// but not matched, since the frame is refused anyway.
     fn skip(&mut self) -> Result<(), JsonFault> {
         self.note(FrameExcess::Depth { levels_max: self.depth_max, at: self.at });
         let mut open = 0_usize;
@@ -334,7 +333,7 @@ impl<'a> FrameScanner<'a> {
         Ok(())
     }
 
-    /// Keeps a member. Past the bound, only ids still count: the refusal names one, if it is the
+    /// Records a member. Past the bound, only ids are recorded: the refusal names one, if it is the
     /// only one.
     fn keep(&mut self, member: FrameMember<'a>) {
         const IDS_MAX: usize = 2;
@@ -440,8 +439,8 @@ impl<'a> FrameScanner<'a> {
         Ok(())
     }
 
-    /// Reads a key and decodes it. One that no text can hold counts as it is written, with its
-    /// quotes: the frame is not taken in any case.
+    /// Reads and decodes a key. An invalid one is kept as written, with its quotes, since the frame
+    /// is refused anyway.
     fn key(&mut self) -> Result<Cow<'a, str>, JsonFault> {
         if self.peek() != Some(b'"') {
             return self.syntax();
@@ -454,7 +453,7 @@ impl<'a> FrameScanner<'a> {
         Ok(serde_json::from_str(written).map_or(Cow::Borrowed(written), Cow::Owned))
     }
 
-    /// Passes over a string. True if it has escapes.
+    /// Skips a string. True if it has escapes.
     fn string(&mut self) -> Result<bool, JsonFault> {
         self.at += 1;
         let mut escaped = false;
@@ -495,8 +494,8 @@ impl<'a> FrameScanner<'a> {
         }
     }
 
-    /// Reads the second half of a pair whose first half begins at `start`. Anything else is left
-    /// for what follows.
+    /// Reads the second half of a surrogate pair whose first half begins at `start`. Anything else
+    /// is left to the caller.
     fn low_surrogate(&mut self, start: usize) -> Result<(), JsonFault> {
         let after = self.at;
         if self.peek() == Some(b'\\') && self.bytes.get(after + 1) == Some(&b'u') {
@@ -510,7 +509,7 @@ impl<'a> FrameScanner<'a> {
         Ok(())
     }
 
-    /// Reads `uXXXX`, the `u` being the next byte.
+    /// Reads `uXXXX`, starting at the `u`.
     fn code_unit(&mut self) -> Result<u32, JsonFault> {
         let digits = self.bytes.get(self.at + 1..self.at + 5).unwrap_or_default();
         let mut unit = 0;

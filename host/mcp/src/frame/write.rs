@@ -25,7 +25,8 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
     let _ = write!(out, "{number}");
 }
 
-/// Appends any value through serde. An unwritable value, which no caller passes, becomes `null`.
+/// Appends any value through serde. A value that cannot be serialized becomes `null`; no caller
+/// passes one.
 pub(crate) fn push_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
@@ -34,11 +35,11 @@ pub(crate) fn push_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: 
     }
 }
 
-/// Appends JSON text that may hold line breaks between its tokens: a frame must not.
+/// Appends JSON text that may contain line breaks between its tokens, without them.
 pub(crate) fn push_one_line(out: &mut Vec<u8>, json: &str) {
     let start = out.len();
     out.extend_from_slice(json.as_bytes());
-    // Inside strings line breaks are escaped, so any remaining one stands between tokens.
+    // Inside strings line breaks are escaped, so any remaining one is between tokens.
     for byte in out.iter_mut().skip(start) {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';
@@ -148,7 +149,8 @@ pub(crate) fn error_frame<'a>(id: impl Into<ErrorId<'a>>, error: &RpcError) -> V
     out
 }
 
-/// Appends an error object. Its message is one line: it may repeat a client's text, or a guest's.
+/// Appends an error object. Its message is put on one line: it may repeat text of a client or a
+/// guest.
 pub(crate) fn push_error(out: &mut Vec<u8>, error: &RpcError) {
     let mut object = Object::open(out);
     push_number(object.key("code"), error.code.number());
@@ -172,7 +174,6 @@ pub(crate) fn notification_frame(kind: Notification, params: impl FnOnce(&mut Ob
     out
 }
 
-/// The frame that holds the replies to a batch.
 pub(crate) fn batch(replies: &[Vec<u8>]) -> Vec<u8> {
     let mut out = vec![b'['];
     for (place, reply) in replies.iter().enumerate() {

@@ -11,10 +11,10 @@ use super::quota::QuotaGuard;
 use super::refusal::HttpRefusal;
 use crate::frame::OverlongFrame;
 
-/// Bytes of a body that is too long in which its id is looked for.
+/// Bytes of an overlong body that are searched for its id.
 const BEGINNING_BYTES: usize = 64 * 1024;
 
-/// The refusal of a body that is too long, under its id if one is found in what has come of it.
+/// The refusal of an overlong body, with its id if the beginning contains one.
 pub(super) fn too_long(bytes_max: usize, received: &[&[u8]]) -> HttpRefusal {
     let mut frame = OverlongFrame::default();
     received.iter().for_each(|piece| frame.read(piece));
@@ -24,14 +24,14 @@ pub(super) fn too_long(bytes_max: usize, received: &[&[u8]]) -> HttpRefusal {
     }
 }
 
-/// The longest wait for the beginning of a body that is too long. Clients that send a body at once
-/// have sent it by then; one that only says a length gets its refusal without an id.
+/// The longest wait for the beginning of a body that is too long. Most clients have sent it by
+/// then; others get a refusal without an id.
 const BEGINNING_TIME: Duration = Duration::from_millis(500);
 
 /// Reads a request's whole body. `taken` counts its bytes, against the caller's share and the
-/// total, for as long as it is kept. Of a body that says that it is too long, only the beginning is
-/// read, for the id in it; nothing of it where the client waits for a leave to send it
-/// (`expect: 100-continue`, RFC 9110 section 10.1.1).
+/// total, for as long as it is kept. If the declared length is too long, only the beginning is
+/// read, to find the id; nothing is read if the client waits for permission to send (`expect:
+/// 100-continue`, RFC 9110 section 10.1.1).
 pub(super) async fn read<B>(
     body: B,
     waits_for_leave: bool,
@@ -58,12 +58,12 @@ where
     }
 }
 
-/// The part of a body that has come. Most come in one piece; only the others are joined.
+/// The received part of a body. Most come in one piece; only others are joined.
 #[derive(Default)]
 struct Received {
     first: Bytes,
     joined: BytesMut,
-    /// The piece with which it became too long.
+    /// The piece that made it too long.
     last: Bytes,
 }
 
@@ -92,7 +92,7 @@ impl Received {
         Ok(true)
     }
 
-    /// The pieces that have come, in order.
+    /// The received pieces, in order.
     fn pieces(&self) -> [&[u8]; 3] {
         [&self.first, &self.joined, &self.last]
     }

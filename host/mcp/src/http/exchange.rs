@@ -1,4 +1,4 @@
-//! Legacy sessions that several replicas answer: the messages between them, and what each does.
+//! Legacy sessions that several replicas answer: the messages between them, and their effects.
 //!
 //! | message | to | effect |
 //! |---|---|---|
@@ -37,25 +37,25 @@ use crate::meta::ClientLogLevel;
 use crate::sealing::{Purpose, StateKey};
 
 /// Longest answer of a client that is passed on, in bytes. 1 MiB: the most that a manifest allows.
-/// Of a longer one its length is passed on.
+/// For a longer one, only its length is passed on.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// Longest id of a request whose cancellation is passed on, in bytes. Clients count, or use UUIDs.
 const REQUEST_ID_BYTES_MAX: usize = 1_024;
 
-/// Most that the clocks of two replicas differ: an end is noted for as long as any of them takes
-/// the session's id.
+/// Largest assumed difference between the clocks of two replicas: the end of a session is
+/// remembered for as long as any of them accepts its id.
 const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Pause after a question that nobody answered. Sessions are in use meanwhile.
+/// Pause after a check that nobody answered. Sessions remain in use meanwhile.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Longest wait until all replicas know of a stream, or of what is watched. 1 s: a message between
-/// replicas takes under a millisecond, and a client waits meanwhile.
+/// Longest wait until all replicas know of a stream, or of a watched resource. 1 s: a message
+/// between replicas takes under a millisecond, and a client waits meanwhile.
 pub(super) const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Longest wait until others have heard what was passed on to them. Meanwhile it is sent again:
-/// what is sent while the connection of one is lost is not heard. A second copy counts for nothing.
+/// Longest wait until a message is confirmed. Meanwhile it is sent again: messages are lost while a
+/// replica reconnects. A second copy has no effect.
 const HEARD_WITHIN: Duration = Duration::from_millis(1_500);
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -63,11 +63,10 @@ const SENT_AGAIN_AFTER: Duration = Duration::from_millis(500);
 pub(super) struct ReplicaExchange {
     pub(super) replicas: Arc<dyn Replicas>,
     key: StateKey,
-    /// Requests that wait until all replicas know what a session watches. There are as many as
-    /// requests are open.
+    /// Requests that wait until all replicas know what a session watches. Open requests bound their
+    /// number.
     unknown: Mutex<Vec<UnknownWatch>>,
-    /// Messages that were passed on and not heard yet, by their numbers. There are as many as
-    /// requests are open.
+    /// Unconfirmed messages, by number. Open requests bound their number.
     unheard: Mutex<HashMap<u64, oneshot::Sender<()>>>,
     /// Messages passed on so far.
     passed: AtomicU64,
@@ -75,7 +74,8 @@ pub(super) struct ReplicaExchange {
     opened: AtomicU64,
 }
 
-/// A request that is answered once this replica hears its own message: so have the others.
+/// A request that is answered once this replica receives its own message: then the others have it
+/// too.
 struct UnknownWatch {
     session: String,
     uri: String,
@@ -93,14 +93,14 @@ struct SessionNote {
     news: SessionNews,
 }
 
-/// A session, as replicas name it, and the name of its caller.
+/// A session, as replicas name it, and its caller's name.
 #[derive(Clone, Copy)]
 pub(super) struct SessionName<'s> {
     pub(super) key: &'s str,
     pub(super) caller: &'s str,
 }
 
-/// The news of a session. Streams have names, unlike any other's.
+/// What happened to a session. Names of streams are unique.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum SessionNews {
     Ended,
@@ -127,7 +127,7 @@ impl ReplicaExchange {
         })
     }
 
-    /// Sends news of a session of this caller. Without randomness nothing is sealed, nor sent.
+    /// Sends news of a session of this caller. Without randomness nothing can be sealed, or sent.
     pub(super) fn send(&self, to: Recipient<'_>, session: SessionName<'_>, news: SessionNews) {
         let SessionName { key, caller } = session;
         let note = SessionNote { from: self.replicas.name().to_owned(), session: key.to_owned(), news };
@@ -137,25 +137,24 @@ impl ReplicaExchange {
         }
     }
 
-    /// Begins to wait until this replica hears what it says of a resource.
+    /// Waits until this replica receives its own message about a resource.
     fn await_watch(&self, session: &str, uri: &str) -> oneshot::Receiver<()> {
         let (known, heard) = oneshot::channel();
         let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those who gave up are forgotten.
+        // Removes waits that were given up.
         unknown.retain(|watch| !watch.known.is_closed());
         unknown.push(UnknownWatch { session: session.to_owned(), uri: uri.to_owned(), known });
         heard
     }
 
-    /// All replicas have heard what this one said of a resource.
+    /// All replicas have received this one's message about a resource.
     fn confirm_watch(&self, session: &str, uri: &str) {
         let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        // The waiting side learns of it as its sender is dropped.
+        // Dropping the sender completes the wait.
         unknown.retain(|watch| watch.session != session || watch.uri != uri);
     }
 
-    /// Sends this again and again until its recipients have heard it. False if they have not in
-    /// time.
+    /// Sends this repeatedly until its recipients confirm it. False if they do not in time.
     async fn pass_on(self: Arc<Self>, message: PassedMessage) -> bool {
         let passed = self.passed.fetch_add(1, Ordering::Relaxed);
         let (known, mut heard) = oneshot::channel();
@@ -176,15 +175,15 @@ impl ReplicaExchange {
         is_heard
     }
 
-    /// The message of this number was heard.
+    /// The message of this number was confirmed.
     fn confirm_heard(&self, passed: u64) {
         if let Some(known) = self.unheard().remove(&passed) {
-            // The side that gave up has answered already.
+            // If the wait was given up, it has already answered.
             let _ = known.send(());
         }
     }
 
-    /// A panic elsewhere leaves whole entries behind.
+    /// A panic elsewhere leaves the entries consistent.
     fn unheard(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<()>>> {
         self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,7 +198,7 @@ impl ReplicaExchange {
         format!("{}.{number}", self.replicas.name())
     }
 
-    /// Ends a session of a caller everywhere: it is noted for a time, then told.
+    /// Ends a session of a caller everywhere: it is recorded for a time, then announced.
     pub(super) async fn end(&self, session: SessionName<'_>, time: Duration) -> Result<(), ReplicasAway> {
         self.replicas.note_ended(session.key, time.saturating_add(CLOCKS_DIFFER_MAX)).await?;
         self.send(Recipient::All, session, SessionNews::Ended);
@@ -207,14 +206,13 @@ impl ReplicaExchange {
     }
 }
 
-/// A message of a client to those who wait for it.
+/// A client's message that is passed to whoever waits for it.
 struct PassedMessage {
     session: String,
     caller: Arc<str>,
     content: PassedContent,
 }
 
-/// The content of such a message.
 enum PassedContent {
     /// An answer to a request of this replica.
     Answer { replica: String, address: String, number: u64, reply: ReplyText },
@@ -256,7 +254,7 @@ impl SessionElsewhere {
 
 impl Elsewhere for SessionElsewhere {
     fn answer(&self, address: &str, number: u64, reply: Result<&str, &str>) -> Option<Passed> {
-        // The client chooses the text. Only a name of a replica becomes a recipient.
+        // The client chooses the text, so only a valid name of a replica is accepted.
         let (replica, _) = address.split_once('.').filter(|(replica, _)| is_name(replica))?;
         if replica == self.exchange.replicas.name() {
             return None;
@@ -283,7 +281,7 @@ impl Elsewhere for SessionElsewhere {
     fn watch(&self, uri: &str, watches: bool) -> CancelKnown {
         let heard = self.exchange.await_watch(&self.session, uri);
         self.send(Recipient::All, SessionNews::Watch(uri.to_owned(), watches));
-        // While the others are away, those who have this replica are served.
+        // If the others are unreachable, this replica's clients are still served.
         Box::pin(async move { drop(timeout(KNOWN_WITHIN, heard).await) })
     }
 
@@ -296,7 +294,7 @@ fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Hears the other replicas, without end.
+/// Receives messages of the other replicas, forever.
 pub(super) async fn hear<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<LegacySessions<H>>) {
     let mut looking = JoinSet::new();
     loop {
@@ -316,7 +314,7 @@ pub(super) async fn hear<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<
     }
 }
 
-/// Asks of each session if it has ended: its end may have been told while nothing was heard.
+/// Checks for each session if it has ended: the announcement may have been lost.
 async fn look_again<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<LegacySessions<H>>) {
     for key in sessions.keys() {
         if let Some(session) = sessions.of_key(&key) {
@@ -349,10 +347,10 @@ fn take<H: Host>(exchange: &ReplicaExchange, sessions: &LegacySessions<H>, note:
     let session = sessions.of_key(&key);
     match news {
         SessionNews::Heard(passed) => return exchange.confirm_heard(passed),
-        // The channel has it: all who listen have heard it as well.
+        // This is our own message, so all listeners have received it as well.
         SessionNews::Cancel(_, passed) if is_own => return exchange.confirm_heard(passed),
         SessionNews::Answer { passed, .. } if !is_own => {
-            // It says nothing about what becomes of the answer.
+            // This does not depend on the outcome of the answer.
             let caller = session.as_ref().map_or("", |session| session.caller().name());
             exchange.send(Recipient::Replica(&from), SessionName { key: &key, caller }, SessionNews::Heard(passed));
         }

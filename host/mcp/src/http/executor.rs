@@ -1,6 +1,6 @@
-//! Tells single requests from concurrent ones. A single call begins on the thread that drives
-//! connections. Waking another thread, and being woken for the answer, takes longer than most
-//! calls.
+//! Distinguishes single requests from concurrent ones. A single call begins on the thread that
+//! drives connections: waking another thread, and being woken for the answer, takes longer than
+//! most calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use crate::host::{Executor, Work};
 pub(super) struct LoneRequests(AtomicUsize);
 
 impl LoneRequests {
-    /// True for a single request: it follows one of its own connection, and no other is being
-    /// answered. Otherwise more requests are likely on their way. `connection` is `None` for a
-    /// connection that carries several requests at once.
+    /// True for a single request: the previous one came on the same connection, and no other is
+    /// being answered. Otherwise more requests are likely on their way. `connection` is `None` for
+    /// a connection that carries several requests at once.
     pub(super) fn is_lone(&self, connection: Option<usize>, answering: usize) -> bool {
         let before = self.0.swap(connection.unwrap_or_default(), Ordering::Relaxed);
         connection == Some(before) && answering <= 1

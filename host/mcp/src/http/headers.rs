@@ -1,4 +1,4 @@
-//! The headers of a request: the framing and the form of its body, the responses that the client
+//! The headers of a request: the framing and media type of its body, the responses that the client
 //! accepts (RFC 9110 section 12.5.1), and the era. Those of a modern request are checked against
 //! its body (2026-07-28, "Server Validation").
 
@@ -32,7 +32,7 @@ pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Rp
     same(headers, &PROTOCOL_VERSION, &version, Coding::Plain).map_err(|mismatch| mismatch.error("MCP-Protocol-Version"))
 }
 
-/// The spelling that a header may use.
+/// How a header may be encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Coding {
     Plain,
@@ -48,19 +48,19 @@ fn same(headers: &HeaderMap, name: &HeaderName, said: &str, coding: Coding) -> R
     if same { Ok(()) } else { Err(Mismatch::Different) }
 }
 
-/// The revision that the headers of a request name, if it is served.
+/// The revision in the headers of a request, if it is served.
 pub(super) fn revision(headers: &HeaderMap) -> Option<Revision> {
     single(headers, &PROTOCOL_VERSION).ok().flatten()?.to_str().ok().and_then(Revision::named)
 }
 
-/// The era that the headers of a request name.
+/// The era according to the headers of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
-    /// They name no version.
+    /// They have no version.
     Unsaid,
-    /// A version that goes with a session.
+    /// A version with sessions.
     Legacy,
-    /// A version that goes without.
+    /// A version without sessions.
     Modern,
     /// An unknown version, or several.
     Unknown,
@@ -80,7 +80,7 @@ impl Era {
     }
 }
 
-/// The two kinds of responses.
+/// Which kinds of responses the client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) json: bool,
@@ -130,8 +130,8 @@ pub(super) fn check_content(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     if headers.get_all(CONTENT_ENCODING).iter().all(plain) { Ok(()) } else { Err(HttpRefusal::Encoding) }
 }
 
-/// Checks that a body over HTTP/1.1 without a length comes in chunks and nothing else (RFC 9112
-/// section 6.1). With any other list of codings, a proxy may see another end.
+/// Checks that an HTTP/1.1 body without a length is only chunked (RFC 9112 section 6.1). With other
+/// codings, a proxy may see a different end.
 pub(super) fn check_framing(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");

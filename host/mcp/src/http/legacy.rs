@@ -30,13 +30,13 @@ use crate::method::Method;
 use crate::mirrored::single;
 use crate::resources::StoreHolder;
 
-/// A request of a session while it is answered, or the session's stream. A client that disconnects
-/// has cancelled nothing.
+/// A request of a session while it is answered, or the session's stream. A disconnect does not
+/// cancel it.
 struct SessionExchange<H: Host> {
     mailbox: Arc<Mailbox>,
-    /// The stream ends with the credential. A call is answered whatever becomes of it.
+    /// The stream ends with the credential. A call is answered even if the credential ends.
     validity: CredentialValidity,
-    /// The stream, if this is one and other replicas answer the session too.
+    /// Set for the session's stream, if other replicas answer the session too.
     _opened: Option<OpenStream>,
     kind: StreamKind,
     session: SessionUse<H>,
@@ -45,7 +45,7 @@ struct SessionExchange<H: Host> {
 
 /// The stream that a session's exchange may become.
 enum StreamKind {
-    /// An answer's. Its id, once it has begun.
+    /// The stream of an answer, with its id once it has begun.
     Answer(Option<Box<str>>),
     /// The session's own.
     Session,
@@ -97,7 +97,7 @@ pub(super) fn begin<H: Host>(
     context: MessageContext,
     era: Era,
 ) -> Result<MessageOutcome, HttpRefusal> {
-    // A client that begins anew may still name a session that has ended.
+    // A client that starts over may still name a session that has ended.
     if asks_for_session(&incoming) {
         return initialize(service, incoming, context);
     }
@@ -116,7 +116,7 @@ pub(super) fn begin<H: Host>(
 }
 
 /// Opens the stream for a session's messages that belong to no request. The answer begins once all
-/// replicas know of the stream: what the client opens then is a later one.
+/// replicas know of the stream, so that streams are ordered.
 pub(super) async fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
@@ -151,10 +151,10 @@ pub(super) async fn listen<H: Host>(
     let kind = StreamKind::Session;
     let lease = SessionExchange::answering(&mailbox, session, guard);
     let lease = SessionExchange { validity, _opened: opened, kind, ..lease };
-    // Who gives up while this waits drops the stream, and with it all that belongs to it.
+    // If the client gives up during the wait, the stream is dropped.
     let stream = EventStream::new(mailbox, None, &service.limits, Box::new(lease));
     if is_shared {
-        // Without the others, whose state is away, the stream serves those who have this replica.
+        // If the others are unreachable, the stream still serves this replica's messages.
         let _ = timeout(KNOWN_WITHIN, known).await;
     }
     Ok(events(stream))
@@ -176,7 +176,7 @@ pub(super) async fn end<H: Host>(
     service.sessions.end(&key);
     drop(session);
     if let Some(store) = service.server.store.get() {
-        // Where it fails, their own time ends them.
+        // If this fails, the resources expire.
         let _ = store.forget(&StoreHolder::session(caller.name(), &key).holder).await;
     }
     let mut response = Response::new(ResponseContent::none());
@@ -184,11 +184,11 @@ pub(super) async fn end<H: Host>(
     Ok(response)
 }
 
-/// Tries of a session that others end meanwhile, or other sessions. Each takes one look-up.
+/// Tries to register a session while sessions end concurrently. Each takes one lookup.
 const MEET_TRIES_MAX: usize = 8;
 
-/// Makes a session known that another replica began. This replica asks once if it has ended, and
-/// hears of it from then on.
+/// Registers a session that another replica began. Checks once if it has ended; later announcements
+/// tell.
 pub(super) async fn meet<H: Host>(
     service: &Service<H>,
     exchange: &Arc<ReplicaExchange>,
@@ -196,14 +196,14 @@ pub(super) async fn meet<H: Host>(
     caller: &Caller,
     owner: &Owner,
 ) -> Result<(), HttpRefusal> {
-    // Who needs the session is told what is wrong with its id.
+    // If the session is needed, its lookup reports what is wrong with the id.
     let Ok(Some(id)) = session_id(headers) else { return Ok(()) };
     let key = service.key_of(id);
     if service.sessions.knows(&key) {
         return Ok(());
     }
     let options = &service.server.options;
-    // A caller that needs the session learns that it does not exist.
+    // If the session is needed, its lookup reports that it does not exist.
     let Some(sealed) = SealedSession::open(&options.state_key, id, caller) else { return Ok(()) };
     let Some(peer) = sealed.peer(options.legacy_log_level) else { return Ok(()) };
     for _ in 0..MEET_TRIES_MAX {
@@ -261,7 +261,7 @@ fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> R
     }
 }
 
-/// The session that a request names, if it names one.
+/// The session that a request names, if any.
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, HttpRefusal> {
     let id = single(headers, &SESSION_ID).map_err(|_| HttpRefusal::Sessions)?;
     id.map(|id| id.to_str().map_err(|_| HttpRefusal::Session)).transpose()
@@ -271,8 +271,8 @@ fn asks_for_session(incoming: &FrameContent<'_>) -> bool {
     matches!(incoming, FrameContent::One(Ok(McpMessage::Request(request))) if request.method.known() == Some(Method::Initialize))
 }
 
-/// The refusal of a message without a session. It may be meant for either era, unless the header
-/// names one.
+/// The refusal of a message without a session, which may belong to either era unless the header
+/// tells.
 fn without_session(incoming: &FrameContent<'_>, era: Era) -> HttpRefusal {
     let FrameContent::One(Ok(McpMessage::Request(request))) = incoming else {
         return if era == Era::Modern { HttpRefusal::NoRequest } else { HttpRefusal::NoSession };
@@ -318,7 +318,8 @@ fn initialize<H: Host>(
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: context.accepted, style }))
 }
 
-/// The id of a session that has begun. Replicas read from it all that they need to go on with it.
+/// The id of a new session. Replicas can read everything from it that they need to continue the
+/// session.
 fn named<H: Host>(
     service: &Service<H>,
     connection: ClientConnection<H>,
@@ -334,7 +335,7 @@ fn named<H: Host>(
     Ok((id, connection))
 }
 
-/// The stream of a session, as the other replicas know it. They hear when it is dropped.
+/// The stream of a session, as other replicas know it. They are notified when it is dropped.
 struct OpenStream {
     exchange: Arc<ReplicaExchange>,
     session: String,

@@ -2,31 +2,30 @@
 
 use std::time::Duration;
 
-/// The bounds of the transport. Counts are for the whole process.
+/// The limits of the transport. Counts are for the whole process.
 #[derive(Clone, Debug)]
 pub struct HttpLimits {
     /// Longest body of a request, in bytes. 16 MiB: as long as a line over stdio.
     pub body_bytes_max: usize,
     /// Bytes of all bodies that are being read. 256 MiB: sixteen of the longest.
     pub bodies_bytes_max: usize,
-    /// Bytes of answers and events that clients have not read. 128 MiB: a machine with 512 MiB has
-    /// them, all bodies and the process itself. Past it, requests are refused; one answer may go
-    /// past it.
+    /// Bytes of answers and events that clients have not read. 128 MiB: together with all bodies,
+    /// this fits a machine with 512 MiB. Beyond it, requests are refused; one answer may exceed it.
     pub answers_bytes_max: usize,
     /// Longest head of a request, in bytes. 32 KiB: the largest tokens in use, and a client's
     /// cookies.
     pub head_bytes_max: usize,
-    /// Most connections. 1,024: each takes a descriptor and some 20 KiB. An idle one makes room for
+    /// Most connections. 1,024: each takes a descriptor and some 20 KiB. An idle one is closed for
     /// a new one.
     pub connections_max: usize,
     /// Most concurrent requests of one HTTP/2 connection. 128: servers commonly allow this many.
     pub streams_per_connection_max: u32,
-    /// Most requests that are being answered. 4,096: past it, clients had better come again.
+    /// Most requests that are being answered. 4,096: beyond it, clients must retry.
     pub requests_max: usize,
     /// Most open streams: subscriptions, and those of legacy sessions. 4,096: each takes some 20
     /// KiB.
     pub streams_max: usize,
-    /// Most legacy sessions. 10,000: each takes about a kilobyte. The longest idle one makes room
+    /// Most legacy sessions. 10,000: each takes about a kilobyte. The one idle for longest is ended
     /// for a new one.
     pub sessions_max: usize,
     /// The share of one caller.
@@ -50,16 +49,16 @@ pub struct HttpLimits {
     pub session_idle: Duration,
     /// Longest life of a session. A day.
     pub session_time: Duration,
-    /// Time for which requests are still taken once the server is to end. None: a balancer in front
-    /// of it needs as long as it takes to send them elsewhere.
+    /// Time for which requests are still accepted during shutdown. Zero by default; set it to the
+    /// time that a load balancer needs to redirect them.
     pub notice: Duration,
-    /// Longest time that calls and tasks may run on during shutdown. 10 s: less than service
+    /// Longest time that calls and tasks may continue during shutdown. 10 s: less than service
     /// managers wait.
     pub drain: Duration,
 }
 
-/// One caller's share of the common limits, so that none shuts out the others. Anonymous callers
-/// are told apart by address; those on this machine have no share of their own.
+/// One caller's share of the common limits, so that it cannot block others. Anonymous callers are
+/// told apart by address; those on this machine have no share of their own.
 #[derive(Clone, Debug)]
 pub struct CallerLimits {
     /// Most connections with a request or a stream. 512: half of all.
@@ -69,12 +68,13 @@ pub struct CallerLimits {
     pub requests_max: usize,
     /// Most open streams. 1,024: a quarter of all.
     pub streams_max: usize,
-    /// Most legacy sessions. 2,500: a quarter of all. The caller's own longest idle one makes room.
+    /// Most legacy sessions. 2,500: a quarter of all. The caller's own session idle for longest is
+    /// ended for a new one.
     pub sessions_max: usize,
     /// Bytes of bodies that are being read. 64 MiB: four of the longest.
     pub bodies_bytes_max: usize,
     /// Bytes of requests in a minute, all at once or little by little. 64 MiB: far more than people
-    /// and models write. Reading and checking them takes a tenth of one core at most.
+    /// and models write. Reading and checking them takes at most a tenth of one core.
     pub sent_bytes_per_minute: usize,
     /// Bytes of answers and events that its clients have not read. 32 MiB: as many of the longest
     /// results that tools have by default.

@@ -1,9 +1,9 @@
 //! Enforces one line ending in HTTP/1.1 requests. A bare line feed or carriage return in a head, or
-//! between chunks, is replaced by a byte that no head may have. The request is then refused as
+//! between chunks, is replaced by a byte that is invalid there. The request is then refused as
 //! malformed.
 //!
-//! A proxy in front that reads such a line in another way may let a header through that it would
-//! have removed.
+//! A proxy that parses such a line differently could let a header through that it should have
+//! removed.
 
 use std::io;
 
@@ -27,15 +27,15 @@ const LINE_BYTES_MAX: usize = 256;
 enum RequestPosition {
     /// In its head.
     Head,
-    /// In a body, with this many bytes to come.
+    /// In a body, with this many remaining bytes.
     Body(u64),
-    /// In the line before a chunk.
+    /// In the size line of a chunk.
     Size,
-    /// In a chunk, with this many bytes to come, its line's end included.
+    /// In a chunk, with this many remaining bytes, including its line end.
     Chunk(u64),
-    /// Behind the last chunk.
+    /// After the last chunk.
     Trailers,
-    /// At the end: HTTP/2, or a refused request.
+    /// Nothing more is checked: HTTP/2, or a refused request.
     Over,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct RequestLines {
     request: PartialRequest,
 }
 
-/// The part of a request that was read.
+/// A partially read request.
 #[derive(Debug)]
 struct PartialRequest {
     at: RequestPosition,
-    /// The head has begun.
+    /// True once the head has begun.
     begun: bool,
     length: Option<u64>,
     chunked: bool,
@@ -61,8 +61,8 @@ impl RequestLines {
         Self { line: MessageLine::new(LINE_BYTES_MAX), request: PartialRequest::new() }
     }
 
-    /// Checks the bytes that came. Returns the number of bytes to keep if it found a forbidden one,
-    /// which it replaced.
+    /// Checks received bytes. If it found a forbidden byte, it replaces that, and returns the
+    /// number of bytes to keep.
     fn scan(&mut self, mut bytes: &mut [u8]) -> Option<usize> {
         let all = bytes.len();
         loop {
@@ -101,13 +101,13 @@ impl PartialRequest {
         Self { at: RequestPosition::Head, begun: false, length: None, chunked: false }
     }
 
-    /// Takes the end of a line; false if the line is malformed.
+    /// Handles the end of a line; false if the line is malformed.
     fn end_line(&mut self, line: &MessageLine) -> bool {
         let bytes = line.bytes();
         match self.at {
             RequestPosition::Size => {
                 let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-                // Of digits that were cut nobody knows the number.
+                // A number that was cut is unknown.
                 if digits == bytes.len() && line.is_cut() {
                     return false;
                 }
@@ -133,8 +133,8 @@ impl PartialRequest {
         true
     }
 
-    /// Notes what a field says of the body. False for such a field that is longer than what is kept
-    /// of it: where the body ends would be a guess.
+    /// Notes what a field says about the body. False for such a field that was cut: the end of the
+    /// body would be a guess.
     fn read_field(&mut self, line: &MessageLine) -> bool {
         let bytes = line.bytes();
         let colon = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
@@ -168,7 +168,7 @@ impl ReadCheck for RequestLines {
 mod tests {
     use super::*;
 
-    /// The request as it arrives, the same whole and byte by byte.
+    /// The request as received, tested whole and byte by byte.
     fn arrives(text: &str) -> String {
         let in_pieces = |piece_bytes: usize| {
             let mut lines = RequestLines::new();

@@ -30,7 +30,7 @@ use super::tls::Certificate;
 use super::watch::{ConnectionWatch, Connections, HttpConnection, WatchedStream, drive};
 use crate::host::Host;
 
-/// Pause after a failed accept, for example when no descriptors are left.
+/// Pause after a failed accept, for example without free descriptors.
 const ACCEPT_RESTS: Duration = Duration::from_millis(50);
 
 /// Most header fields of one request. Clients and their proxies send some twenty.
@@ -43,12 +43,12 @@ const HEAD_BYTES_MIN: usize = 8 * 1024;
 /// one piece.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Most bytes of a response that wait to be sent on one stream.
+/// Bytes of a response that wait to be sent on one stream.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// Bytes of responses that the kernel takes of one connection before they are sent. By itself it
-/// takes megabytes, which count as this process's memory. 128 KiB: more than is sent between two
-/// turns of a connection.
+/// Bytes of responses that the kernel buffers for one connection. By default it buffers megabytes,
+/// which count as this process's memory. 128 KiB: more than is sent between two polls of a
+/// connection.
 #[cfg(target_os = "linux")]
 const KERNEL_BYTES: u32 = 128 * 1024;
 
@@ -85,7 +85,7 @@ trait HttpEnd: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> HttpEnd for T {}
 
 impl HttpListener {
-    /// A bound TCP socket, with TLS if there is a certificate. To be called in a runtime.
+    /// A bound TCP socket, with TLS if there is a certificate. Must be called within a runtime.
     ///
     /// # Errors
     /// The socket cannot be used without blocking.
@@ -107,7 +107,7 @@ impl HttpListener {
         match &self.socket {
             Socket::Tcp(socket) => {
                 let (stream, peer) = socket.accept().await?;
-                // Without it, data behind a small write waits for the other side's acknowledgement.
+                // Otherwise, data after a small write waits for the other side's acknowledgement.
                 stream.set_nodelay(true)?;
                 keep_little(&stream);
                 let ends = TcpAddresses { local: stream.local_addr()?.ip(), peer: peer.ip() };
@@ -121,11 +121,11 @@ impl HttpListener {
     }
 }
 
-/// Bounds what the kernel keeps for the connection. Other systems have bounds of their own.
+/// Bounds the kernel's buffers of the connection. Other systems have their own bounds.
 fn keep_little(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {
-        // Refused by a kernel before 3.12, which keeps more.
+        // Kernels before 3.12 refuse this, and buffer more.
         let _ = SockRef::from(stream).set_tcp_notsent_lowat(KERNEL_BYTES);
     }
     #[cfg(not(target_os = "linux"))]
@@ -136,7 +136,7 @@ fn keep_little(stream: &TcpStream) {
 pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let mut http1 = builder.http1();
-    // `ConnectionWatch` keeps the deadlines for both versions.
+    // `ConnectionWatch` has the deadlines for both versions.
     http1
         .timer(TokioTimer::new())
         .header_read_timeout(None)
@@ -208,7 +208,7 @@ impl AcceptedConnection {
     /// Answers that the server is full, unless that needs a TLS handshake first.
     async fn turn_away(mut self) {
         if self.certificate.is_none() {
-            // If this does not fit into an empty socket's buffer, the client just gets no answer.
+            // If this does not fit into the socket's empty buffer, the client gets no answer.
             let _ = timeout(ACCEPT_RESTS, self.stream.write_all(NO_ROOM)).await;
         }
     }
@@ -226,11 +226,11 @@ impl AcceptedConnection {
             None => stream,
             Some(certificate) => {
                 let shaking = timeout(service.limits.head_time, certificate.acceptor().accept(stream));
-                // A connection that must make room goes, whatever it is doing.
+                // A connection that must make room is closed, whatever it is doing.
                 tokio::select! {
                     shaken = shaking => match shaken {
                         Ok(Ok(stream)) => Box::new(stream),
-                        // A client that cannot shake hands is not told why.
+                        // A failed handshake needs no answer.
                         Ok(Err(_)) | Err(_) => return,
                     },
                     () = watch.asked_to_leave() => return,

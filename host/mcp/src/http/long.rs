@@ -1,4 +1,4 @@
-//! Work that a long message takes, in a turn of its owner.
+//! Long work for a message, done within its owner's turn.
 
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 use crate::host::Executor;
 use crate::turns::CallerTurn;
 
-/// The outcome of the work, and the turn that it was done in.
+/// The result of the work, and the turn in which it was done.
 pub(super) struct DoneInTurn<T, K: Eq + Hash + Clone> {
     pub(super) outcome: T,
     pub(super) turn: CallerTurn<K>,
 }
 
-/// Does this on a thread for long work. The turn goes along: a client that leaves ends this wait,
-/// and neither the work nor its turn. `None` if the work panicked or was dropped.
+/// Does this on a thread for long work, which takes the turn: if the client disconnects, the work
+/// and its turn continue. `None` if the work panicked or was dropped.
 pub(super) async fn do_in_turn<T, K>(
     executor: &Arc<dyn Executor>,
     turn: CallerTurn<K>,
@@ -29,7 +29,7 @@ where
     let (done, waiting) = oneshot::channel();
     executor.run_long(Box::pin(async move {
         if let Ok(outcome) = catch_unwind(AssertUnwindSafe(work)) {
-            // The client may have left; then neither is needed.
+            // The client may have disconnected.
             let _ = done.send(DoneInTurn { outcome, turn });
         }
     }));
@@ -106,7 +106,7 @@ mod tests {
                 assert!(now(work.as_mut()).is_some());
             }
             let mut next = Box::pin(turns.take(&"next", 1));
-            // Work that panicked has ended its turn.
+            // A panic of the work ends its turn.
             assert_eq!(now(next.as_mut()).is_some(), panics);
             let done = now(stays.as_mut()).unwrap();
             assert_eq!(done.is_none(), panics);

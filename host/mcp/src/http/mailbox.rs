@@ -21,12 +21,12 @@ use crate::mirrored::Mirrored;
 pub(super) struct Mailbox {
     mirrored: Option<Mirrored>,
     trace: Option<TraceContext>,
-    /// True if the client accepts events, and not the answer alone.
+    /// True if the client accepts events, and not only the answer.
     takes_events: bool,
     bytes_max: usize,
-    /// The bytes that its client may leave unread in all.
+    /// The bytes that its client may leave unread in total.
     share: Option<UnreadShare>,
-    /// The request that is answered here, if it is one alone.
+    /// The id of the request, if a single one is answered here.
     id: Option<RequestId>,
     state: Mutex<MailboxState>,
 }
@@ -35,16 +35,16 @@ pub(super) struct Mailbox {
 struct MailboxState {
     events: VecDeque<UnreadFrame>,
     bytes: usize,
-    /// The bytes counted of an answer that is not whole yet.
+    /// The bytes counted for an answer that is not complete yet.
     held: Option<QuotaGuard>,
-    /// Events that were handed to a connection, and are not sent.
+    /// Events that were passed to a connection, but are not sent yet.
     going_out: usize,
     ending: Option<ResponseEnd>,
-    /// The time since which something is unread.
+    /// Since when something is unread.
     unread_since: Option<Instant>,
-    /// Nobody reads any more.
+    /// True if nobody reads any more.
     closed: bool,
-    /// The number of the reader: each takes over from the one before.
+    /// The number of the current reader: each takes over from the one before.
     reader: u64,
     waker: Option<Waker>,
 }
@@ -76,7 +76,7 @@ impl Mailbox {
         Self { share: Some(share), id, ..self }
     }
 
-    /// Adds the trace context that came with the request.
+    /// Adds the trace context of the request.
     pub(super) fn traced(self, trace: Option<TraceContext>) -> Self {
         Self { trace, ..self }
     }
@@ -85,7 +85,7 @@ impl Mailbox {
         self.takes_events
     }
 
-    /// The next item for this reader. For one that another has taken over from, it has ended.
+    /// The next item for this reader. If another has taken over, this one gets the end.
     pub(super) fn poll_next(&self, reader: u64, context: &Context<'_>) -> Poll<Next> {
         let mut state = self.state();
         if state.reader != reader {
@@ -134,7 +134,6 @@ impl Mailbox {
         state.events.is_empty() && matches!(state.ending, Some(ResponseEnd::Nothing))
     }
 
-    /// The number of the reader.
     pub(super) fn reader(&self) -> u64 {
         self.state().reader
     }
@@ -152,7 +151,7 @@ impl Mailbox {
         }
     }
 
-    /// Puts an event back that was not sent, in front of the others.
+    /// Puts an unsent event back, in front of the others.
     pub(super) fn put_back(&self, frame: UnreadFrame) {
         let mut state = self.state();
         if !state.closed {
@@ -167,19 +166,18 @@ impl Mailbox {
         state.closed || state.ending.is_some()
     }
 
-    /// The time since which something is unread.
     pub(super) fn unread_since(&self) -> Option<Instant> {
         self.state().unread_since
     }
 
-    /// An event goes out, in pieces.
+    /// An event is being sent, in pieces.
     pub(super) fn goes_out(&self) {
         let mut state = self.state();
         state.going_out += 1;
         state.unread_since = Some(Instant::now());
     }
 
-    /// The client has read a piece of an event: it gets the full time for the next.
+    /// The client has read a piece of an event, so the time limit restarts.
     pub(super) fn is_read(&self) {
         let mut state = self.state();
         state.unread_since = state.unread_since.map(|_| Instant::now());
@@ -192,7 +190,7 @@ impl Mailbox {
         state.note_unread();
     }
 
-    /// Takes the answer. One for which its client has left too much unread becomes an error.
+    /// Accepts the answer. If its client has left too much unread, it becomes an error.
     fn take_answer(&self, mut frame: UnreadFrame) {
         let held = self.state().held.take();
         if let Err(full) = self.count(&mut frame, held) {
@@ -227,7 +225,7 @@ impl MailboxState {
         next
     }
 
-    /// Notes that the client has taken something. It gets the full time for what is left.
+    /// The client has read something, so the time limit restarts for the rest.
     fn note_unread(&mut self) {
         let is_more = !self.events.is_empty() || self.ending.is_some() || self.going_out > 0;
         self.unread_since = is_more.then(Instant::now);
@@ -250,7 +248,7 @@ impl Outbox for Mailbox {
             state.events.push_back(frame);
             state.is_unread();
             if !is_kept || state.bytes > self.bytes_max {
-                // A client that does not read must begin anew. Keeping its events would take
+                // A client that does not read must start over: keeping its events would take
                 // unbounded memory.
                 state.events.clear();
                 state.bytes = 0;
@@ -346,7 +344,6 @@ mod tests {
         assert!(matches!(mailbox.try_next(), Some(Next::End(ResponseEnd::Nothing))));
     }
 
-    /// A mailbox of a caller with a share of this many bytes, and the quota.
     fn counted(share: usize) -> (Mailbox, Arc<OwnerQuota>) {
         let quota = OwnerQuota::new(usize::MAX, share);
         let share = UnreadShare::of(&quota, &Owner::Caller("ann".into()));

@@ -1,7 +1,7 @@
 //! The Streamable HTTP transport, both eras on one endpoint: HTTP/1.1 and HTTP/2, over TCP, TLS or
 //! a Unix socket.
 //!
-//! A modern request (2026-07-28) is a connection of its own, which ends with its response. A legacy
+//! A modern request (2026-07-28) is its own connection, which ends with its response. A legacy
 //! session is a connection that many requests share by its `Mcp-Session-Id`. A [`Gatekeeper`]
 //! authenticates callers.
 
@@ -51,29 +51,29 @@ pub use serve::{HttpOptions, HttpShutdown, serve};
 pub use tls::{Certificate, TlsError};
 pub use traffic::{HttpLoad, Traffic};
 
-/// Finds out who calls.
+/// Authenticates callers.
 pub trait Gatekeeper: Send + Sync + 'static {
     /// Authenticates the caller of one request by its headers. Called before the body is read.
     fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h>;
 
-    /// The document at this path for callers that are not authenticated yet: a JSON text that says
-    /// how to authenticate.
+    /// The document at this path for unauthenticated callers: a JSON text about how to
+    /// authenticate.
     fn metadata(&self, path: &str) -> Option<String> {
         let _ = path;
         None
     }
 }
 
-/// Finds out if the server can do its work, besides taking requests.
+/// Whether the server can do its work, apart from accepting requests.
 pub trait Readiness: Send + Sync + 'static {
-    /// Checks. Anyone may ask for it, as often as they like: its work is bounded.
+    /// Checks. Anyone may ask for it at any rate, so its work must be bounded.
     fn check(&self) -> ReadinessCheck<'_>;
 }
 
-/// A check of what the server needs, while it runs. It gives a word or two for what is missing.
+/// A running check. Returns a word or two for what is missing.
 pub type ReadinessCheck<'r> = Pin<Box<dyn Future<Output = Option<&'static str>> + Send + 'r>>;
 
-/// The authentication of a caller, while it runs.
+/// A running authentication.
 pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, AuthFailure>> + Send + 'h>>;
 
 /// An authenticated caller.
@@ -91,7 +91,7 @@ pub struct Admitted {
 pub struct CredentialValidity {
     /// Its expiry.
     pub until: Option<Instant>,
-    /// Cancelled once it was revoked.
+    /// Cancelled when it is revoked.
     pub revoked: Option<Cancellation>,
 }
 
@@ -101,15 +101,15 @@ impl From<Caller> for Admitted {
     }
 }
 
-/// The reason to turn a caller away. `challenge` is the value of `WWW-Authenticate`.
+/// Why a caller is rejected. `challenge` is the value of `WWW-Authenticate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthFailure {
     /// The caller is unknown: 401.
     Unknown {
-        /// The way to authenticate.
+        /// How to authenticate.
         challenge: String,
     },
-    /// The caller is known and lacks a right: 403.
+    /// The caller is known but lacks a right: 403.
     NotAllowed {
         /// The missing right.
         challenge: String,
@@ -118,17 +118,17 @@ pub enum AuthFailure {
     NotNow,
 }
 
-/// Hears of requests that are refused before anything of them is read, on the threads that answer
-/// them. It must not block.
+/// Is notified of requests that are refused before they are read, on the threads that answer them.
+/// It must not block.
 pub trait RefusalObserver: Send + Sync + 'static {
-    /// A request from this address was refused. Over a Unix socket it has no address.
+    /// A request from this address was refused; `None` for a Unix socket.
     fn refused(&self, from: Option<IpAddr>, reason: RefusalReason);
 }
 
-/// The reason for a 401 or a 403.
+/// Why a request got a 401 or a 403.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// The request shows no credential: 401.
+    /// It has no credential: 401.
     NoCredential,
     /// Its credential is unknown or no longer valid: 401.
     UnknownCredential,
@@ -136,7 +136,7 @@ pub enum RefusalReason {
     MissingRight,
     /// It asks for a host that the server does not answer to: 403.
     Host,
-    /// It is of a web page whose origin is not allowed: 403.
+    /// It comes from a web page whose origin is not allowed: 403.
     Origin,
 }
 

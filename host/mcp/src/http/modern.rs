@@ -1,4 +1,4 @@
-//! Modern requests (2026-07-28): each one a connection of its own, which ends with its response.
+//! Modern requests (2026-07-28): each is its own connection, which ends with its response.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,11 +20,11 @@ use crate::meta::{PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::Mirrored;
 
-/// A modern request while it is answered. If it is dropped before that, the client is gone, and the
+/// A modern request while it is answered. If dropped before the answer, the client is gone, and the
 /// request is stopped.
 struct ModernExchange<H: Host> {
     connection: ClientConnection<H>,
-    /// Subscriptions end with the credential. A call is answered whatever becomes of it.
+    /// Subscriptions end with the credential. A call is answered even if the credential ends.
     validity: CredentialValidity,
     _live: LiveRequest,
     _guard: QuotaGuard,
@@ -81,7 +81,7 @@ pub(super) fn begin<H: Host>(
             if let Some(version) = params.meta(PROTOCOL_VERSION) {
                 check_version(&headers, version).map_err(HttpRefusal::Message)?;
             }
-            // No notification of this era means anything over HTTP: a client cancels by closing the
+            // This era has no notifications from clients over HTTP: a client cancels by closing the
             // response.
             return Ok(MessageOutcome::Taken);
         }
@@ -109,23 +109,23 @@ fn stream_guard<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner
     Ok(service.quotas.streams.take(owner)?)
 }
 
-/// Modern requests that are being answered, for the end of serving.
+/// Modern requests that are being answered, so that they can be ended.
 #[derive(Clone, Default)]
 pub(super) struct LiveRequests(Arc<Mutex<LiveListeners>>);
 
 #[derive(Default)]
 struct LiveListeners {
     sequence: u64,
-    /// Serving ends: subscriptions that begin now end as well.
+    /// True once serving ends: subscriptions that begin now end as well.
     ended: bool,
     listeners: HashMap<u64, Weak<dyn ServerEvents>>,
 }
 
-/// One such request, until it is dropped.
+/// One such request; removed when dropped.
 pub(super) struct LiveRequest(LiveRequests, u64);
 
 impl LiveRequests {
-    /// Enters a request that has begun.
+    /// Adds a request that has begun.
     fn enter(&self, listener: Weak<dyn ServerEvents>) -> LiveRequest {
         let mut listed = self.listed();
         listed.sequence += 1;
@@ -137,7 +137,7 @@ impl LiveRequests {
         LiveRequest(self.clone(), number)
     }
 
-    /// Ends subscriptions, and those of requests that are yet to come.
+    /// Ends subscriptions, including those that begin later.
     pub(super) fn end(&self) {
         self.listed().ended = true;
         self.all().into_iter().for_each(|listener| listener.server_ends());

@@ -1,5 +1,6 @@
-//! The hosts that a server answers for, and the web pages that may call it. After DNS rebinding, a
-//! page carries its own name as the host. A page of another origin carries that origin.
+//! The host names that a server answers to, and the web pages that may call it. After DNS
+//! rebinding, a page's requests have its own name as the host. Requests from a page of another
+//! origin carry that origin.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -33,7 +34,7 @@ const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
 const LOOPBACK_NAME: &str = "localhost";
 
 /// The origin policy: hosts and origins that are allowed besides the built-in ones. Over loopback
-/// the server answers for `localhost` and loopback addresses. Elsewhere it answers for the address
+/// the server answers to `localhost` and loopback addresses. Elsewhere it answers to the address
 /// that received the request. Its own pages may always call it.
 #[derive(Clone, Debug, Default)]
 pub struct OriginPolicy {
@@ -48,7 +49,7 @@ struct AllowedHost {
     port: Option<u16>,
 }
 
-/// A text that is not a host or an origin.
+/// A text is not a host or an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
     /// The text is not `name`, `name:port` or an address like that.
@@ -95,7 +96,7 @@ impl OriginPolicy {
         if self.is_listed(origin) || is_own(origin, &host) { Ok(()) } else { Err(HttpRefusal::Origin) }
     }
 
-    /// True if the host and the origin of a request are allowed, for other servers of the same
+    /// True if the host and the origin of a request are allowed, for other listeners of the same
     /// process. `local` is the address that received it; `None` for a Unix socket.
     #[must_use]
     pub fn allows(&self, parts: &Parts, local: Option<IpAddr>) -> bool {
@@ -135,8 +136,7 @@ impl OriginPolicy {
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, PAGE_READS);
     }
 
-    /// The answer to OPTIONS, a browser's preflight request among them, where these methods are
-    /// allowed.
+    /// The answer to OPTIONS, which includes a browser's preflight, if these methods are allowed.
     pub(super) fn preflight(headers: &HeaderMap, methods: &'static str) -> Response<ResponseContent> {
         let mut sends = PAGE_SENDS.to_owned();
         let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
@@ -190,13 +190,13 @@ fn asked_host(parts: &Parts) -> Result<AllowedHost, HttpRefusal> {
     }
 }
 
-/// The origin that a request names, if it names one.
+/// The origin that a request names, if any.
 fn origin_of(headers: &HeaderMap) -> Result<Option<&str>, HttpRefusal> {
     let origin = single(headers, &ORIGIN).map_err(|_| HttpRefusal::Origin)?;
     origin.map(|value| value.to_str().map_err(|_| HttpRefusal::Origin)).transpose()
 }
 
-/// True if an origin is the server itself, by the allowed host of the request.
+/// True if an origin is the server itself, given the allowed host of the request.
 fn is_own(origin: &str, host: &AllowedHost) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     rest.and_then(AllowedHost::parse).is_some_and(|own| own == *host)

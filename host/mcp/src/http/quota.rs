@@ -1,6 +1,6 @@
-//! Quotas: bounds on things that the transport holds for clients, with a share for each owner, so
-//! that no caller shuts out the others. And the bytes that each may send in a minute: a longer
-//! request takes longer to read.
+//! Quotas: bounds on resources that the transport holds for clients, with a share for each owner,
+//! so that no caller can block others. Also a bound on the bytes that each may send in a minute,
+//! since long requests take time to read.
 //!
 //! Promise: costly requests leave others theirs.
 
@@ -14,28 +14,28 @@ use tokio::time::Instant;
 use super::limits::HttpLimits;
 use crate::caller::Caller;
 
-/// Bits of an IPv6 address that name its network. The holder of one address of a network has all of
-/// them.
+/// Bits of an IPv6 address that identify its network. The holder of one address usually has the
+/// whole network.
 const NETWORK_BITS: u32 = 64;
 
-/// Bytes of answers and events that each owner may leave unread where others have taken all: some
-/// events and a short answer. With as many owners as connections they are 64 MiB.
+/// Bytes of answers and events that each owner may leave unread even if others use the whole quota:
+/// some events and a short answer. For as many owners as connections, this is 64 MiB.
 const UNREAD_RESERVE_BYTES: usize = 64 * 1024;
 
-/// The owner of something that the transport holds.
+/// Who a held resource is counted against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// A recognised caller, by its name.
+    /// An authenticated caller, by its name.
     Caller(Arc<str>),
     /// The clients of this address, or of this IPv6 network.
     Address(IpAddr),
     /// The clients of this machine. All its programs, and every proxy on it, share one address.
-    /// They have no share of their own, which would only be a smaller total.
+    /// They have no share, which would only be a smaller total.
     Machine,
 }
 
 impl Owner {
-    /// A recognised caller, or else its address. `None` as the address: a Unix socket.
+    /// An authenticated caller, or else its address. `None` as the address: a Unix socket.
     pub(super) fn of(caller: &Caller, peer: Option<IpAddr>) -> Self {
         if caller.is_recognised() { Self::Caller(caller.shared_name()) } else { Self::of_peer(peer) }
     }
@@ -53,26 +53,26 @@ impl Owner {
         }
     }
 
-    /// True if the owner is bound to a share of the total.
+    /// True if the owner is limited to a share of the total.
     pub(super) fn has_share(&self) -> bool {
         *self != Self::Machine
     }
 }
 
-/// The reason for a refusal by a quota.
+/// Why a quota refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuotaError {
-    /// The owner has its share.
+    /// The owner's share is used up.
     Share,
-    /// All are taken.
+    /// The total is used up.
     Whole,
 }
 
-/// A bound on one kind of thing, with a share for each owner.
+/// A bound on one kind of resource, with a share for each owner.
 pub(super) struct OwnerQuota {
     max: usize,
     share: usize,
-    /// The number that each owner may take where others have taken all.
+    /// The number that each owner may take even if the total is used up.
     reserve: usize,
     taken: Mutex<QuotaUse>,
 }
@@ -91,7 +91,7 @@ pub(super) struct Quotas {
     pub(super) connections: Arc<OwnerQuota>,
     /// Bytes that callers send.
     pub(super) sent: SentBytes,
-    /// Requests that wait for authentication. They take no place of authenticated ones.
+    /// Requests that wait for authentication. They take no places of authenticated ones.
     pub(super) strangers: Arc<OwnerQuota>,
 }
 
@@ -103,7 +103,7 @@ impl Quotas {
             streams: OwnerQuota::new(limits.streams_max, own.streams_max),
             bodies: OwnerQuota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
             answers: OwnerQuota::reserving(limits.answers_bytes_max, own.answers_bytes_max, UNREAD_RESERVE_BYTES),
-            // Accepting counts the sockets; this quota is for shares alone.
+            // Accepting bounds the total; this quota only has shares.
             connections: OwnerQuota::new(usize::MAX, own.connections_max),
             sent: SentBytes::new(own.sent_bytes_per_minute.max(limits.body_bytes_max)),
             strangers: OwnerQuota::new(limits.requests_max, own.requests_max),
@@ -118,7 +118,7 @@ struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// Tells if this owner may take `count` more.
+    /// Whether this owner may take `count` more.
     fn room_for(&self, owner: &Owner, count: usize, quota: &OwnerQuota) -> Result<(), QuotaError> {
         let own = self.by_owner.get(owner).copied().unwrap_or_default();
         if owner.has_share() && own.saturating_add(count) > quota.share {
@@ -128,7 +128,7 @@ impl QuotaUse {
     }
 }
 
-/// The part of a quota that one owner holds, given back on drop.
+/// A part of a quota that one owner holds; returned on drop.
 pub(super) struct QuotaGuard {
     places: Arc<OwnerQuota>,
     owner: Owner,
@@ -141,29 +141,27 @@ impl OwnerQuota {
         Self::reserving(max, share, 0)
     }
 
-    /// A quota. Each owner may take `reserve` of it even where others have taken all.
+    /// A quota of which each owner may take `reserve` even if the total is used up.
     pub(super) fn reserving(max: usize, share: usize, reserve: usize) -> Arc<Self> {
         Arc::new(Self { max, share, reserve, taken: Mutex::default() })
     }
 
-    /// The number taken.
     pub(super) fn taken(&self) -> usize {
         self.state().all
     }
 
-    /// One place.
     pub(super) fn take(self: &Arc<Self>, owner: &Owner) -> Result<QuotaGuard, QuotaError> {
         let mut place = self.empty_guard(owner);
         place.extend(1)?;
         Ok(place)
     }
 
-    /// An empty part of the quota, to be extended little by little.
+    /// An empty part of the quota, to be extended step by step.
     pub(super) fn empty_guard(self: &Arc<Self>, owner: &Owner) -> QuotaGuard {
         QuotaGuard { places: Arc::clone(self), owner: owner.clone(), count: 0 }
     }
 
-    /// Tells if anything is left for this owner, and takes nothing.
+    /// Whether anything is left for this owner; takes nothing.
     pub(super) fn has_room(&self, owner: &Owner) -> Result<(), QuotaError> {
         self.state().room_for(owner, 1, self)
     }
@@ -174,12 +172,10 @@ impl OwnerQuota {
 }
 
 impl QuotaGuard {
-    /// The owner.
     pub(super) fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// The number taken.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -189,8 +185,8 @@ impl QuotaGuard {
         self.extend_where(count, count)
     }
 
-    /// Takes this many more while anything is left, even if they are more than that. Something
-    /// that is longer than the whole share passes so, alone.
+    /// Takes this many more while anything is left, even if they exceed that. So something that is
+    /// longer than the whole share can still pass, alone.
     pub(super) fn extend_past(&mut self, count: usize) -> Result<(), QuotaError> {
         self.extend_where(count, count.min(1))
     }
@@ -228,13 +224,13 @@ impl Drop for QuotaGuard {
     }
 }
 
-/// Time in which a whole allowance comes back.
+/// Time in which a used-up allowance is completely refilled.
 const WHOLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Owners that something is known of before those whose allowance is whole again are forgotten.
+/// Owners that are tracked before those with a full allowance are removed.
 const OWNERS_MAX: usize = 10_000;
 
-/// Bytes that each caller may send, all at once or little by little. They come back evenly.
+/// Bytes that each caller may send, in one burst or spread out. The allowance refills evenly.
 pub(super) struct SentBytes {
     per_minute: usize,
     by_owner: Mutex<HashMap<Owner, Instant>>,
@@ -245,11 +241,11 @@ impl SentBytes {
         Self { per_minute: per_minute.max(1), by_owner: Mutex::default() }
     }
 
-    /// Takes these bytes from the owner's allowance. Something longer than the whole of it passes
-    /// where that is whole.
+    /// Takes these bytes from the owner's allowance. A request larger than the whole allowance
+    /// passes if the allowance is full.
     ///
     /// # Errors
-    /// Less is left. The time after which it is enough.
+    /// Too little is left: the time until it is enough.
     pub(super) fn take(&self, owner: &Owner, bytes: usize) -> Result<(), Duration> {
         self.take_at(Instant::now(), owner, bytes)
     }
@@ -273,13 +269,12 @@ impl SentBytes {
         Ok(())
     }
 
-    /// The time in which these bytes come back; never more than all of them do.
+    /// The time that refills these bytes; at most the time for a full refill.
     fn cost(&self, bytes: usize) -> Duration {
         let part = WHOLE_AFTER.as_nanos() * bytes.min(self.per_minute) as u128 / self.per_minute as u128;
         u64::try_from(part).map_or(WHOLE_AFTER, Duration::from_nanos)
     }
 
-    /// The bytes of a whole allowance.
     pub(super) const fn per_minute(&self) -> usize {
         self.per_minute
     }

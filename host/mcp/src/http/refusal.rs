@@ -1,5 +1,4 @@
-//! The reasons to refuse a request before or with its message, and the one mapping from them to
-//! responses.
+//! Why a request is refused before or with its message, and the one mapping to responses.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use super::response::{ResponseContent, json};
 use super::{AuthFailure, RefusalReason};
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, error_frame};
 
-/// The methods of the endpoint, both eras together.
+/// The methods of the endpoint, of both eras.
 pub(super) const METHODS: &str = "POST, GET, DELETE, OPTIONS";
 
 /// The methods of the documents next to it.
@@ -21,18 +20,18 @@ pub(super) const DOCUMENT_METHODS: &str = "GET, HEAD, OPTIONS";
 /// Seconds after which a client should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// The reason to refuse a request.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(super) enum HttpRefusal {
-    /// Nothing is at this path.
+    /// Nothing exists at this path.
     Path,
     /// The method is not one of these.
     Method(&'static str),
     /// The request names no host, several, or an invalid one.
     NoHost,
-    /// The server does not answer for this host.
+    /// The server does not answer to this host name.
     Host,
-    /// A web page asks whose origin is not allowed.
+    /// It comes from a web page whose origin is not allowed.
     Origin,
     /// The end of the body is uncertain.
     Framing,
@@ -40,29 +39,29 @@ pub(super) enum HttpRefusal {
     MediaType,
     /// The body is compressed.
     Encoding,
-    /// The client accepts no kind of response that fits.
+    /// The client accepts no suitable kind of response.
     Accept,
     /// The body is longer than this many bytes.
     TooLong(usize),
     /// The body did not arrive in time.
     Slow,
-    /// The body did not arrive whole.
+    /// The body did not arrive completely.
     Broken,
-    /// The state that replicas share cannot be asked.
+    /// The shared state is unreachable.
     Away,
-    /// No replica has heard the client's answer or cancellation.
+    /// No replica has received the client's answer or cancellation.
     NotTaken,
-    /// Too much is going on.
+    /// The server is busy.
     Busy,
-    /// The caller has its share.
+    /// The caller's share is used up.
     Share,
-    /// The caller, or all of them, leave too much unread.
+    /// The caller, or all callers, leave too much unread.
     Unread(QuotaError),
-    /// The caller sends more than this many bytes in a minute: after a time it may again.
+    /// The caller sends more than this many bytes in a minute; it may retry after this time.
     Sent(usize, Duration),
     /// The server is shutting down.
     Stopping,
-    /// A legacy request belongs to no session.
+    /// A legacy request has no session.
     NoSession,
     /// A request names several sessions.
     Sessions,
@@ -70,11 +69,11 @@ pub(super) enum HttpRefusal {
     NoRequest,
     /// The session does not exist, has ended, or belongs to another caller.
     Session,
-    /// A stream cannot be taken up again.
+    /// A stream cannot be resumed.
     Resumption,
     /// The header `MCP-Protocol-Version` names no revision that a session may have.
     Version,
-    /// Authentication turned the caller away.
+    /// Authentication failed.
     AuthFailure(AuthFailure),
     /// The message is refused with this error.
     Message(RpcError),
@@ -92,7 +91,7 @@ impl From<QuotaError> for HttpRefusal {
 }
 
 impl HttpRefusal {
-    /// The response. `no_id` stands for an id that was not read.
+    /// The response. `no_id` is used if the id was not read.
     pub(super) fn response(self, no_id: ErrorId<'_>) -> Response<ResponseContent> {
         let refusal = self.bare();
         let status = refusal.status();
@@ -132,7 +131,7 @@ impl HttpRefusal {
         }
     }
 
-    /// The reason of a 401 or 403, of a request with or without a credential.
+    /// The reason for a 401 or 403, given whether the request had a credential.
     pub(super) const fn reason(&self, has_credential: bool) -> Option<RefusalReason> {
         match self {
             Self::AuthFailure(AuthFailure::Unknown { .. }) if has_credential => Some(RefusalReason::UnknownCredential),
@@ -239,8 +238,8 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// The error where a caller, or all of them, leave too much unread. `done`: what was asked for was
-/// carried out before.
+/// The error if a caller, or all callers, leave too much unread. `done`: the request was already
+/// carried out.
 pub(super) fn unread_error(full: QuotaError, done: bool) -> RpcError {
     let prefix = if done { "The request was carried out, and its answer is not kept: " } else { "Not carried out: " };
     let cause = match full {

@@ -23,7 +23,7 @@ use super::unread::UnreadFrame;
 use super::watch::RequestWatch;
 use crate::frame::ErrorCode;
 
-/// Tells proxies to pass events on as they come.
+/// Asks proxies to pass events on immediately.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A response whose answer comes into its mailbox.
@@ -34,14 +34,14 @@ pub(super) struct PendingResponse {
     pub(super) style: ResponseStyle,
 }
 
-/// The form of an answer besides its frame.
+/// The form of a response.
 pub(super) enum ResponseStyle {
     Modern,
     /// To requests of a session.
     Legacy,
-    /// To messages of a session that ask for no answer.
+    /// To messages of a session without an answer.
     Taken,
-    /// It tells the client its session.
+    /// With the header that names the client's new session.
     NewSession(HeaderValue),
 }
 
@@ -53,17 +53,16 @@ impl ResponseStyle {
 }
 
 impl PendingResponse {
-    /// Responds in the form that the first item asks for. An answer is sent as JSON, an event opens
-    /// a stream. A stream also opens if the answer takes long enough for the connection to look
-    /// dead.
+    /// Responds in the form that fits the first item: JSON for an answer, a stream for an event. A
+    /// stream is also opened if the answer takes so long that the connection could look dead.
     ///
     /// # Errors
-    /// No replica has taken the message.
+    /// No replica has received the message.
     pub(super) async fn respond(self, limits: &HttpLimits) -> Result<Response<ResponseContent>, HttpRefusal> {
         let Self { mailbox, lease, accepted, style } = self;
         let reader = mailbox.reader();
         let next = poll_fn(|context| mailbox.poll_next(reader, context));
-        // What answers no request becomes no stream.
+        // A response without a request is never a stream.
         let first = match mailbox.takes_events() && style.asks() {
             true => tokio::time::timeout(limits.beat, next).await.ok(),
             false => Some(next.await),
@@ -75,7 +74,7 @@ impl PendingResponse {
                 events(EventStream::new(mailbox, Some(frame), limits, lease))
             }
             Some(Next::End(ResponseEnd::Refusal(frame, code))) => json(refused_status(code, &style), frame),
-            // A cancelled request has no answer, and 202 is for what asks for none.
+            // 202 is only for messages that need no answer, and a cancelled request is none.
             Some(Next::End(ResponseEnd::Nothing)) if style.asks() && accepted.events => {
                 mailbox.end(ResponseEnd::Nothing);
                 events(EventStream::new(mailbox, None, limits, lease))
@@ -92,8 +91,8 @@ impl PendingResponse {
     }
 }
 
-/// The status of an error that stopped a message. To a legacy client, 404 means that its session is
-/// gone.
+/// The status of an error that stopped a message. A legacy client takes 404 to mean that its
+/// session is gone.
 fn refused_status(code: ErrorCode, style: &ResponseStyle) -> StatusCode {
     match (status_of(code), style) {
         (status, ResponseStyle::Modern) => status,
@@ -146,13 +145,14 @@ impl ResponseContent {
     }
 }
 
-/// A response's body. Its connection is not idle while this lives, or while its bytes are unsent.
+/// A response's body. Its connection counts as busy while this lives, or while its bytes are
+/// unsent.
 pub(super) struct ResponseBody {
     content: ResponseContent,
     open: Option<RequestWatch>,
 }
 
-/// The last piece of a whole response on its way: it is unsent while this lives.
+/// The last piece of a complete response: it is unsent while this lives.
 struct UnsentBytes {
     bytes: Bytes,
     _open: Option<RequestWatch>,
@@ -166,7 +166,7 @@ impl AsRef<[u8]> for UnsentBytes {
 }
 
 impl ResponseBody {
-    /// `write_time` is the time that the client may leave it unread.
+    /// `write_time` is how long the client may leave it unread.
     pub(super) fn new(content: ResponseContent, mut open: RequestWatch, write_time: Duration) -> Self {
         match &content {
             ResponseContent::Whole(frame) if frame.is_empty() => open.done(),

@@ -1,4 +1,4 @@
-//! Streams that a client of a session may take up again, and the ids of their events (2025-11-25,
+//! Streams that a client of a session may resume, and the ids of their events (2025-11-25,
 //! "Resumability and Redelivery").
 //!
 //! | id of the first event | its stream | GET with it as `Last-Event-ID` |
@@ -6,8 +6,8 @@
 //! | `session.…` | the session's own | opens that stream anew: what was kept for it comes first |
 //! | `answer.…` | the answer to one POST | goes on with that stream, while its answer is to come |
 //!
-//! No other event has an id. A client that comes back gets what was not yet sent. A stream that
-//! broke is kept for as long as a client may leave a response unread, by the process that had it.
+//! No other event has an id. A client that resumes gets what was not yet sent. The process that had
+//! a broken stream keeps it for as long as a client may leave a response unread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,22 +21,22 @@ use crate::mirrored::single;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The beginning of the id of an answer's stream.
+/// The prefix of the id of an answer's stream.
 const ANSWER: &str = "answer.";
 
-/// The beginning of the id of a session's own stream.
+/// The prefix of the id of a session's own stream.
 const SESSION: &str = "session.";
 
 /// The streams of a session's answers.
 pub(super) struct AnswerStreams {
-    /// The name of this process and connection, where several processes answer the session.
+    /// The name of this process and connection, if several processes answer the session.
     address: Option<String>,
     state: Mutex<ResumeState>,
 }
 
 #[derive(Default)]
 struct ResumeState {
-    /// Streams so far, the session's own ones included.
+    /// Number of streams so far, including the session's own.
     opened: u64,
     /// Streams that have begun and not ended.
     begun: HashMap<Box<str>, BegunStream>,
@@ -47,7 +47,7 @@ struct BegunStream {
     broken: Option<BrokenStream>,
 }
 
-/// A stream that nobody reads. It still counts as a request that is being answered.
+/// A stream without a reader. It still counts as a request that is being answered.
 struct BrokenStream {
     since: Instant,
     _guard: Option<QuotaGuard>,
@@ -63,7 +63,7 @@ impl AnswerStreams {
         self.name(SESSION, &mut self.state())
     }
 
-    /// Notes that the stream of an answer begins. Returns the id of its first event.
+    /// The stream of an answer begins. Returns the id of its first event.
     pub(super) fn begin(&self, mailbox: &Arc<Mailbox>) -> Box<str> {
         let mut state = self.state();
         let id = self.name(ANSWER, &mut state);
@@ -72,21 +72,19 @@ impl AnswerStreams {
         id
     }
 
-    /// Notes that the connection of this reader of a stream broke. Its client may come back, unless
-    /// it has already.
+    /// The connection of this reader broke. Its client may resume, or may have already.
     pub(super) fn broke(&self, id: &str, reader: u64, guard: Option<QuotaGuard>) {
         if let Some(begun) = self.state().begun.get_mut(id).filter(|begun| begun.mailbox.reader() == reader) {
             begun.broken = Some(BrokenStream { since: Instant::now(), _guard: guard });
         }
     }
 
-    /// Forgets a stream that has ended.
     pub(super) fn ended(&self, id: &str) {
         self.state().begun.remove(id);
     }
 
-    /// The stream of this id, for another reader. One that still reads it reads nothing more: its
-    /// connection may be gone without a sign.
+    /// The stream of this id, for a new reader. An existing reader gets nothing more: its
+    /// connection may be dead.
     pub(super) fn take_up(&self, id: &str) -> Option<Arc<Mailbox>> {
         let mut state = self.state();
         let begun = state.begun.get_mut(id)?;
@@ -102,7 +100,7 @@ impl AnswerStreams {
         over.iter().for_each(|(_, begun)| begun.mailbox.close());
     }
 
-    /// Forgets every stream: the session has ended.
+    /// Removes every stream: the session has ended.
     pub(super) fn clear(&self) {
         let begun = std::mem::take(&mut self.state().begun);
         drop(begun);
@@ -123,7 +121,7 @@ impl AnswerStreams {
     }
 }
 
-/// The answer's stream that a client wants to take up again, if it names one.
+/// The stream that a client wants to resume, if it names one.
 pub(super) fn wanted(headers: &HeaderMap) -> Option<&str> {
     let id = single(headers, &LAST_EVENT_ID).ok().flatten()?.to_str().ok()?;
     id.starts_with(ANSWER).then_some(id)

@@ -1,5 +1,5 @@
-//! The id of a legacy session that any replica answers: sealed, it holds all that a replica needs
-//! to go on with it.
+//! The id of a legacy session that any replica can answer: sealed, it contains everything that a
+//! replica needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::meta::{ClientInfo, ClientLogLevel, Peer};
 use crate::revision::Revision;
 use crate::sealing::{Purpose, StateKey};
 
-/// Longest id, in bytes. A header of this length passes every proxy.
 const ID_BYTES_MAX: usize = 2_048;
 
-/// Longest name and version of a client in an id, in bytes; longer ones are cut. They are for logs.
+/// Longest name and version of a client in an id, in bytes; longer ones are cut. Only used for
+/// logs.
 const CLIENT_BYTES_MAX: usize = 64;
 
-/// Longest declaration of extensions in an id, in bytes; other replicas do not hear of a longer
-/// one. 384: three extensions with their settings.
+/// Longest declaration of extensions in an id, in bytes; other replicas ignore a longer one. 384:
+/// three extensions with their settings.
 const EXTENSIONS_BYTES_MAX: usize = 384;
 
-/// A session as its id holds it.
+/// The content of a session's id.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SealedSession {
     /// Digest of the caller with its scopes.
@@ -46,7 +46,7 @@ pub(super) struct SealedSession {
 }
 
 impl SealedSession {
-    /// A session of this caller and client, for a time.
+    /// A session of this caller and client, for a limited time.
     pub(super) fn new(caller: &Caller, peer: &Peer, time: Duration) -> Self {
         let cut = |text: &str| text.get(..text.floor_char_boundary(CLIENT_BYTES_MAX)).unwrap_or_default().to_owned();
         let client = peer.client.as_ref().map(|client| (cut(&client.name), cut(&client.version)));
@@ -96,7 +96,7 @@ impl SealedSession {
     }
 }
 
-/// The name of a session among replicas: a digest of its id, which does not give it away.
+/// The name of a session among replicas: a digest of its id, which keeps the id secret.
 pub(super) fn key_of(id: &str) -> String {
     in_hex(digest(&SHA256, id.as_bytes()).as_ref())
 }

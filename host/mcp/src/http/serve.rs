@@ -1,4 +1,4 @@
-//! Serving, from the sockets to the end: the announcement of the end, and the time until it.
+//! Serving, from the sockets to the end: the notice period, and draining.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::host::{Executor, Host};
 use crate::server::McpServer;
 use crate::turns::{FairTurns, TurnBounds};
 
-/// Interval of the search for sessions that are over.
+/// Interval of the removal of expired sessions.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Time for cancelled calls to end and their answers to be sent. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// Long messages that are worked on at once: for half of the cores, so that what is short finds the
+/// Long messages that are processed at once: on half of the cores, so that short ones find the
 /// others free. At least one.
 fn long_messages_max() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_euclid(2).max(1))
@@ -51,9 +51,9 @@ pub struct HttpOptions {
     pub gatekeeper: Arc<dyn Gatekeeper>,
     /// The counters.
     pub traffic: Arc<Traffic>,
-    /// Hears of requests that are refused with 401 or 403, if anybody does.
+    /// Is notified of requests that are refused with 401 or 403.
     pub refusals: Option<Arc<dyn RefusalObserver>>,
-    /// The check of what it needs besides itself, if anything.
+    /// Checks what the server depends on, if anything.
     pub readiness: Option<Arc<dyn Readiness>>,
     /// The other replicas of this server, if any. They share the server's key.
     pub replicas: Option<Arc<dyn Replicas>>,
@@ -90,44 +90,43 @@ impl Default for HttpShutdown {
 }
 
 impl HttpShutdown {
-    /// Begins it. Calling it again ends the time in which requests are still taken.
+    /// Begins shutdown. A second call skips the notice period.
     pub fn begin(&self) {
         self.0.send_modify(|stage| {
             *stage = if *stage == Stage::Serving { Stage::Notice } else { Stage::Ending };
         });
     }
 
-    /// Ends the time in which requests are still taken.
+    /// Ends the notice period.
     fn close(&self) {
         self.0.send_replace(Stage::Ending);
     }
 
-    /// Waits until it begins.
     fn begun(&self) -> ServeStages {
         ServeStages(self.0.subscribe(), Stage::Notice)
     }
 
-    /// Waits until no more requests are taken.
+    /// Waits until no more requests are accepted.
     fn ends(&self) -> ServeStages {
         ServeStages(self.0.subscribe(), Stage::Ending)
     }
 }
 
-/// Waits for a stage of the end of serving.
+/// Waits for a stage of shutdown.
 #[derive(Clone)]
 pub(super) struct ServeStages(watch::Receiver<Stage>, Stage);
 
 impl ServeStages {
     pub(super) async fn over(mut self) {
         let stage = self.1;
-        // A dropped sender cannot announce an end any more.
+        // If the sender was dropped, no stage follows.
         let _ = self.0.wait_for(|reached| *reached >= stage).await;
     }
 }
 
-/// Serves until `shutdown` begins. For [`HttpLimits::notice`] it then says that it ends, and goes
-/// on. After that it accepts no more connections and ends streams. Running calls and tasks may
-/// finish within [`HttpLimits::drain`]. Calls are cancelled after it.
+/// Serves until `shutdown` begins. For [`HttpLimits::notice`] it then reports not ready, but
+/// continues. After that it accepts no more connections and ends streams. Running calls and tasks
+/// may finish within [`HttpLimits::drain`]; then calls are cancelled.
 pub async fn serve<H: Host>(
     server: &Arc<McpServer<H>>,
     options: HttpOptions,
@@ -158,7 +157,7 @@ pub async fn serve<H: Host>(
     });
     let connections = Connections::new(service.limits.connections_max);
     report_load(&service, &connections);
-    // It is heard until the last answer is sent, and ends with this function.
+    // Replicas are listened to until the last answer is sent.
     let mut hearing = JoinSet::new();
     if let Some(exchange) = &service.exchange {
         hearing.spawn(hear(Arc::clone(exchange), Arc::clone(&service.sessions)));
@@ -169,7 +168,7 @@ pub async fn serve<H: Host>(
     }
     sweep_until(&service, shutdown.begun()).await;
     service.leaving.store(true, Ordering::SeqCst);
-    // A second call of `begin` ends this time.
+    // A second call of `begin` skips the notice period.
     let _ = timeout(service.limits.notice, sweep_until(&service, shutdown.ends())).await;
     shutdown.close();
     service.ending.store(true, Ordering::SeqCst);
@@ -188,11 +187,11 @@ pub async fn serve<H: Host>(
         // Connections that are still open close with the sets that hold them.
         let _ = timeout(CANCEL_GRACE, open).await;
     }
-    // Tasks belong to no connection. Those that still run are ended by who ends the process.
+    // Tasks belong to no connection. The caller ends those that still run.
     let _ = timeout_at(drained, server.tasks.all_ended()).await;
 }
 
-/// Reports the load while it serves.
+/// Reports the load while the server runs.
 fn report_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
     let traffic = Arc::clone(&service.traffic);
     let service = Arc::downgrade(service);

@@ -1,4 +1,4 @@
-//! One request from its head to the beginning of its message: its path, its caller, its quotas, its
+//! One request from its head to the start of its message: its path, its caller, its quotas, its
 //! body and its era.
 
 use std::borrow::Cow;
@@ -38,24 +38,24 @@ use crate::revision::Revision;
 use crate::server::McpServer;
 use crate::turns::FairTurns;
 
-/// The path that tells if the process lives.
+/// The liveness path.
 const LIVE: &str = "/healthz";
 
-/// The path that tells if it takes requests.
+/// The readiness path.
 const READY: &str = "/readyz";
 
-/// Tells a client of HTTP/1.1 that the connection takes no further request.
+/// Announces to an HTTP/1.1 client that the connection accepts no further request.
 const CLOSES: HeaderValue = HeaderValue::from_static("close");
 
 /// Longest message that is read where it arrives, in bytes. 16 KiB: reading takes some 50 µs.
 const CHEAP_BYTES: usize = 16 * 1024;
 
-/// Time for which a long message keeps its turn while it is answered, for each KiB: its tool reads
-/// it as well, which takes as long. One that waits for something else keeps nobody longer.
+/// How long a long message keeps its turn while it is answered, per KiB: its tool reads it as well,
+/// which takes as long. A longer wait does not block others.
 const TURN_PER_KIB: Duration = Duration::from_micros(100);
 
-/// Longest time for that. The longest messages go to tools that may wait for minutes, and others
-/// with long messages come after them.
+/// Longest time to keep a turn. A tool may wait for minutes, and others with long messages come
+/// after it.
 const TURN_MAX: Duration = Duration::from_millis(250);
 
 /// The state that all connections share.
@@ -67,16 +67,16 @@ pub(super) struct Service<H: Host> {
     pub(super) limits: HttpLimits,
     pub(super) gatekeeper: Arc<dyn Gatekeeper>,
     pub(super) sessions: Arc<LegacySessions<H>>,
-    /// The other replicas, if any of them answers a legacy session.
+    /// The other replicas, if they answer legacy sessions too.
     pub(super) exchange: Option<Arc<ReplicaExchange>>,
     pub(super) live: LiveRequests,
     pub(super) quotas: Quotas,
     pub(super) traffic: Arc<Traffic>,
     pub(super) refusals: Option<Arc<dyn RefusalObserver>>,
     pub(super) readiness: Option<Arc<dyn Readiness>>,
-    /// True once the server is to end. It may still take requests.
+    /// True once shutdown has begun. Requests may still be accepted.
     pub(super) leaving: AtomicBool,
-    /// True once it takes no more requests.
+    /// True once no more requests are accepted.
     pub(super) ending: AtomicBool,
     pub(super) lone_requests: LoneRequests,
     /// Turns for reading long messages.
@@ -90,11 +90,11 @@ pub(super) struct MessageContext {
     pub(super) caller: Caller,
     pub(super) validity: CredentialValidity,
     pub(super) guard: QuotaGuard,
-    /// True if no other request is near.
+    /// True if there is no concurrent request.
     pub(super) is_alone: bool,
 }
 
-/// The source of a request.
+/// Where a request came from.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
     /// The address that received it; `None` for a Unix socket.
@@ -107,7 +107,6 @@ pub(super) struct Arrival {
 
 /// The outcome of beginning a message.
 pub(super) enum MessageOutcome {
-    /// It needs no answer.
     Taken,
     /// Its answer is on its way.
     Answering(PendingResponse),
@@ -147,16 +146,16 @@ impl<H: Host> Service<H> {
         };
         self.origin_policy.expose(origin, &mut response);
         self.traffic.answered(response.status());
-        // A proxy would send its next request on a connection that is about to close. A connection
-        // of HTTP/2 says so itself.
+        // A proxy could send its next request on a connection that is about to close. HTTP/2
+        // announces this itself.
         if !is_multiplexed && self.leaving.load(Ordering::SeqCst) {
             response.headers_mut().insert(CONNECTION, CLOSES);
         }
         response
     }
 
-    /// The id of an error for a request whose own was not read, as the client's revision wants it.
-    /// The session tells its revision, or else a header.
+    /// The id of an error for a request whose own id was not read, in the form of the client's
+    /// revision: that of the session, or of a header.
     fn no_id(&self, named: Option<Revision>, session: Option<&HeaderValue>) -> ErrorId<'static> {
         let session = session.and_then(|id| self.sessions.of_key(&self.key_of(id.to_str().ok()?)));
         match session.and_then(|session| session.connection.peer()).map(|peer| peer.revision).or(named) {
@@ -174,7 +173,7 @@ impl<H: Host> Service<H> {
         if self.exchange.is_some() { sealed::key_of(id).into() } else { id.into() }
     }
 
-    /// The health paths for operators. They tell nothing that a web page may not know.
+    /// The health paths for operators. They reveal nothing that a web page must not know.
     async fn health(&self, path: &str) -> Option<Response<ResponseContent>> {
         let missing = match path {
             LIVE => return Some(plain(StatusCode::OK, "ok\n".to_owned())),
@@ -191,7 +190,7 @@ impl<H: Host> Service<H> {
         })
     }
 
-    /// Takes a request through all that comes before its message, and answers it.
+    /// Takes a request through everything before its message, and answers it.
     async fn route<B>(
         self: &Arc<Self>,
         request: Request<B>,
@@ -203,7 +202,7 @@ impl<H: Host> Service<H> {
     {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
-        // With or without a slash behind it.
+        // With or without a trailing slash.
         let is_endpoint = path.strip_suffix('/').unwrap_or(path) == self.path.strip_suffix('/').unwrap_or(&self.path);
         check_framing(&parts.headers)?;
         if matches!(parts.method, Method::GET | Method::HEAD)
@@ -232,7 +231,8 @@ impl<H: Host> Service<H> {
             let mut admitting = self.gatekeeper.admit(&parts.headers);
             match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
                 Poll::Ready(admitted) => admitted,
-                // While that takes time, the request waits within the quota of strangers.
+                // While authentication takes time, the request counts against the quota of
+                // unauthenticated ones.
                 Poll::Pending => {
                     let _guard = self.quotas.strangers.take(&Owner::of_peer(arrival.peer))?;
                     admitting.await
@@ -274,7 +274,7 @@ impl<H: Host> Service<H> {
         }
     }
 
-    /// The document for callers that are not authenticated yet.
+    /// The document for unauthenticated callers.
     fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, HttpRefusal> {
         let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(HttpRefusal::Path)?;
         match parts.method {
@@ -284,8 +284,8 @@ impl<H: Host> Service<H> {
         }
     }
 
-    /// Answers a long message in its turn. It is begun on a thread that lets others go first. Its
-    /// tool then works on it in the same turn, for a time that its length allows.
+    /// Answers a long message in its turn. It begins on a thread with low priority. Its tool then
+    /// works on it within the same turn, for a time that depends on the length.
     async fn answer_long(
         self: &Arc<Self>,
         body: Bytes,
@@ -303,7 +303,7 @@ impl<H: Host> Service<H> {
         let service = Arc::clone(self);
         let begin = move || service.begin(&body, context);
         let Some(DoneInTurn { outcome: begun, turn }) = do_in_turn(&self.executor, turn, begin).await else {
-            // A panic is reported as those of calls are.
+            // A panic is reported like that of a call.
             return Err(HttpRefusal::Message(RpcError::new(ErrorCode::Internal, "Internal error")));
         };
         drop(taken);
@@ -322,7 +322,7 @@ impl<H: Host> Service<H> {
         }
     }
 
-    /// Decodes a message, once, and begins to answer it in its era.
+    /// Decodes a message once, and begins to answer it in its era.
     fn begin(&self, body: &[u8], context: MessageContext) -> Result<MessageOutcome, HttpRefusal> {
         let incoming = match decode(body) {
             Ok(FrameContent::Blank) => {
@@ -352,7 +352,7 @@ fn is_array(body: &[u8]) -> bool {
     body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// The refusal of a frame that is not a message.
+/// The refusal of an invalid frame.
 fn unread(RefusedFrame { id, error }: RefusedFrame) -> HttpRefusal {
     match id {
         Some(id) => HttpRefusal::Request(id, Box::new(HttpRefusal::Message(error))),

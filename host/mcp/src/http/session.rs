@@ -17,11 +17,11 @@ use crate::caller::Caller;
 use crate::connection::ClientConnection;
 use crate::host::{Host, Outbox};
 
-/// Random bytes of an id: beyond guessing.
+/// Random bytes of an id, so that it cannot be guessed.
 const ID_BYTES: usize = 16;
 
-/// Frames kept while a client has no stream open, each once. 264: changed lists, and as many
-/// resources as a session watches by default.
+/// Frames that are kept while a client has no open stream, without duplicates. 264: changed lists,
+/// and as many resources as a session watches by default.
 const KEPT_FRAMES_MAX: usize = 264;
 
 /// One legacy session.
@@ -34,8 +34,8 @@ pub(super) struct LegacySession<H: Host> {
     began: Instant,
     /// Its longest life.
     time: Duration,
-    /// Nanoseconds from `began` to the last use. Several uses may fall into one millisecond, and
-    /// their order decides which session makes room.
+    /// Nanoseconds from `began` to the last use. Nanoseconds, since several uses may fall into one
+    /// millisecond, and their order decides which session is ended.
     used: AtomicU64,
     uses: AtomicUsize,
 }
@@ -51,13 +51,13 @@ struct UnsentFrames {
     kept: VecDeque<Vec<u8>>,
     /// The name of the stream among replicas.
     name: Option<StreamName>,
-    /// The name of the stream that another replica has. It sends what this one would keep.
+    /// The name of another replica's stream. That replica sends what this one would keep.
     elsewhere: Option<String>,
-    /// The change that the client knows of last, or will know of.
+    /// The last change that the client has been, or will be, notified of.
     told: Option<u64>,
 }
 
-/// Messages that were kept for a stream, and the last change that it sent.
+/// Messages that were kept for a stream, and the last change that was sent on it.
 pub(super) struct KeptFrames {
     pub(super) frames: Vec<String>,
     pub(super) told: Option<u64>,
@@ -66,16 +66,16 @@ pub(super) struct KeptFrames {
 /// The name of a stream among replicas.
 struct StreamName {
     name: String,
-    /// Dropped once all replicas know of it: a stream that another opens then is a later one.
+    /// Dropped once all replicas know of it, so that streams are ordered.
     unconfirmed: Option<oneshot::Sender<()>>,
-    /// Nothing that was kept for it has been sent on it.
+    /// True until another replica's kept frames were sent on it.
     adopts: bool,
 }
 
 impl SessionOutbox {
-    /// Sends frames to this stream from now on. The one before it ends: one client reads one
-    /// stream. `name` is its name among replicas, if there are any. The receiver then completes
-    /// once all of them know of it, or another stream takes its place.
+    /// Sends frames to this stream from now on. An earlier one ends: a client reads one stream.
+    /// `name` is its name among replicas, if there are any. The receiver completes once all of them
+    /// know of it, or another stream replaces it.
     pub(super) fn open(&self, stream: &Arc<Mailbox>, name: Option<&str>) -> oneshot::Receiver<()> {
         let (sender, known) = oneshot::channel();
         let before = {
@@ -92,16 +92,15 @@ impl SessionOutbox {
         known
     }
 
-    /// Notes that all replicas know of the stream of this name.
+    /// All replicas know of the stream of this name.
     pub(super) fn confirm(&self, name: &str) {
         if let Some(own) = self.unsent().name.as_mut().filter(|own| own.name == name) {
             own.unconfirmed = None;
         }
     }
 
-    /// Another replica has the stream from now on. Returns what was kept for it, and what the
-    /// stream here was notified of. A stream that was opened here since is the later one, and
-    /// stays.
+    /// Another replica has the stream from now on. Returns the frames that were kept for it, and
+    /// the last change sent here. A stream that was opened here since is newer, and stays.
     pub(super) fn moved(&self, name: &str) -> Option<KeptFrames> {
         let (before, kept, told) = {
             let mut unsent = self.unsent();
@@ -121,7 +120,7 @@ impl SessionOutbox {
         (had_stream || !frames.is_empty()).then_some(KeptFrames { frames, told })
     }
 
-    /// The stream of this name, which another replica had, has ended.
+    /// Another replica's stream of this name has ended.
     pub(super) fn closed_elsewhere(&self, name: &str) {
         let mut unsent = self.unsent();
         if unsent.elsewhere.as_deref() == Some(name) {
@@ -129,7 +128,7 @@ impl SessionOutbox {
         }
     }
 
-    /// Forgets streams of other replicas that have not been heard from for a while.
+    /// Forgets streams of other replicas without recent messages.
     pub(super) fn forget_elsewhere(&self) {
         let mut unsent = self.unsent();
         unsent.elsewhere = None;
@@ -138,8 +137,8 @@ impl SessionOutbox {
         }
     }
 
-    /// Sends frames that another replica kept for the stream of this name, unless others were. All
-    /// replicas keep the same ones.
+    /// Sends frames that another replica kept for the stream of this name, unless that was done.
+    /// All replicas keep the same ones.
     pub(super) fn adopt(&self, name: &str, kept: KeptFrames) {
         let mut unsent = self.unsent();
         let KeptFrames { frames, told } = kept;
@@ -174,7 +173,7 @@ impl Outbox for SessionOutbox {
 
     fn announce(&self, frames: Vec<Vec<u8>>, lists: Option<u64>) {
         let mut unsent = self.unsent();
-        // Another replica has told the client of the same change.
+        // Another replica has already notified the client of the same change.
         if lists.is_some() && std::mem::replace(&mut unsent.told, lists) == lists {
             return;
         }
@@ -208,12 +207,11 @@ impl<H: Host> LegacySession<H> {
         Arc::new(Self { connection, driving, outbox, answers, caller, began: Instant::now(), time, used, uses })
     }
 
-    /// The caller that began it.
     pub(super) fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Time until its life is over.
+    /// Time until it expires.
     pub(super) fn left(&self) -> Duration {
         self.time.saturating_sub(self.began.elapsed())
     }
@@ -225,7 +223,7 @@ impl<H: Host> LegacySession<H> {
         self.answers.clear();
     }
 
-    /// The time since which the session is idle; `None` while it is in use.
+    /// Since when the session is idle; `None` while it is in use.
     fn idle_since(&self) -> Option<Instant> {
         let used = Duration::from_nanos(self.used.load(Ordering::Acquire));
         (self.uses.load(Ordering::Acquire) == 0).then(|| self.began + used)
@@ -265,7 +263,7 @@ struct SessionTable<H: Host> {
     by_id: HashMap<Box<str>, SessionEntry<H>>,
     /// The sessions of each owner that has any.
     by_owner: HashMap<Owner, LastUses>,
-    /// Sessions that were ended so far, by whomever.
+    /// Number of ended sessions.
     ended: u64,
 }
 
@@ -303,9 +301,9 @@ impl<H: Host> SessionTable<H> {
         Some(entry.session)
     }
 
-    /// Makes room for one more session of this owner, and returns the session that must go. An
-    /// owner at its share gives one of its own. At the total, the owner with the most sessions
-    /// gives one. It is always the longest idle one.
+    /// Makes room for one more session of this owner, and returns the evicted one. An owner at its
+    /// share loses one of its own. At the total, the owner with the most sessions loses one. It is
+    /// always the one idle for longest.
     fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<LegacySession<H>>>, QuotaError> {
         let own = self.by_owner.get(owner).map_or(0, BTreeSet::len);
         if owner.has_share() && own >= limits.per_caller.sessions_max {
@@ -321,8 +319,8 @@ impl<H: Host> SessionTable<H> {
         evicted.map(Some).ok_or(QuotaError::Whole)
     }
 
-    /// Takes out the owner's longest idle session; `None` if none is idle. Looks at each one once
-    /// at most.
+    /// Removes the owner's session that was idle for longest; `None` if none is idle. Examines each
+    /// at most once.
     fn evict(&mut self, owner: &Owner) -> Option<Arc<LegacySession<H>>> {
         let now = Instant::now();
         let uses = self.by_owner.get_mut(owner)?;
@@ -336,7 +334,7 @@ impl<H: Host> SessionTable<H> {
                 }
                 return self.by_id.remove(&id).map(|entry| entry.session);
             }
-            // It was used since: others may be idle for longer.
+            // It was used meanwhile: others may have been idle for longer.
             entry.used = used.max(looked);
             uses.insert((entry.used, id));
         }
@@ -360,8 +358,8 @@ impl<H: Host> LegacySessions<H> {
         self.enter_unless_ended(id, session, owner, limits, None).map(drop)
     }
 
-    /// Registers a session that another replica began, unless it is known. Returns false if a
-    /// session was ended since this many were: it may be this one.
+    /// Registers a session that another replica began, unless it is known. Returns false if more
+    /// than `ended` sessions have ended by now: this may be one of them.
     ///
     /// # Errors
     /// No session that could make room is idle.
@@ -416,7 +414,7 @@ impl<H: Host> LegacySessions<H> {
     pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<SessionUse<H>> {
         let kept = self.kept();
         let session = kept.by_id.get(id).map(|entry| &entry.session);
-        // Marked as used before the lock is released, so that the next look does not find it idle.
+        // Marked as used before the lock is released, so that it does not look idle.
         session.filter(|session| session.caller == *caller).cloned().map(SessionUse::of)
     }
 
@@ -432,8 +430,8 @@ impl<H: Host> LegacySessions<H> {
         }
     }
 
-    /// Ends sessions that are too old, or were unused for too long, and streams that broke and were
-    /// not taken up again.
+    /// Ends sessions that are too old or were idle for too long, and broken streams that were not
+    /// resumed.
     pub(super) fn sweep(&self, limits: &HttpLimits) {
         let over = |session: &LegacySession<H>| {
             session.began.elapsed() > session.time

@@ -14,7 +14,7 @@ use super::limits::HttpLimits;
 use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::unread::UnreadFrame;
 
-/// A comment, so that no proxy takes the stream for dead.
+/// A comment, so that proxies do not consider the stream dead.
 const BEAT: &[u8] = b":\n\n";
 
 type Revoked = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -29,14 +29,14 @@ pub(super) trait Lease: Send + Sync {
     /// The stream has reached its time limit: puts the end into its mailbox.
     fn expire(&self);
 
-    /// The stream begins, and something will come on it. Returns the id of its first event, which
-    /// has no data, if it has one.
+    /// The stream begins, and is not empty. Returns the id of its first event, which has no data,
+    /// if there is one.
     fn begin(&mut self, _mailbox: &Arc<Mailbox>) -> Option<Box<str>> {
         None
     }
 
-    /// The stream has ended for this reader, or else its connection broke. Returns true if the
-    /// mailbox stays open, for a client that may come back.
+    /// The stream has ended for this reader, or its connection broke. Returns true if the mailbox
+    /// stays open, for a client that may resume.
     fn release(&mut self, _reader: u64, _ended: bool) -> bool {
         false
     }
@@ -46,18 +46,18 @@ pub(super) trait Lease: Send + Sync {
 pub(super) struct EventStream {
     mailbox: Arc<Mailbox>,
     reader: u64,
-    /// The event that tells the client by which id it may come back.
+    /// The event with the id by which the client may resume.
     prime: Option<Bytes>,
-    /// A frame that came before the stream was begun.
+    /// A frame that came before the stream began.
     first: Option<UnreadFrame>,
     /// The rest of the event that is being sent.
     pieces: VecDeque<Bytes>,
-    /// True until something was sent. The head of a response goes out with its first bytes.
+    /// True until something was sent: the head of a response goes out with its first bytes.
     fresh: bool,
     beat_every: std::time::Duration,
     beat: Pin<Box<Sleep>>,
     expires: Pin<Box<Sleep>>,
-    /// Done once the caller's credential was revoked.
+    /// Completes when the caller's credential is revoked.
     revoked: Option<Revoked>,
     expired: bool,
     ended: bool,
@@ -71,7 +71,7 @@ impl EventStream {
         limits: &HttpLimits,
         mut lease: Box<dyn Lease>,
     ) -> Self {
-        // A stream that ends at once is nothing to come back to.
+        // A stream that ends at once cannot be resumed.
         let id = if first.is_none() && mailbox.ends_with_nothing() { None } else { lease.begin(&mailbox) };
         let prime = id.map(|id| Bytes::from(format!("id: {id}\ndata: \n\n")));
         let validity = lease.validity();

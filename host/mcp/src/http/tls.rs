@@ -24,7 +24,7 @@ pub struct Certificate {
     config: Arc<ServerConfig>,
 }
 
-/// The reason not to use a certificate and a key.
+/// Why a certificate and a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file has no certificate, or something else among them.
@@ -72,7 +72,7 @@ impl Certificate {
         Ok(())
     }
 
-    /// Shakes hands for servers of the same process that speak HTTP/1.1 alone.
+    /// For other listeners of the same process, which only speak HTTP/1.1.
     #[must_use]
     pub fn http1_acceptor(&self) -> tokio_rustls::TlsAcceptor {
         let mut config = ServerConfig::clone(&self.config);

@@ -13,7 +13,6 @@ const STATUSES: usize = 500;
 /// The current load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpLoad {
-    /// Connections that are open.
     pub connections: usize,
     /// Requests that are being answered, without open streams.
     pub requests: usize,
@@ -53,7 +52,7 @@ impl Traffic {
         (STATUS_FIRST..).zip(counts).filter(|(_, count)| *count > 0)
     }
 
-    /// Connections refused for lack of room.
+    /// Connections that were refused because the server was full.
     #[must_use]
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
@@ -78,7 +77,7 @@ impl Traffic {
 
     /// Sets the source of the current load.
     pub(super) fn set_load_source(&self, load: impl Fn() -> HttpLoad + Send + Sync + 'static) {
-        // A second server with the same counters keeps the first one's load.
+        // If two servers share counters, the first one's load is reported.
         let _ = self.load.set(Box::new(load));
     }
 }

@@ -11,8 +11,8 @@ use super::mailbox::Mailbox;
 use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
 use crate::host::SharedFrame;
 
-/// Bytes that a frame counts for besides its own: its entry in the mailbox, its response, and what
-/// the connection keeps of it.
+/// Bytes that a frame counts for in addition to its own: its entry in the mailbox, its response,
+/// and what the connection keeps of it.
 const FRAME_BYTES: usize = 1024;
 
 /// Longest event that goes out in one piece, copied. 16 KiB: one frame of HTTP/2.
@@ -47,7 +47,7 @@ impl UnreadShare {
 #[derive(Default)]
 pub(super) struct UnreadFrame {
     pieces: [Bytes; 3],
-    /// The part of the client's share that it takes.
+    /// The part of the client's share that it uses.
     counted: Option<QuotaGuard>,
 }
 
@@ -80,8 +80,8 @@ impl UnreadFrame {
         self.pieces.iter().all(Bytes::is_empty)
     }
 
-    /// Counts the frame from now on. `held` is what was counted for parts of it. Bytes that it
-    /// shares with other frames are held once for all of them, and count for none.
+    /// Counts the frame from now on. `held` was already counted for parts of it. Bytes that it
+    /// shares with other frames exist once, and are not counted.
     ///
     /// # Errors
     /// The client, or all together, leave too much unread.
@@ -93,7 +93,7 @@ impl UnreadFrame {
         Ok(())
     }
 
-    /// Takes the next piece. It counts until all are dropped.
+    /// Takes the next piece. It counts until all pieces are dropped.
     pub(super) fn next_piece(&mut self) -> Option<Bytes> {
         self.pieces.iter_mut().find(|piece| !piece.is_empty()).map(std::mem::take)
     }
@@ -133,7 +133,7 @@ fn cut(mut bytes: Bytes) -> Vec<Bytes> {
     pieces
 }
 
-/// One event that was handed to its connection, and is not sent.
+/// One event that was passed to its connection, but is not sent.
 struct EventWay {
     mailbox: Arc<Mailbox>,
     _counted: Option<QuotaGuard>,

@@ -1,5 +1,5 @@
-//! The open connections. One while it is driven: its state, its deadlines, and its end. All of
-//! them: their number, and the choice of the one that makes room.
+//! The open connections. For each: its state, its deadlines, and its end. For all: their number,
+//! and which one makes room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
@@ -17,8 +17,8 @@ use super::limits::HttpLimits;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
 
-/// Requests of one connection that the client may give up, beyond the answered ones. A client that
-/// gives up more does nothing else.
+/// Requests of one connection that the client may abandon in excess of the answered ones. Only an
+/// attack abandons more.
 const GIVEN_UP_MAX: usize = 256;
 
 /// Least bytes per second that a client must read of a response, not counting its time without
@@ -33,12 +33,12 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct ConnectionWatch {
     started: Instant,
     connections: Arc<Connections>,
-    /// Its number among the idle ones.
     place: AtomicU64,
     open: AtomicUsize,
     answered: AtomicUsize,
     given_up: AtomicUsize,
-    /// Requests may come on several streams, so the bytes of one head cannot be told from others.
+    /// True if several requests may be interleaved, so that the bytes of one head cannot be
+    /// measured.
     multiplexed: AtomicBool,
     idle_since: AtomicU64,
     head_since: AtomicU64,
@@ -87,7 +87,7 @@ impl ConnectionWatch {
         poll_fn(|context| if self.is_leaving(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// Tells it to go.
+    /// Asks it to close.
     pub(super) fn leave(&self) {
         let _ = self.leaving_since.compare_exchange(0, self.now(), Ordering::AcqRel, Ordering::Acquire);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -122,7 +122,6 @@ impl ConnectionWatch {
         Ok(place)
     }
 
-    /// It was closed.
     pub(super) fn closed(&self) {
         self.connections.mark_busy(self.place.load(Ordering::Acquire));
         self.connections.leave();
@@ -171,8 +170,8 @@ impl ConnectionWatch {
         first.unwrap_or_else(|| Instant::now() + limits.idle_time)
     }
 
-    /// The deadline for the client to read its responses. With streams there always is one: no
-    /// wake-up comes when a shut window holds back an event.
+    /// The deadline for the client to read its responses. With streams there always is one: a
+    /// closed window that blocks an event causes no wake-up.
     fn unread_deadline(&self, write_time: Duration) -> Option<Instant> {
         let unread = self.unread();
         let whole = unread.whole.first().map(|(until, _)| self.started + Duration::from_millis(*until));
@@ -220,13 +219,13 @@ impl RequestWatch {
         Ok(())
     }
 
-    /// Notes that the whole response was handed over.
+    /// The whole response was passed on.
     pub(super) fn done(&mut self) {
         self.done = true;
     }
 
-    /// Registers a whole response of this length. The client has `write_time` for it, and more for
-    /// long ones.
+    /// Registers a response of this length. The client has `write_time` for it, and more for long
+    /// ones.
     pub(super) fn answers(&mut self, bytes: usize, write_time: Duration) {
         let time = write_time + Duration::from_secs((bytes / TAKEN_PER_SECOND_MIN) as u64);
         let until = self.watch.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -322,8 +321,8 @@ impl Connections {
         Arc::new(Self { max, state: Mutex::default() })
     }
 
-    /// Counts one more. At the limit, the longest idle connection is told to go; false if none is
-    /// idle.
+    /// Counts one more. At the limit, the connection idle for longest is asked to close; false if
+    /// none is idle.
     pub(super) fn enter(&self) -> bool {
         let mut state = self.state();
         if state.open >= self.max {
@@ -342,7 +341,6 @@ impl Connections {
         self.state().open
     }
 
-    /// One has gone.
     pub(super) fn leave(&self) {
         let mut state = self.state();
         state.open = state.open.saturating_sub(1);

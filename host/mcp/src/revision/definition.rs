@@ -1,4 +1,4 @@
-//! Tool definitions and the server's own identity, as one revision writes them.
+//! Definitions of tools and the server's identity, as one revision writes them.
 
 use crate::content::{ContentIcon, IconTheme, Map};
 use crate::frame::{Object, push_string};
@@ -20,7 +20,7 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, ta
     if let Some(schema) = definition.output_schema.as_ref().filter(|schema| carries(features, schema)) {
         object.json("outputSchema", schema);
     }
-    // A revision with annotations and without titles takes the title there.
+    // A revision with annotations but without titles has the title there.
     let stray_title = definition.title.as_deref().filter(|_| !features.titles);
     let title = definition.hints.title.as_deref().or(stray_title);
     if features.hints && (title.is_some() || definition.hints != ToolHints::default()) {
@@ -29,7 +29,7 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, ta
     if features.icons {
         push_icons(&mut object, &definition.icons);
     }
-    // 2026-07-28 has the server decide, and says nothing about it in lists.
+    // In 2026-07-28 the server decides, and lists do not show it.
     if let Some(support) = task.support().filter(|_| features.tasks && !features.typed_results) {
         let mut execution = Object::open(object.key("execution"));
         execution.text("taskSupport", support);

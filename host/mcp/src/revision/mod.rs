@@ -1,5 +1,5 @@
-//! The protocol's revisions, the abilities of each, and the writers of definitions and results.
-//! This is the only folder in which revisions differ.
+//! The protocol's revisions, the features of each, and the writers of definitions and results. This
+//! is the only folder in which revisions differ.
 
 mod definition;
 mod prompt;
@@ -118,7 +118,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// The abilities of one revision. Anything it cannot carry is left out or said in text.
+/// The features of one revision. Anything that it lacks is left out or written as text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
     /// Arrays of messages.
@@ -148,18 +148,18 @@ pub(crate) struct Features {
     pub(crate) rich_asks: bool,
     /// `resultType` and the server's identity on every result, caching hints on lists.
     pub(crate) typed_results: bool,
-    /// Errors that answer no readable request have no `id`.
+    /// True if errors for unreadable requests have no `id`.
     pub(crate) absent_ids: bool,
     /// Calls that become tasks.
     pub(crate) tasks: bool,
-    /// A stream of a session begins with an event that has an id and no data.
+    /// True if a stream of a session begins with an event that has an id and no data.
     pub(crate) primed_streams: bool,
 }
 
 /// The kind of structured results that a revision carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Structured {
-    /// None: the text block must do.
+    /// None: only the text block.
     No,
     /// Objects only, and output schemas of `type: "object"` only.
     Objects,

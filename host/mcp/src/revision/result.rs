@@ -1,4 +1,4 @@
-//! Results of calls in one revision. Content that the revision cannot carry becomes text.
+//! Results of calls in one revision. Content that the revision does not support becomes text.
 
 use crate::content::{CallResult, ContentAnnotations, ContentKind, Map, ResourceBody, ResourceLink, ResultContent};
 use crate::frame::{Object, push_base64, push_json, push_string};
@@ -15,8 +15,8 @@ pub(crate) fn push_result(out: &mut Vec<u8>, result: &CallResult, features: &Fea
         object.text("resultType", "complete");
     }
     let structured = result.structured.as_ref().map(|value| value.get());
-    // Clients of the legacy revisions hold errors to the output schema as well, and show nothing of
-    // one that does not conform. Its text has it.
+    // Legacy clients check errors against the output schema as well, and show nothing of a
+    // mismatch. The text contains it anyway.
     let is_legacy_error = result.is_error && !features.typed_results;
     let carried = structured.filter(|value| carries(features, value) && !is_legacy_error);
     push_contents(object.key("content"), result, structured.filter(|_| carried.is_none()), features);
@@ -36,7 +36,8 @@ fn carries(features: &Features, value: &str) -> bool {
     }
 }
 
-/// `left_out` is a structured value that the revision cannot carry. It becomes text for the model.
+/// `left_out` is a structured value that the revision does not support. It becomes text for the
+/// model.
 fn push_contents(out: &mut Vec<u8>, result: &CallResult, left_out: Option<&str>, features: &Features) {
     out.push(b'[');
     let mut first = true;

@@ -1,5 +1,5 @@
-//! The end of serving. Running calls may finish within a time, and are then cancelled; their
-//! answers are written within a time.
+//! Shutdown: running calls may finish within a time, then they are cancelled; their answers are
+//! written within a time.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::host::{Host, Outbox as _};
 /// Time for cancelled calls to end and their answers to be written. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// The ending half of [`serve`](super::serve).
+/// The shutdown half of [`serve`](super::serve).
 pub(super) struct Drain<'d, H: Host> {
     pub(super) connection: &'d ClientConnection<H>,
     pub(super) output: &'d output::SharedOutput,
@@ -25,7 +25,7 @@ impl<H: Host> Drain<'_, H> {
     /// Lets calls run for `time`, then ends them.
     pub(super) fn run(&self, time: Duration) {
         self.connection.end_subscriptions();
-        // Nothing is read any more, so nothing is answered.
+        // Nothing is read any more, so questions cannot be answered.
         self.connection.end_asking();
         let deadline = Instant::now() + time;
         if !self.wait(deadline, || self.connection.is_idle() || self.output.is_closed()) || self.output.is_closed() {
@@ -37,7 +37,7 @@ impl<H: Host> Drain<'_, H> {
         self.wait(deadline, || self.output.is_empty());
     }
 
-    /// Waits until `is_so` holds; false if the time is over before.
+    /// Waits until `is_so` returns true; false if the time is over.
     fn wait(&self, mut deadline: Instant, is_so: impl Fn() -> bool) -> bool {
         let mut shortened = false;
         loop {
@@ -66,7 +66,7 @@ impl<H: Host> Drain<'_, H> {
         let watched = if watch_shutdown { 2 } else { 1 };
         // One more millisecond: the poll must not end just before the deadline and spin.
         let timeout = Timespec::try_from(left + Duration::from_millis(1)).ok();
-        // An interrupted or failed poll is a spurious wake-up: the caller looks again, within its
+        // An interrupted or failed poll is a spurious wake-up: the caller checks again, within its
         // deadline.
         let _ = poll(fds.get_mut(..watched).unwrap_or_default(), timeout.as_ref());
         let [wake, _] = &fds;

@@ -23,16 +23,16 @@ use reader::{MoreInput, ReaderExecutor, StdioReader};
 pub use wake::StdioShutdown;
 use wake::Wake;
 
-/// Longest message, in bytes. 16 MiB: a document as an argument fits, and a client that never ends
-/// its line is stopped.
+/// Longest message, in bytes. 16 MiB: a document as an argument fits, and an endless line is
+/// stopped.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Unread output at which reading stops, in bytes. 8 MiB: a burst of results fits, and a client
 /// that never reads uses no more.
 pub const OUTPUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Time for calls to finish after the input ended. 1.5 s: clients wait for 2 s until they kill
-/// their child, and cancelled calls end within milliseconds.
+/// Time for calls to finish after the input ended. 1.5 s: clients kill their child after 2 s, and
+/// cancelled calls end within milliseconds.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
 
 /// Time for calls to finish after shutdown began. 2 s: below the patience of service managers.
@@ -85,11 +85,11 @@ impl StdioOptions {
 /// Why serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdioEnd {
-    /// The client closed its end of the input. The usual way; exit code 0.
+    /// The client closed the input. The usual way; exit code 0.
     Eof,
     /// [`StdioShutdown::begin`] was called.
     Shutdown,
-    /// The client closed its end of the output: nobody is left to answer.
+    /// The client closed the output: nobody is left to answer.
     OutputClosed,
 }
 

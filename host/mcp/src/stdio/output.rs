@@ -1,8 +1,8 @@
 //! The output: frames from any thread, written in order.
 //!
-//! The thread that finishes a call writes the reply itself as far as it cannot block. Meanwhile
-//! others only queue their frames behind it, so that many replies share one system call. One writer
-//! thread takes the writes that would block.
+//! The thread that finishes a call writes the reply itself as far as that does not block. Meanwhile
+//! other threads only queue their frames, so that many replies share one system call. A writer
+//! thread does the writes that would block.
 
 use std::cell::Cell;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
@@ -18,24 +18,24 @@ use rustix::net::SendFlags;
 use super::wake::Wake;
 use crate::host::Outbox;
 
-/// Bytes that a pipe takes without blocking after it polled as writable: one page, `PIPE_BUF`.
+/// Bytes that a pipe accepts without blocking after it polled as writable: one page, `PIPE_BUF`.
 const PIPE_BYTES: usize = 4_096;
 
-/// Most batches of others' frames that a thread with other duties writes.
+/// Batches of other threads' frames that a thread with other duties writes.
 const ROUNDS_MAX: usize = 4;
 
 /// A larger buffer is freed after writing.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 thread_local! {
-    /// True while frames of this thread wait for others.
+    /// True while frames of this thread are held back.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Does this with the frames of this thread held back until they are flushed by
 /// [`SharedOutput::flush_held`], or after it.
 pub(super) fn hold<T>(work: impl FnOnce() -> T) -> T {
-    /// Ends it however the work ends.
+    /// Runs at the end of the work, even after a panic.
     struct OutputWork(bool);
     impl Drop for OutputWork {
         fn drop(&mut self) {
@@ -46,7 +46,7 @@ pub(super) fn hold<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// How to write to a socket: without waiting, and without a signal where its other end is gone.
+/// Flags for writing to a socket: without waiting, and without a signal if the other end is gone.
 /// Systems without `MSG_NOSIGNAL` rely on Rust, which ignores SIGPIPE in every program.
 #[cfg(not(target_vendor = "apple"))]
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
@@ -62,7 +62,7 @@ pub(super) struct StdioOutput {
     writer: Option<JoinHandle<()>>,
 }
 
-/// The state that threads share of the output.
+/// The state of the output that threads share.
 #[derive(Debug)]
 pub(super) struct SharedOutput {
     fd: OwnedFd,
@@ -75,14 +75,14 @@ pub(super) struct SharedOutput {
     handed: Condvar,
 }
 
-/// The way to write without blocking.
+/// How to write without blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputKind {
     /// `send` with a flag.
     Socket,
-    /// Poll, then at most a page. Regular files go this way too; they always poll as writable.
+    /// Poll, then at most a page. Also for regular files, which always poll as writable.
     Pipe,
-    /// A terminal may stop at any byte: only the writer thread waits for it.
+    /// A terminal may block at any byte, so only the writer thread writes.
     Terminal,
 }
 
@@ -92,7 +92,7 @@ struct OutputState {
     queue: Vec<u8>,
     /// An empty buffer for swapping.
     spare: Vec<u8>,
-    /// Bytes that a thread is writing.
+    /// Bytes that are being written.
     held: usize,
     turn: OutputTurn,
     stopping: bool,
@@ -101,10 +101,10 @@ struct OutputState {
 /// The thread that may write.
 #[derive(Debug, Default)]
 enum OutputTurn {
-    /// None: the next thread that flushes.
+    /// Nobody: the next thread that flushes.
     #[default]
     Free,
-    /// A thread is at it.
+    /// Some thread is writing.
     Taken,
     /// The writer thread, which begins with this remainder.
     Writer(Vec<u8>, usize),
@@ -113,7 +113,7 @@ enum OutputTurn {
 /// The outcome of a write.
 enum WriteOutcome {
     All,
-    /// Everything before this place; more would block.
+    /// Everything up to this position was written; more would block.
     Until(usize),
     /// The other end is gone.
     Closed,
@@ -143,7 +143,7 @@ impl StdioOutput {
         &self.shared
     }
 
-    /// Ends the writer thread, whatever is still unwritten.
+    /// Ends the writer thread, even if something is unwritten.
     pub(super) fn stop(mut self) {
         self.join();
     }
@@ -152,7 +152,7 @@ impl StdioOutput {
         let Some(writer) = self.writer.take() else { return };
         self.shared.state().stopping = true;
         self.shared.handed.notify_all();
-        // Wakes the writer out of a poll; its end of the pipe is open while it runs.
+        // Wakes the writer from its poll; its end of the pipe is open while it runs.
         let _ = self.stop.write(&[1]);
         // A panic of the writer was reported when it happened.
         let _ = writer.join();
@@ -207,7 +207,7 @@ impl Outbox for SharedOutput {
 }
 
 impl SharedOutput {
-    /// Flushes, also on a thread that [`hold`]s its frames back.
+    /// Flushes, even on a thread that [`hold`]s its frames back.
     pub(super) fn flush_held(&self) {
         self.write_queued();
     }
@@ -267,7 +267,7 @@ impl SharedOutput {
         self.wake.alert();
     }
 
-    /// Ends congestion once half of the budget is free again, to avoid flutter.
+    /// Ends congestion once half of the budget is free again, which avoids flapping.
     fn relieve(&self, state: &OutputState) {
         if state.unwritten() <= self.bytes_max / 2 && self.congested.swap(false, Ordering::SeqCst) {
             self.wake.alert();
@@ -303,7 +303,7 @@ impl SharedOutput {
         }
     }
 
-    /// Runs the writer thread: it takes over writes that would block, until stopped.
+    /// The writer thread: takes over writes that would block, until stopped.
     fn write_on(&self, stopped: &PipeReader) {
         while let Some((batch, mut place)) = self.await_turn() {
             while let Some(rest) = batch.get(place..).filter(|rest| !rest.is_empty()) {
@@ -382,7 +382,7 @@ impl OutputState {
         batch
     }
 
-    /// Gives a written buffer back for reuse.
+    /// Returns a written buffer for reuse.
     fn put_back(&mut self, mut batch: Vec<u8>) {
         self.held = 0;
         if batch.capacity() <= KEPT_BYTES_MAX {

@@ -1,5 +1,5 @@
-//! The reader: polls, reads, cuts what it read into lines, hands these to the connection, and stops
-//! reading while the connection is full. It keeps at most one line of the greatest length.
+//! The reader: polls, reads, splits the input into lines, passes these to the connection, and stops
+//! reading while the connection is full. It buffers at most one line of the maximum length.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -18,8 +18,8 @@ use crate::host::{Executor, Host, Outbox as _, Work};
 /// Bytes of one read. 64 KiB: the capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A buffer larger than this is freed once it is empty, so that one long line does not cost its
-/// memory for ever.
+/// A buffer larger than this is freed once it is empty, so that one long line does not keep its
+/// memory.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The reading half of [`serve`](super::serve).
@@ -53,7 +53,7 @@ impl<H: Host> StdioReader<'_, H> {
             }
             let open = self.connection.gate() == Gate::Open;
             if open && !handed_on {
-                // The gate opened meanwhile. No event may follow that would bring the rest.
+                // The gate has opened meanwhile, and no further event may come.
                 continue;
             }
             if !open {
@@ -72,7 +72,8 @@ impl<H: Host> StdioReader<'_, H> {
         }
     }
 
-    /// Hands lines to the connection while it takes them. False if the gate closed before the rest.
+    /// Passes lines to the connection while it accepts them. False if the gate closed before the
+    /// last.
     fn hand_on(&self, lines: &mut StdioLines) -> bool {
         let mut all = false;
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
@@ -86,14 +87,14 @@ impl<H: Host> StdioReader<'_, H> {
                 StdioItem::Overlong(frame) => self.connection.refuse_overlong(&frame, self.line_bytes_max),
             }
         }
-        // From here on, other threads begin the work.
+        // From here on, other threads begin calls.
         self.behind.set(true);
-        // Once for all of them.
+        // //Once for all of them.
         self.output.flush();
         all || self.shutdown.has_begun()
     }
 
-    /// Waits for events; for input only if more may be read.
+    /// Waits for events, and for input if more may be read.
     fn wait(&self, open: bool) -> io::Result<ReadyInputs> {
         let fds = [self.shutdown.fd(), self.wake.fd(), self.input.as_fd()];
         let watched = fds.get(..if open { 3 } else { 2 }).unwrap_or_default();
@@ -121,7 +122,7 @@ impl<H: Host> StdioReader<'_, H> {
         match rustix::io::read(&self.input, lines.room()) {
             Ok(bytes) => lines.filled(bytes),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // A socket whose other end was torn down has ended too.
+            // A reset connection has ended too.
             Err(Errno::CONNRESET) => lines.filled(0),
             Err(error) => return Err(error.into()),
         }
@@ -129,7 +130,7 @@ impl<H: Host> StdioReader<'_, H> {
     }
 }
 
-/// True while further lines wait behind the one that the reader handles.
+/// True while further lines wait after the current one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MoreInput(Arc<AtomicBool>);
 
@@ -170,7 +171,7 @@ impl<E: Executor> Executor for ReaderExecutor<E> {
 #[derive(Debug)]
 struct StdioLine<'l> {
     item: StdioItem<'l>,
-    /// True if bytes of later ones were read already.
+    /// True if bytes of later lines were already read.
     more: bool,
 }
 
@@ -179,8 +180,8 @@ struct StdioLine<'l> {
 enum StdioItem<'l> {
     /// A line, without its newline.
     Whole(&'l [u8]),
-    /// A line longer than allowed, which was not kept. It is returned at its end: only there is it
-    /// certain which id it has.
+    /// A line longer than allowed, which was not kept. It is returned at its end, when its id is
+    /// certain.
     Overlong(Box<OverlongFrame>),
 }
 
@@ -188,11 +189,11 @@ enum StdioItem<'l> {
 #[derive(Debug)]
 struct StdioLines {
     buffer: Vec<u8>,
-    /// The position of the first byte that no line was made of.
+    /// The start of the first incomplete line.
     start: usize,
-    /// The position up to which no newline was found.
+    /// The position up to which there is no newline.
     searched: usize,
-    /// The end of the bytes that were read.
+    /// The end of the read bytes.
     end: usize,
     bytes_max: usize,
     /// The line that is being skipped.
@@ -227,13 +228,13 @@ impl StdioLines {
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Accepts that many bytes of [`room`](Self::room); zero: the stream has ended.
+    /// Accepts this many bytes of [`room`](Self::room); zero: the stream has ended.
     fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.buffer.len());
         self.finished |= bytes == 0;
     }
 
-    /// True if the stream has ended and every line of it was returned.
+    /// True if the stream has ended and every line was returned.
     fn is_finished(&self) -> bool {
         self.finished && self.start == self.end && self.overlong.is_none()
     }
@@ -264,7 +265,7 @@ impl StdioLines {
         Some(StdioLine { item, more: next < self.end })
     }
 
-    /// Notes that the read bytes have no newline. A line that is too long is skipped from there on.
+    /// The read bytes have no newline. From here on a line that is too long is skipped.
     fn no_newline(&mut self) {
         self.searched = self.end;
         let line = self.buffer.get(self.start..self.end).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What wakes the reader out of its poll: pipes that other threads write a byte to, for small
-//! changes and for the request to stop serving.
+//! Wakes the reader from its poll: pipes to which other threads write a byte, for small changes and
+//! for shutdown.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Wake {
     reader: PipeReader,
     writer: PipeWriter,
-    /// The thread waits for a small change.
+    /// True if the thread waits for a small change.
     wanted: AtomicBool,
 }
 
@@ -25,7 +25,7 @@ impl Wake {
         self.reader.as_fd()
     }
 
-    /// Asks for the next [`notice`](Self::notice). The awaited condition must be checked again
+    /// Requests the next [`notice`](Self::notice). The awaited condition must be checked again
     /// afterwards.
     pub(super) fn want(&self) {
         self.wanted.store(true, Ordering::SeqCst);
@@ -38,13 +38,13 @@ impl Wake {
         }
     }
 
-    /// Wakes in any case. A pipe takes thousands of these unread, so it does not block.
+    /// Wakes in any case. A pipe holds thousands of these unread, so this does not block.
     pub(super) fn alert(&self) {
         // A failure would mean that the reader is gone.
         let _ = (&self.writer).write(&[1]);
     }
 
-    /// Takes the bytes written so far. To be called only after a poll found some.
+    /// Reads the bytes written so far. Only call it after a poll found some.
     pub(super) fn clear(&self) {
         let _ = (&self.reader).read(&mut [0; 64]);
     }
@@ -65,16 +65,12 @@ struct ShutdownFlag {
 }
 
 impl StdioShutdown {
-    /// A shutdown that has not begun.
-    ///
-    /// # Errors
-    /// No descriptors are left.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         Ok(Self { shared: Arc::new(ShutdownFlag { begun: AtomicBool::new(false), reader, writer }) })
     }
 
-    /// Begins it. Calling it again does nothing.
+    /// Begins shutdown. Calling it again does nothing.
     pub fn begin(&self) {
         if !self.shared.begun.swap(true, Ordering::SeqCst) {
             // The pipe is empty and its reader is held here: this neither blocks nor fails.
@@ -82,7 +78,6 @@ impl StdioShutdown {
         }
     }
 
-    /// True once it has begun.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.shared.begun.load(Ordering::SeqCst)

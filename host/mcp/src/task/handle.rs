@@ -1,4 +1,4 @@
-//! A call that is a task, or may become one, as the call itself and those who run it see it.
+//! The state that a call shares with its task.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use toolcell_shared::{Changed, TaskChange, Tasks};
 use crate::asking::{ClientAskError, ReplyText};
 use crate::sanitize;
 
-/// Longest sentence on a task, in bytes; longer ones are cut. Each poll repeats it.
+/// Longest status message of a task, in bytes; longer ones are cut. Each poll repeats it.
 const MESSAGE_BYTES_MAX: usize = 512;
 
 /// A task that has begun.
@@ -26,13 +26,13 @@ pub(crate) struct BegunTask {
 #[derive(Default)]
 pub(crate) struct TaskHandle {
     begun: OnceLock<BegunTask>,
-    /// Wakes the one who runs the task.
+    /// Wakes whoever runs the task.
     woken: Notify,
-    /// The task was changed from outside.
+    /// True if the task was changed from outside.
     changed: AtomicBool,
-    /// Nobody waits for its questions any more.
+    /// True if nobody waits for its questions any more.
     withdrawn: AtomicBool,
-    /// The sentence that was said last.
+    /// The last status message.
     says: Mutex<Option<String>>,
     answers: Mutex<HashMap<String, ReplyText>>,
     answered: Notify,
@@ -52,11 +52,10 @@ impl TaskHandle {
 
     /// The call is a task from now on.
     pub(crate) fn begin(&self, begun: BegunTask) {
-        // It begins once.
         let _ = self.begun.set(begun);
     }
 
-    /// Says where the call stands.
+    /// Sets the status message.
     pub(crate) fn says(&self, message: &str) {
         if self.begun().is_none() {
             return;
@@ -73,7 +72,7 @@ impl TaskHandle {
         self.woken.notify_one();
     }
 
-    /// Waits for something to do for the one who runs the task.
+    /// Waits until there is something to do for whoever runs the task.
     pub(crate) async fn woken(&self) {
         self.woken.notified().await;
     }
@@ -94,14 +93,13 @@ impl TaskHandle {
         lock(&self.says).is_some()
     }
 
-    /// Hands answers to the call that waits for them.
+    /// Passes answers to the call that waits for them.
     pub(crate) fn answer(&self, answers: Vec<(String, String)>) {
         lock(&self.answers).extend(answers.into_iter().map(|(key, answer)| (key, ReplyText::of_stored(&answer))));
         self.answered.notify_waiters();
     }
 
-    /// Asks these questions, by their keys, and waits for all answers. Dropped before, it takes
-    /// them back.
+    /// Asks these questions, by their keys, and waits for all answers. Withdraws them if dropped.
     pub(crate) async fn ask(&self, questions: Vec<(String, String)>) -> Result<Vec<ReplyText>, ClientAskError> {
         let failed = |text: &str| ClientAskError::Failed(text.to_owned());
         let begun = self.begun().ok_or_else(|| failed("there is no task"))?;
@@ -126,7 +124,7 @@ impl TaskHandle {
     }
 }
 
-/// Questions that wait for answers. Dropped unanswered, they are taken back.
+/// Questions that wait for answers. Withdrawn if dropped.
 struct OpenQuestions<'h> {
     handle: &'h TaskHandle,
     answered: bool,
@@ -141,7 +139,7 @@ impl Drop for OpenQuestions<'_> {
     }
 }
 
-/// A panic elsewhere leaves whole entries behind.
+/// A panic elsewhere leaves the entries consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The tasks that this process runs, and those that somebody here waits for.
+//! The tasks that this process runs, and those that it waits for.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -25,7 +25,7 @@ pub(crate) struct TaskHub {
 #[derive(Default)]
 struct TaskChanges {
     changed: Notify,
-    /// Somebody asks the client the task's questions.
+    /// True if somebody asks the client the task's questions.
     asked: AtomicBool,
 }
 
@@ -38,28 +38,27 @@ pub(crate) struct AwaitedTask<'h> {
 }
 
 impl TaskHub {
-    /// From now on tasks are kept there.
+    /// From now on, tasks are kept there.
     pub(crate) fn keep_in(&self, store: Arc<dyn Tasks>, options: TaskOptions) {
-        // The first one stays: there is one for the life of the process.
         let _ = self.kept.set((store, options));
     }
 
-    /// The place where tasks are kept, if there is one.
+    /// The store of tasks, if there is one.
     pub(crate) fn kept(&self) -> Option<&(Arc<dyn Tasks>, TaskOptions)> {
         self.kept.get()
     }
 
-    /// Notes that a task runs here.
+    /// A task starts here.
     pub(crate) fn runs(&self, id: &str, handle: &Arc<TaskHandle>, cancellation: &Cancellation) {
         lock(&self.running).insert(id.to_owned(), (Arc::clone(handle), cancellation.clone()));
     }
 
-    /// True if a task runs here, and the process goes on.
+    /// True if a task runs here, and the process is not ending.
     pub(crate) fn has(&self, id: &str) -> bool {
         lock(&self.running).contains_key(id)
     }
 
-    /// Notes that a task runs here no more.
+    /// A task has ended here.
     pub(crate) fn ended(&self, id: &str) {
         let mut running = lock(&self.running);
         running.remove(id);
@@ -68,11 +67,11 @@ impl TaskHub {
         }
     }
 
-    /// Waits until none runs here, and all results are kept.
+    /// Waits until no task runs here, and all results are stored.
     pub(crate) async fn all_ended(&self) {
         loop {
             let mut idle = pin!(self.idle.notified());
-            // From here on no notice is missed.
+            // From here on no notification is missed.
             idle.as_mut().enable();
             if lock(&self.running).is_empty() {
                 return;
@@ -87,7 +86,7 @@ impl TaskHub {
         running.into_values().for_each(|(_, cancellation)| cancellation.cancel());
     }
 
-    /// Wakes those who run this task or wait for it; all, where none is named.
+    /// Wakes those who run or await this task, or any task if none is named.
     pub(crate) fn wake(&self, id: Option<&str>) {
         let running: Vec<Arc<TaskHandle>> = match id {
             Some(id) => lock(&self.running).get(id).map(|(handle, _)| Arc::clone(handle)).into_iter().collect(),
@@ -115,12 +114,12 @@ impl TaskHub {
 }
 
 impl AwaitedTask<'_> {
-    /// The next change. It counts from when this is called.
+    /// The next change after this is called.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changes.changed.notified()
     }
 
-    /// True for the first who wants to ask the task's questions, until it is dropped.
+    /// True for the first caller that wants to ask the task's questions, until it is dropped.
     pub(crate) fn may_ask(&mut self) -> bool {
         self.asks = self.asks || !self.changes.asked.swap(true, Ordering::AcqRel);
         self.asks
@@ -134,14 +133,14 @@ impl Drop for AwaitedTask<'_> {
             self.changes.changed.notify_waiters();
         }
         let mut awaited = lock(&self.hub.awaited);
-        // This one is the last.
+        // This is the last reference.
         if Arc::strong_count(&self.changes) == 1 {
             awaited.remove(&self.id);
         }
     }
 }
 
-/// A panic elsewhere leaves whole entries behind.
+/// A panic elsewhere leaves the entries consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

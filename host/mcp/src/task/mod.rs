@@ -18,19 +18,18 @@ use crate::asking::AskCapabilities;
 use crate::frame::{ErrorCode, Params, RpcError, echo, scan};
 use crate::revision::Revision;
 
-/// The extension's name.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The key of `_meta` that names a message's task (2025-11-25, "Related Task Metadata").
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// The error of a task whose process has ended without a word, for programs that keep tasks.
+/// The error of a task whose process has ended without storing a result.
 pub const LOST_TASK: LostTask = LostTask {
     body: "e{\"code\":-32603,\"message\":\"The task was lost: the host that ran it has ended\"}",
     message: "The task was lost: the host that ran it has ended",
 };
 
-/// The sentence on a task that its client has cancelled.
+/// The message of a task that its client has cancelled.
 pub(crate) const CANCELLED_MESSAGE: &str = "The task was cancelled by request";
 
 /// The calls of a tool that become tasks, for clients that can take one.
@@ -39,7 +38,8 @@ pub enum TaskPlan {
     /// None.
     #[default]
     Never,
-    /// Those that run longer. A client of 2025-11-25 says itself which of its calls are tasks.
+    /// Those that run longer. Clients of 2025-11-25 decide themselves which of their calls are
+    /// tasks.
     After(Duration),
     /// Each.
     Always,
@@ -64,7 +64,7 @@ pub(crate) struct TaskParam {
     ttl: Option<Duration>,
 }
 
-/// A call that becomes a task, unless it ends before.
+/// How a call becomes a task, unless it ends before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskStart {
     pub(crate) after: Duration,
@@ -91,7 +91,7 @@ impl TaskParam {
 }
 
 impl TaskPlan {
-    /// Decides what a call of the tool of this name is. `None`: no task.
+    /// Decides whether a call of the tool of this name becomes a task.
     pub(crate) fn decide(
         self,
         tool: &str,
@@ -131,14 +131,14 @@ impl TaskPlan {
     }
 }
 
-/// The error for a modern client that does not declare the extension. `who` begins its sentence.
+/// The error for a modern client that does not declare the extension. `who` begins the sentence.
 pub(crate) fn undeclared(who: impl std::fmt::Display) -> RpcError {
     let text = format!("{who} does not declare the extension {EXTENSION}");
     let data = format!("{{\"requiredCapabilities\":{{\"extensions\":{{\"{EXTENSION}\":{{}}}}}}}}");
     RpcError { data: Some(data), ..RpcError::new(ErrorCode::MissingClientCapability, text) }
 }
 
-/// A name that nobody guesses: 128 random bits. `None` if the machine has no randomness.
+/// An unguessable name: 128 random bits. `None` if the machine has no randomness.
 pub(crate) fn new_id() -> Option<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).ok()?;

@@ -9,7 +9,7 @@ use crate::frame::{Object, RpcError, push_error, push_number};
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
-/// The body of a task that has ended: its call's result, or its error, as one text.
+/// The body of an ended task: its call's result or error, as one text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskBody<'b> {
     /// A result, as JSON.
@@ -46,7 +46,7 @@ pub(crate) fn push_created(object: &mut Object<'_>, task: &TaskRecord, poll: Dur
     push_members(object, task, modern_status(task), "ttlMs", "pollIntervalMs", poll);
 }
 
-/// Appends the members of a task with what its status has besides (extension, `DetailedTask`).
+/// Appends the members of a task, with those that depend on its status (extension, `DetailedTask`).
 pub(crate) fn push_detailed(object: &mut Object<'_>, task: &TaskRecord, poll: Duration) {
     push_created(object, task, poll);
     if task.status == TaskStatus::InputRequired {
@@ -66,7 +66,7 @@ pub(crate) fn push_legacy(object: &mut Object<'_>, task: &TaskRecord, poll: Dura
     push_members(object, task, task.status, "ttl", "pollInterval", poll);
 }
 
-/// A call with any result is completed, also where 2025-11-25 calls it failed.
+/// A call with any result is completed, even if 2025-11-25 calls it failed.
 fn modern_status(task: &TaskRecord) -> TaskStatus {
     match TaskBody::read(&task.body) {
         Some(TaskBody::Result(_)) if task.status == TaskStatus::Failed => TaskStatus::Completed,
@@ -102,7 +102,7 @@ pub(crate) const fn name_of(status: TaskStatus) -> &'static str {
     }
 }
 
-/// A time as RFC 3339 writes it, in UTC.
+/// A time in RFC 3339 format, in UTC.
 fn timestamp(since_1970_ms: u64) -> String {
     let days = since_1970_ms / DAY_MS;
     let of_day = since_1970_ms % DAY_MS;
@@ -117,7 +117,7 @@ fn timestamp(since_1970_ms: u64) -> String {
 
 /// Year, month and day of a number of days since 1970, after Howard Hinnant's `civil_from_days`.
 const fn civil(days: u64) -> (u64, u64, u64) {
-    // Years begin in March, so that the odd day is the last one. An era has 400 years.
+    // Years begin in March, so that the leap day comes last. An era has 400 years.
     let shifted = days.saturating_add(719_468);
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;

@@ -1,4 +1,4 @@
-//! Definitions of tools, and the rules they must keep to be listed.
+//! Definitions of tools, and the rules for listing them.
 
 use serde_json::Value;
 use toolcell_schema::{DefinitionProblem, Schema, SchemaBounds, SchemaUse, portable, sanitize};
@@ -43,8 +43,8 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// The view that clients show for the tool's results (ext-apps, `McpUiToolMeta`), in either of
-    /// the forms that clients read.
+    /// The view that clients show for the tool's results (ext-apps, `McpUiToolMeta`), in either
+    /// form.
     #[must_use]
     pub fn view(&self) -> Option<&str> {
         let nested = self.meta.get("ui").and_then(|ui| ui.get("resourceUri"));
@@ -73,10 +73,9 @@ pub struct DefinitionBounds {
     pub name_bytes_max: usize,
     /// Longest title, in bytes. 256: two lines on any screen.
     pub title_bytes_max: usize,
-    /// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than any model reads
-    /// with profit.
+    /// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than is useful.
     pub description_bytes_max: usize,
-    /// Most icons. 16: every size and theme there is.
+    /// Icons. 16: every size and theme.
     pub icons_max: usize,
     /// Longest icon URI, in bytes. 64 KiB: a `data:` URI of a 48-pixel picture is a tenth of it.
     pub icon_bytes_max: usize,
@@ -132,7 +131,7 @@ pub(super) fn checked(
     (definition, problems)
 }
 
-/// The definition with portable schemas; `None` where its own are.
+/// The definition with portable schemas; `None` if its own already are.
 pub(super) fn served(definition: &ToolDefinition) -> Option<Box<ToolDefinition>> {
     let input_schema = portable(&definition.input_schema, SchemaUse::Arguments);
     let output_schema = definition.output_schema.as_ref().map(|schema| portable(schema, SchemaUse::Result));

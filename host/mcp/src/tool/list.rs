@@ -1,4 +1,4 @@
-//! The tools and prompts of one generation: order, names, and their listings encoded once per
+//! The tools and prompts of one generation: order, names, and lists that are encoded once per
 //! revision.
 
 use std::collections::{HashMap, HashSet};
@@ -37,8 +37,8 @@ pub(crate) enum ListedEntries {
 }
 
 /// The entries of one generation, in the order they are listed: tools, prompts, and what the host
-/// calls for other methods. A prompt stands under its [path](super::McpPrompt::path), so it never
-/// has a tool's name.
+/// calls for other methods. A prompt is stored under its [path](super::McpPrompt::path), which is
+/// never a tool's name.
 #[derive(Debug)]
 pub struct ToolList {
     generation: u64,
@@ -46,7 +46,7 @@ pub struct ToolList {
     places: HashMap<Box<str>, usize>,
     /// The index of each tool in the whole list, if this is a part of one.
     whole: Option<Vec<usize>>,
-    /// Present if clients search the tools instead of reading their list.
+    /// `Some` if clients search the tools instead of listing them.
     search: Option<ListSearch>,
     /// One for each revision, of tools and then of prompts.
     listings: [[OnceLock<EncodedList>; Revision::ALL.len()]; 2],
@@ -56,20 +56,20 @@ pub struct ToolList {
     has_tasks: bool,
 }
 
-/// The entries of a list, encoded with commas between.
+/// The entries of a list, encoded and separated by commas.
 #[derive(Debug)]
 struct EncodedList {
-    /// Every answer with a page of it shares these bytes.
+    /// Every answer with a page shares these bytes.
     json: Bytes,
     /// The end of each entry in `json`.
     ends: Vec<usize>,
-    /// A fingerprint of this listing, equal across processes.
+    /// A fingerprint of this list, equal across processes.
     fingerprint: u64,
 }
 
 /// One page of a listing.
 pub(crate) struct ListPage {
-    /// Entries with commas between.
+    /// Entries, separated by commas.
     pub(crate) json: Bytes,
     pub(crate) next_cursor: Option<String>,
 }
@@ -102,7 +102,7 @@ impl ToolList {
     }
 
     /// Makes clients search this list instead of reading it. They see `find_tools`, `call_tool`,
-    /// and the tools at the places that `pinned` says. All others are there as before.
+    /// and the `pinned` tools. All others can still be called.
     ///
     /// # Errors
     /// A tool has the name of one of these two.
@@ -112,8 +112,8 @@ impl ToolList {
         Ok(Self { search: Some(search), ..self })
     }
 
-    /// A list of the tools at some places of this one, in its order. Its [`find`](Self::find)
-    /// returns places in this whole list.
+    /// A list of the tools at some indices of this one, in its order. Its [`find`](Self::find)
+    /// returns indices in this whole list.
     #[must_use]
     pub fn part(&self, has: impl Fn(usize) -> bool) -> Self {
         let kept: Vec<bool> = (0..self.tools.len()).map(has).collect();
@@ -149,7 +149,7 @@ impl ToolList {
         self.has_tasks
     }
 
-    /// True if a prompt of it has arguments.
+    /// True if any prompt has arguments.
     #[must_use]
     pub fn has_arguments(&self) -> bool {
         self.has_prompts && self.tools.iter().any(|tool| tool.prompt().is_some_and(|it| !it.arguments().is_empty()))
@@ -176,7 +176,7 @@ impl ToolList {
         hasher.finish()
     }
 
-    /// The place in the whole list of the tool at a place of this one.
+    /// The index in the whole list of the tool at an index of this one.
     pub(super) fn in_whole(&self, place: usize) -> usize {
         self.whole.as_ref().map_or(place, |whole| whole.get(place).copied().unwrap_or(usize::MAX))
     }
@@ -208,7 +208,7 @@ impl ToolList {
     }
 
     /// True if clients of one revision see the same list of tools: equal definitions in the same
-    /// order, as far as they see their fields. The code behind them may differ.
+    /// order, as far as the revision shows their fields. The code behind them may differ.
     #[must_use]
     pub fn same_listing_in(&self, other: &Self, revision: Revision) -> bool {
         self.same_in(other, ListedEntries::Tools, revision)
@@ -219,7 +219,7 @@ impl ToolList {
         self.listing(listed, revision).json == other.listing(listed, revision).json
     }
 
-    /// The number of pages of `tools/list`, with this many tools on one at most.
+    /// The number of pages of `tools/list`, with at most this many tools each.
     #[must_use]
     pub fn pages(&self, size: usize) -> usize {
         let listing = self.listing(ListedEntries::Tools, Revision::V2026_07_28);
@@ -232,8 +232,8 @@ impl ToolList {
         pages
     }
 
-    /// The page at a cursor (its JSON text); the first one without. It has `size` entries at most,
-    /// and 1 MiB of them unless one alone is longer.
+    /// The page at a cursor (its JSON text), or the first one. It has at most `size` entries, and
+    /// at most 1 MiB unless a single entry is longer.
     ///
     /// A cursor is bound to the listing, not to the process: any replica that serves the same list
     /// takes it.
@@ -244,8 +244,8 @@ impl ToolList {
         cursor: Option<&str>,
         size: usize,
     ) -> Result<ListPage, RpcError> {
-        // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves
-        // entries.
+        // One fingerprint for all revisions: a change that a peer's revision does not show may
+        // still move entries.
         let fingerprint = self.listing(listed, Revision::V2026_07_28).fingerprint;
         let listing = self.listing(listed, revision);
         let entries = listing.ends.len();
@@ -299,7 +299,7 @@ impl EncodedList {
         Self { json: json.into(), ends, fingerprint: hasher.finish() }
     }
 
-    /// The place behind the last entry of the page that begins at this one.
+    /// The index after the last entry of the page that begins here.
     fn page_end(&self, first: usize, size: usize) -> usize {
         let entries = self.ends.len();
         let last = first.saturating_add(size.max(1)).min(entries);
@@ -309,7 +309,7 @@ impl EncodedList {
         first.saturating_add(fitting.max(1)).min(entries)
     }
 
-    /// The byte at which an entry begins.
+    /// The byte where an entry begins.
     fn begin_of(&self, place: usize) -> usize {
         let before = place.checked_sub(1).and_then(|before| self.ends.get(before));
         before.map_or(0, |end| end + 1)
@@ -324,7 +324,6 @@ impl EncodedList {
 }
 
 impl ListedEntries {
-    /// The list's name: its member of the answer.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -333,7 +332,7 @@ impl ListedEntries {
     }
 }
 
-/// The first entry of the page at this cursor, of a list with so many.
+/// The first entry of the page at this cursor, in a list of this length.
 pub(crate) fn first_of(cursor: &str, fingerprint: u64, name: &str, entries: usize) -> Result<usize, RpcError> {
     let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
     let unknown = || RpcError::params("The cursor is not one that this server gave");

@@ -27,23 +27,23 @@ pub(crate) use search::{InnerCall, OwnTool};
 /// Deepest nesting of a tool's structured result: a client's 128 without the frame around it.
 const STRUCTURED_DEPTH_MAX: usize = 120;
 
-/// Bytes of JSON that any reader takes about 50 µs for.
+/// Bytes of JSON whose parsing takes about 50 µs.
 const LONG_BYTES: usize = 16 * 1024;
 
 /// One tool, with its schemas unless another process applies them.
 #[derive(Debug)]
 pub struct McpTool {
     definition: ToolDefinition,
-    /// The definition with portable schemas, where they differ from the written ones.
+    /// The definition with portable schemas, if they differ from the written ones.
     served: Option<Box<ToolDefinition>>,
-    /// `None` where another process applies them.
+    /// `None` if another process checks them.
     schemas: Option<Box<Schemas>>,
     checks_arguments: bool,
     /// The parameters that HTTP clients repeat in headers.
     parameters: Vec<parameter::Parameter>,
     offered: prompt::Offered,
     task: TaskPlan,
-    /// Clients show a view for its results.
+    /// True if clients show a view for its results.
     has_view: bool,
 }
 
@@ -60,14 +60,14 @@ impl McpTool {
         })
     }
 
-    /// Checks a definition whose schemas were compiled by another process, with these problems, and
-    /// are applied by another. Here they are looked at, in time proportional to their size, and not
-    /// compiled.
+    /// Checks a definition whose schemas were compiled by another process, which found these
+    /// problems, and are checked by another process. Here they are only scanned, in time
+    /// proportional to their size, not compiled.
     ///
     /// The catalog passes its results through [`finish_checked`](Self::finish_checked).
     ///
     /// # Errors
-    /// Every problem, as [`compile`](Self::compile) would give it.
+    /// Every problem, as [`compile`](Self::compile) would report it.
     pub fn checked_elsewhere(
         definition: ToolDefinition,
         bounds: &DefinitionBounds,
@@ -76,7 +76,7 @@ impl McpTool {
         Self::of(definition, bounds, |definition| {
             let input = &definition.input_schema;
             let output = definition.output_schema.as_ref();
-            // Anyone who found nothing may have looked at something else.
+            // The other process may be wrong if it found nothing.
             let found = if found.is_empty() { Schemas::check(input, output, &bounds.schemas) } else { found };
             if found.is_empty() { Ok(None) } else { Err(found) }
         })
@@ -116,7 +116,7 @@ impl McpTool {
         Self { task, ..self }
     }
 
-    /// The calls of it that become tasks.
+    /// Which calls become tasks.
     #[must_use]
     pub fn task(&self) -> TaskPlan {
         self.task
@@ -129,7 +129,7 @@ impl McpTool {
         self.served.as_deref().unwrap_or(&self.definition)
     }
 
-    /// The definition as it is written. Values are checked by its schemas, and locks pin it.
+    /// The definition as written. Values are checked by its schemas, and locks pin it.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
@@ -146,14 +146,13 @@ impl McpTool {
         self.schemas.as_deref()
     }
 
-    /// True if arguments are held to the input schema here.
+    /// True if arguments are checked against the input schema here.
     fn checks_here(&self) -> bool {
         self.checks_arguments && !self.is_checked_elsewhere()
     }
 
-    /// Checks arguments against the input schema, unless that is done elsewhere. A check takes
-    /// 100,000,000 steps at most, about a tenth of a second. It is given up at the end of
-    /// `patience`.
+    /// Checks arguments against the input schema, unless that is done elsewhere. A check takes at
+    /// most 100,000,000 steps, about a tenth of a second. It is aborted at the end of `patience`.
     ///
     /// # Errors
     /// Each failing place with the rule it breaks, up to a bound; or that the check would take
@@ -169,9 +168,9 @@ impl McpTool {
         }
     }
 
-    /// Arguments as the input schema means them (see
+    /// Arguments in the form that the input schema means (see
     /// [`Schema::rewritten`](toolcell_schema::Schema::rewritten)): those that
-    /// [`check_arguments`](Self::check_arguments) checks. `None` where they are so, or are checked
+    /// [`check_arguments`](Self::check_arguments) checks. `None` if they are unchanged, or checked
     /// elsewhere.
     #[must_use]
     pub fn rewritten(&self, arguments: &RawValue) -> Option<String> {
@@ -215,14 +214,15 @@ impl McpTool {
         })
     }
 
-    /// Finishes a result as [`finish`](Self::finish) does, where the tool's schemas are applied
-    /// elsewhere: `problems` are what was found there.
+    /// Finishes a result like [`finish`](Self::finish), for a tool whose schemas are checked
+    /// elsewhere: `problems` are the findings there.
     #[must_use]
     pub fn finish_checked(&self, result: CallResult, problems: Option<String>) -> CheckedResult {
         self.finish_by(result, |_, _| problems)
     }
 
-    /// Finishes a result. `check` returns the problems of a structured part by the output schema.
+    /// Finishes a result. `check` returns the problems of a structured part according to the output
+    /// schema.
     fn finish_by(
         &self,
         mut result: CallResult,
@@ -240,7 +240,7 @@ impl McpTool {
         CheckedResult::conforming(result)
     }
 
-    /// True if the tool has a view, and clients that show none would get no word (ext-apps,
+    /// True if the tool has a view, and clients without views would get no text (ext-apps,
     /// "Graceful Degradation"). A structured part is mirrored in a text.
     fn lacks_text(&self, result: &CallResult) -> bool {
         let says =
@@ -283,7 +283,7 @@ pub struct CheckedResult {
 }
 
 impl CheckedResult {
-    /// A failed call that no tool has answered; `text` tells the model the reason.
+    /// A failed call that no tool has answered; `text` is the reason for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self::conforming(CallResult::error(text))
     }
@@ -292,7 +292,6 @@ impl CheckedResult {
         Self { result, complaint: None, blames_arguments: false }
     }
 
-    /// An error in place of a result.
     fn replaced(result: CallResult, complaint: String) -> Self {
         Self { result, complaint: Some(complaint), blames_arguments: false }
     }
@@ -303,18 +302,17 @@ impl CheckedResult {
         self.complaint.as_deref()
     }
 
-    /// Notes that the arguments are the reason of the error. For a prompt that is another error.
+    /// Notes that the arguments caused the error. For a prompt that is a different error.
     #[must_use]
     pub fn blaming_arguments(self, blames_arguments: bool) -> Self {
         Self { blames_arguments, ..self }
     }
 
-    /// True if the arguments are the reason of the error.
+    /// True if the arguments caused the error.
     pub(crate) fn blames_arguments(&self) -> bool {
         self.blames_arguments
     }
 
-    /// The result.
     #[must_use]
     pub fn into_result(self) -> CallResult {
         self.result

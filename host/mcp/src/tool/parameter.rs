@@ -28,11 +28,11 @@ const PROBLEMS_MAX: usize = 100;
 /// Bytes of a place that are shown.
 const PLACE_BYTES_MAX: usize = 300;
 
-/// Bytes of the names on the way to all parameters of a tool. A hundred of ordinary names take a
-/// fortieth of it.
+/// Bytes of the names on the paths to all parameters of a tool. A hundred with ordinary names take
+/// a fortieth of it.
 const PATHS_BYTES_MAX: usize = 128 * 1024;
 
-/// 2^53: not every reader of JSON tells larger integers apart.
+/// 2^53: not every JSON reader distinguishes larger integers.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Keywords whose values are data, not schemas.
@@ -65,8 +65,8 @@ struct ParameterSearch<'p> {
     problems: &'p mut Vec<DefinitionProblem>,
 }
 
-/// A place in the schema, written out only where it is reported: names on the way to thousands of
-/// places may be long.
+/// A place in the schema, converted to text only for a report: the paths of thousands of places may
+/// be long.
 struct SchemaPlace<'p> {
     within: Option<&'p SchemaPlace<'p>>,
     name: &'p str,
@@ -77,7 +77,7 @@ impl SchemaPlace<'_> {
         SchemaPlace { within: Some(self), name }
     }
 
-    /// As people read it; of a very long one, its end.
+    /// The place as text; only the end of a very long one.
     fn written(&self) -> String {
         let mut names = Vec::new();
         let mut bytes = 0;
@@ -95,7 +95,7 @@ impl SchemaPlace<'_> {
 }
 
 impl ParameterSearch<'_> {
-    /// Looks through one schema at `place`. `reached`: by `properties` alone.
+    /// Searches one schema at `place`. `reached`: only through `properties`.
     fn schema(&mut self, schema: &Value, path: &mut Vec<String>, reached: bool, place: &SchemaPlace<'_>) {
         match schema {
             Value::Object(keywords) => {
@@ -176,9 +176,9 @@ impl Parameter {
             value = value.and_then(|value| value.get(name));
         }
         let same = match value {
-            // Nothing to repeat: a header could only mislead proxies that route by it.
+            // Without a value, a header could only mislead proxies that route by it.
             None | Some(Value::Null) => return if header.is_none() { Ok(()) } else { Err(Mismatch::Different) },
-            // The schema refuses it, whatever a header says.
+            // The schema refuses this anyway.
             Some(Value::Array(_) | Value::Object(_)) => return Ok(()),
             Some(Value::String(text)) => header.ok_or(Mismatch::Missing)? == *text,
             Some(Value::Bool(value)) => header.ok_or(Mismatch::Missing)? == value.to_string(),

@@ -1,4 +1,4 @@
-//! Prompts: entries of a list that are called as tools are, and listed apart from them.
+//! Prompts: entries that are called like tools, but listed separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use toolcell_schema::{DefinitionProblem, sanitize};
 use super::{DefinitionBounds, McpTool};
 use crate::frame::{RpcError, echo};
 
-/// Begins the name of a prompt among all entries of a list. No tool has such a name.
+/// The prefix of a prompt's name among all entries. No tool has such a name.
 const PATH: &str = "prompt/";
 
 /// Most arguments of a prompt. People fill them in one after the other.
 pub const PROMPT_ARGUMENTS_MAX: usize = 64;
 
-/// Most values of an argument, and the most bytes of one. Clients show a hundred at once.
+/// Values of an argument, and bytes of one. Clients show a hundred at once.
 pub const PROMPT_VALUES_MAX: usize = 1_000;
 pub(super) const VALUE_BYTES_MAX: usize = 256;
 
@@ -28,13 +28,13 @@ pub struct PromptArgument {
     pub title: Option<String>,
     /// A description for people.
     pub description: Option<String>,
-    /// No prompt is got without it.
+    /// True if the prompt cannot be got without it.
     pub required: bool,
     /// The values that are offered as completions. Others are accepted as well.
     pub values: Vec<String>,
 }
 
-/// The part of a prompt that no tool has.
+/// The part of a prompt that tools do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpPrompt {
     pub(crate) name: String,
@@ -44,10 +44,10 @@ pub struct McpPrompt {
 /// The list in which clients find an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Offered {
-    /// That of tools.
+    /// The list of tools.
     #[default]
     Tool,
-    /// That of prompts.
+    /// The list of prompts.
     Prompt(McpPrompt),
     /// None: the host calls it for other methods.
     Nowhere,
@@ -60,7 +60,7 @@ impl McpPrompt {
         &self.name
     }
 
-    /// The name of the prompt's entry among all entries of a list.
+    /// The name of the prompt's entry among all entries.
     #[must_use]
     pub fn path(name: &str) -> String {
         format!("{PATH}{name}")
@@ -78,7 +78,7 @@ impl McpPrompt {
         self.arguments.iter().find(|argument| argument.name == name)
     }
 
-    /// Checks what a client gives: texts alone, only known arguments, and all required ones
+    /// Checks a client's arguments: only texts, only known arguments, and all required ones
     /// (2026-07-28, Prompts, "Error Handling").
     pub(crate) fn check(&self, arguments: &RawValue) -> Result<(), RpcError> {
         let given: BTreeMap<String, Value> = serde_json::from_str(arguments.get())
@@ -101,9 +101,11 @@ impl McpPrompt {
 }
 
 impl McpTool {
-    /// Makes the entry a prompt with these arguments. It is found by its [path](McpPrompt::path).
+    /// Turns the entry into a prompt with these arguments. It is found by its
+    /// [path](McpPrompt::path).
     ///
     /// # Errors
+    ///
     /// Every problem of the arguments.
     pub fn into_prompt(
         mut self,
@@ -133,8 +135,8 @@ impl McpTool {
         Ok(self)
     }
 
-    /// Takes the entry out of every list. The host calls it for other methods, under this name,
-    /// which must hold a `/`.
+    /// Removes the entry from every list. The host calls it for other methods, by this name, which
+    /// must contain a `/`.
     #[must_use]
     pub fn into_unlisted(mut self, path: String) -> Self {
         self.definition.name = path;

@@ -1,4 +1,4 @@
-//! Definitions of resources that components write: cleaned, and held to bounds.
+//! Definitions of resources by components: cleaned, and bounded.
 
 use toolcell_schema::{DefinitionProblem, sanitize};
 
@@ -10,13 +10,13 @@ use crate::declared::DeclaredResource;
 /// Longest media type, in bytes.
 const MIME_TYPE_BYTES_MAX: usize = 127;
 
-/// Longest name, in bytes: that of a file.
 const NAME_BYTES_MAX: usize = 255;
 
 impl DeclaredResource {
-    /// Cleans the texts, and refuses what is past its bounds.
+    /// Cleans the texts, and refuses anything beyond its bounds.
     ///
     /// # Errors
+    ///
     /// Every problem.
     pub fn checked(mut self, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
         let mut problems = Vec::new();

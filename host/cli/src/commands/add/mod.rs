@@ -1,5 +1,5 @@
-//! `toolcell add SOURCE`: a component's entry and lock, and a copy of its file. Must not hold: the
-//! place that its bytes come from.
+//! `toolcell add SOURCE`: a component's entry and lock, and a copy of its file. Must not hold:
+//! where its bytes come from.
 //!
 //! The file is placed before the manifest is written, and removed again if anything fails. The
 //! manifest is the last thing written.
@@ -41,7 +41,7 @@ struct Addition {
     found: FoundComponent,
     inspected: Inspected,
     entry: ComponentEntry,
-    /// Its author's suggestions, sorted; empty where nothing of it is wanted.
+    /// Its author's suggestions, sorted; empty if they are not wanted.
     offer: Offer,
 }
 
@@ -77,7 +77,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     addition.write(args, &file, &edit)
 }
 
-/// The manifest to edit, which need not exist.
+/// The manifest to edit, which may not exist yet.
 fn opened(manifest: &Path) -> Result<(ManifestFile, ManifestEdit), Failure> {
     if manifest.exists() {
         return edit::read(manifest);
@@ -144,12 +144,11 @@ impl Addition {
         Ok(addition)
     }
 
-    /// Sorts what its author suggests, and takes into its entry what this manifest's defaults
-    /// allow.
+    /// Sorts the author's suggestions, and applies those that this manifest's defaults allow.
     fn take_suggestions(&mut self, edit: &ManifestEdit) {
         let Ok(Some(metadata)) = &self.inspected.metadata else { return };
         let Ok(tools) = &self.inspected.found.tools else { return };
-        // A manifest that cannot be read is reported once it is to be written.
+        // A manifest that cannot be read is reported when it is written.
         let Some(manifest) = with_component(edit, &self.name, &self.entry) else { return };
         let Some(policy) = manifest.component(&self.name) else { return };
         self.offer = Offer::of(metadata, tools, policy);
@@ -188,8 +187,7 @@ impl Addition {
         text
     }
 
-    /// Asks a person for each limit beyond the manifest's default, and takes those that are
-    /// answered yes.
+    /// Asks a person about each limit beyond the manifest's default, and applies the accepted ones.
     fn ask_for_limits(&mut self) -> anyhow::Result<()> {
         for beyond in std::mem::take(&mut self.offer.beyond) {
             if edit::agrees(&format!("Give it {}? [y/N] ", requested_permissions::clipped(&beyond.line())))? {
@@ -202,8 +200,7 @@ impl Addition {
         Ok(())
     }
 
-    /// Asks a person for each requested permission that says all that granting it needs, and adds
-    /// those that are answered yes.
+    /// Asks a person about each complete requested permission, and adds the accepted ones.
     fn ask_for_permissions(&self, edit: &mut ManifestEdit) -> anyhow::Result<()> {
         let Ok(Some(requested)) = &self.inspected.requested else { return Ok(()) };
         for right in requested.rights().iter().filter(|right| requested_permissions::is_whole(right)) {
@@ -215,7 +212,7 @@ impl Addition {
         Ok(())
     }
 
-    /// The manifest with a right; `None` where the component could not use it.
+    /// The manifest with a right; `None` if the component could not use it.
     fn granting(&self, edit: &ManifestEdit, right: &str) -> Option<ManifestEdit> {
         let mut granted = ManifestEdit::of(&edit.text()).ok()?;
         grant::grant(&mut granted, &self.name, right, &edit::rights::read(right).ok()?).ok()?;
@@ -225,7 +222,7 @@ impl Addition {
         manifest.component(&self.name)?.check_imports(imports).is_empty().then_some(granted)
     }
 
-    /// Places the file, checks the whole manifest, writes the lock and at last the manifest.
+    /// Places the file, checks the whole manifest, writes the lock and finally the manifest.
     fn write(&self, args: &AddArgs, file: &ManifestFile, edit: &ManifestEdit) -> anyhow::Result<Exit> {
         let manifest = file.path();
         let placed = match &self.found.place {
@@ -311,15 +308,15 @@ fn with_component(edit: &ManifestEdit, name: &str, entry: &ComponentEntry) -> Op
     Some(parse(&Source { name: "", text: &text }).ok()?.manifest)
 }
 
-/// The lock as it was and as it is.
+/// The lock before and after.
 struct WrittenLock {
     path: LockPath,
     before: Option<Lock>,
     after: Option<Lock>,
 }
 
-/// Pins the component next to those that are pinned already, or all where nothing is. The code of a
-/// linked one still changes, so it begins no lock.
+/// Pins the component in addition to those already pinned, or all if there is no lock. Adding a
+/// linked component does not create a lock, since its code still changes.
 fn pin(manifest: &Path, name: &str, catalog: &Catalog, is_linked: bool) -> Result<WrittenLock, Failure> {
     let path = lock::path_beside(manifest);
     let wrong = |error: lock::LockError| Failure::at_fault(error.to_string(), error.hint());
@@ -343,9 +340,9 @@ fn pin(manifest: &Path, name: &str, catalog: &Catalog, is_linked: bool) -> Resul
 }
 
 impl WrittenLock {
-    /// Writes the lock as it was, since the manifest could not be written.
+    /// Restores the lock, since the manifest could not be written.
     fn take_back(&self) {
-        // What cannot be written back pins a component that the manifest does not name.
+        // If this fails, the lock pins a component that the manifest does not name.
         let _ = match (&self.before, &self.after) {
             (Some(before), Some(_)) => lock::write(&self.path, before).is_ok(),
             (None, Some(_)) => std::fs::remove_file(&*self.path).is_ok(),

@@ -1,4 +1,4 @@
-//! A component's file in the folder of components, until the manifest names it.
+//! A component's file in the folder of components, removed again unless the manifest names it.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use crate::exit::Failure;
 /// Folder of components, next to the manifest.
 pub const FOLDER: &str = "components";
 
-/// A file that was placed. It is removed again unless it is [kept](Self::keep).
+/// A placed file. It is removed again unless it is [kept](Self::keep).
 pub struct PlacedFile {
     path: PathBuf,
-    /// False if it was there before.
+    /// False if it already existed.
     is_new: bool,
 }
 
 impl PlacedFile {
-    /// Writes the file of this component. One that is there already must be the same.
+    /// Writes the file of this component. An existing one must be the same.
     pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<Self, Failure> {
         let components = folder.join(FOLDER);
         let path = components.join(format!("{name}.wasm"));
@@ -37,7 +37,6 @@ impl PlacedFile {
         Ok(Self { path, is_new: true })
     }
 
-    /// Leaves the file where it is.
     pub fn keep(mut self) {
         self.is_new = false;
     }
@@ -47,7 +46,7 @@ impl Drop for PlacedFile {
     fn drop(&mut self) {
         if self.is_new {
             let _ = fs::remove_file(&self.path);
-            // Only an empty folder goes, so one that others use stays.
+            // This only removes an empty folder.
             let _ = self.path.parent().map(fs::remove_dir);
         }
     }

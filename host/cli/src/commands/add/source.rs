@@ -1,4 +1,5 @@
-//! Bytes of a component that is added: of a file, of a project's folder, or from a URL.
+//! Where the bytes of an added component come from: a file, a project's folder, a registry or a
+//! URL.
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
@@ -23,31 +24,29 @@ const DIGEST: &str = "@sha256:";
 /// Hexadecimal digits of a digest.
 const DIGITS: usize = 64;
 
-/// Most entries of a folder that are looked through for a component.
+/// Entries of a folder that are searched for a component.
 const ENTRIES_MAX: usize = 1_000;
 
-/// A component that was found.
 pub struct FoundComponent {
-    /// Its place, for people.
+    /// Its source, for people.
     pub shown: String,
     /// Its bytes. Nothing has parsed them.
     pub bytes: Vec<u8>,
     /// Its name, unless the command line gives one.
     pub name: String,
-    /// Where it is served from.
     pub place: ServedFrom,
     /// The entry of its project's manifest, without grants.
     pub entry: Option<ComponentEntry>,
     /// Sections of that manifest that grant something, and are left out.
     pub left_out: Vec<&'static str>,
-    /// Those who signed it, a line each; of a component that no registry has, nothing.
+    /// Who signed it, a line each; empty unless it comes from a registry.
     pub signers: Vec<String>,
-    /// Artifacts that are attached to it and did not come.
+    /// Attached artifacts that could not be fetched.
     pub not_attached: LeftOut,
 }
 
 impl FoundComponent {
-    /// One that no registry has, without an entry of its own.
+    /// A component from a file, without an entry of its own.
     fn of_file(shown: String, bytes: Vec<u8>, name: String, place: ServedFrom) -> Self {
         let entry = None;
         let left_out = Vec::new();
@@ -57,7 +56,6 @@ impl FoundComponent {
     }
 }
 
-/// Where a component is served from.
 pub enum ServedFrom {
     /// The store, with this source in the manifest.
     Store(String),
@@ -67,7 +65,7 @@ pub enum ServedFrom {
     Link(String),
 }
 
-/// Finds the component. `folder` is the manifest's, and `text` what it says now.
+/// Finds the component. `folder` is the manifest's, and `text` its current content.
 pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Result<FoundComponent, Failure> {
     let source = args.source.as_str();
     if source.starts_with(REGISTRY) {
@@ -107,7 +105,7 @@ fn check_no_link(args: &AddArgs) -> Result<(), Failure> {
     if args.link { Err(Failure::usage("--link is for files", hint)) } else { Ok(()) }
 }
 
-/// Brings a component from its registry into the store. The tag is looked up this once.
+/// Pulls a component from its registry into the store. The tag is looked up only now.
 fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundComponent, Failure> {
     check_no_link(args)?;
     let hint = "write oci://HOST/REPOSITORY:TAG, or @sha256:DIGEST after it";
@@ -117,7 +115,7 @@ fn of_registry(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundCompone
     pulled(&registries, reference)
 }
 
-/// Looks up where a package is, and brings it into the store. Only that place is kept.
+/// Looks up where a package is, and pulls it into the store. Only the reference is recorded.
 fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundComponent, Failure> {
     check_no_link(args)?;
     let hint = "write NAMESPACE:NAME@VERSION, as in acme:weather@1.2.0, or an existing file";
@@ -128,7 +126,7 @@ fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundComponen
     pulled(&registries, reference)
 }
 
-/// A component that is in the store now.
+/// A component that is now in the store.
 fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComponent, Failure> {
     let reference = match reference.digest() {
         Some(_) => reference,
@@ -151,7 +149,7 @@ fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComp
     })
 }
 
-/// Downloads a component, and compares its digest before anything looks at it.
+/// Downloads a component, and compares its digest before anything parses it.
 fn fetch(source: &str, machine: &Machine) -> Result<FoundComponent, Failure> {
     let hint = "write URL@sha256:DIGEST, with the digest that its publisher names, or that `sha256sum` gives of a file you trust";
     let Some((address, digits)) = source.rsplit_once(DIGEST) else {
@@ -180,7 +178,7 @@ fn fetch(source: &str, machine: &Machine) -> Result<FoundComponent, Failure> {
     Ok(FoundComponent::of_file(address.to_owned(), bytes, name, ServedFrom::Copy))
 }
 
-/// Finds what a project builds: as its own manifest says, or the only component in its folder.
+/// Finds what a project builds: according to its own manifest, or the only component in its folder.
 fn project(project: &Path, folder: &Path) -> Result<FoundComponent, Failure> {
     let manifest = project.join(MANIFEST);
     if !manifest.exists() {

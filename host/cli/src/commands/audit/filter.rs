@@ -7,7 +7,7 @@ use toolcell_policy::quantity::parse_millis;
 
 use crate::args::AuditFilterArgs;
 
-/// The filter that the arguments mean. `Err` is the problem with them.
+/// The filter in the arguments. `Err` is the problem with them.
 pub fn of(args: &AuditFilterArgs) -> Result<Filter, String> {
     let since = args.since.as_deref().map(|text| time(text, SystemTime::now(), |text| parse_millis(text).ok()));
     Ok(Filter {

@@ -6,13 +6,13 @@ use toolcell_policy::Style;
 
 use super::row;
 
-/// Most components whose last load is remembered; a manifest has at most a thousand.
+/// Components whose last load is remembered; a manifest has at most a thousand.
 const KNOWN_MAX: usize = 10_000;
 
 /// Names of unchanged components that are shown.
 const NAMES_SHOWN: usize = 5;
 
-/// Loads that follow each other, and what was loaded before.
+/// Consecutive loads, and what was loaded before.
 #[derive(Default)]
 pub struct Loads {
     /// Digests of bytes and policy, by name.
@@ -24,7 +24,7 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Takes the next record of a load.
+    /// Adds the next record of a load.
     pub fn add(&mut self, record: &Value) {
         let [name, digest, policy] = ["name", "digest", "policy_digest"].map(|key| row::text(record, key));
         let now = (digest, policy);
@@ -43,8 +43,7 @@ impl Loads {
         self.changed.push(record.clone());
     }
 
-    /// The rows of what was taken: one for each component that is new or changed, and one for all
-    /// others.
+    /// The rows: one for each new or changed component, and one for all others.
     pub fn rows(&mut self, style: Style) -> Vec<String> {
         let mut rows: Vec<String> =
             std::mem::take(&mut self.changed).iter().map(|load| row::other(load, style)).collect();

@@ -18,7 +18,7 @@ use crate::args::{AUDIT, AuditArgs, AuditCommand, AuditFileArg};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// The most bytes that a record has up to the end of its time: its number, a hash and the time.
+/// Bytes of a record up to its time: its number, a hash and the time.
 const HEAD_BYTES_MAX: usize = 192;
 
 /// Runs one of its commands.
@@ -39,8 +39,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The audit that a command is about: the one that it names, or the manifest's. Without a manifest,
-/// or where that names none, it is the one of the usual name.
+/// The audit of a command: the named one, or the manifest's, or else the default.
 fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
     let path = &arg.manifest.manifest;
     if let Some(file) = &arg.file {
@@ -58,14 +57,13 @@ fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
     Ok(audit.unwrap_or_else(|| PathBuf::from(AUDIT)))
 }
 
-/// A file of an audit that cannot be read.
 struct UnreadableFile {
     path: PathBuf,
     error: io::Error,
 }
 
-/// Runs this for each chain of an audit: those of processes that ran at once. Returns the first
-/// exit that is not `Done`.
+/// Runs this for each chain of an audit: one for each concurrent process. Returns the first exit
+/// that is not `Done`.
 fn each_chain(file: &Path, mut work: impl FnMut(&Chain, Archive) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
     let chains = match toolcell_audit::chains(file) {
         Ok(chains) => chains,
@@ -82,7 +80,7 @@ fn each_chain(file: &Path, mut work: impl FnMut(&Chain, Archive) -> anyhow::Resu
     Ok(exit)
 }
 
-/// The time of a record; empty without one. Times of one form sort as text.
+/// The time of a record, or an empty text. Times in the same format sort as text.
 fn time_of(line: Option<&[u8]>) -> &[u8] {
     const KEY: &[u8] = b"\"time\":\"";
     let head = line.unwrap_or_default();
@@ -92,7 +90,6 @@ fn time_of(line: Option<&[u8]>) -> &[u8] {
     rest.split(|byte| *byte == b'"').next().unwrap_or_default()
 }
 
-/// Reports that the audit cannot be read.
 fn unreadable(file: &Path, error: &io::Error) -> Exit {
     let hint = (error.kind() == io::ErrorKind::NotFound)
         .then_some("name the file that `toolcell serve --audit FILE` or the manifest's [audit] section names");
@@ -100,7 +97,6 @@ fn unreadable(file: &Path, error: &io::Error) -> Exit {
     Exit::AtFault
 }
 
-/// Reports an invalid filter.
 fn wrong_filter(problem: &str) -> Exit {
     terminal::error(problem, None);
     Exit::Usage

@@ -1,5 +1,5 @@
-//! Prints records of all chains to stdout: filters them, joins start and end of a call, and draws
-//! them or passes them through.
+//! Prints records of all chains to stdout: filters them, joins start and end of a call, and formats
+//! them or prints them unchanged.
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
@@ -11,11 +11,10 @@ use super::loads::Loads;
 use super::row::{self, StartedRow};
 use crate::terminal;
 
-/// Most started calls that wait for their end. A host runs far fewer at once; beyond this, the
-/// oldest are dropped.
+/// Started calls that wait for their end. A host runs far fewer at once; beyond this, the oldest
+/// are dropped.
 const STARTED_MAX: usize = 10_000;
 
-/// Prints records.
 pub struct Printer {
     filter: Filter,
     is_json: bool,
@@ -25,7 +24,7 @@ pub struct Printer {
     out: BufWriter<StdoutLock<'static>>,
 }
 
-/// Facts about one chain.
+/// State of one chain.
 #[derive(Default)]
 struct PrintedChain {
     started: BTreeMap<u64, StartedRow>,
@@ -41,7 +40,7 @@ impl Printer {
         Self { filter, is_json, style, chains: BTreeMap::new(), headed: false, out }
     }
 
-    /// Takes the next record of a chain.
+    /// Handles the next record of a chain.
     pub fn line(&mut self, chain: u32, line: &[u8]) -> io::Result<()> {
         let Ok(record) = serde_json::from_slice::<Value>(line) else {
             self.of(chain).unreadable += 1;
@@ -53,7 +52,7 @@ impl Printer {
         let id = id(&record);
         let event = row::text(&record, "event");
         if event == "host.started" {
-            // Numbers of calls begin anew.
+            // Call numbers start again.
             self.of(chain).started.clear();
         }
         let takes = self.takes(chain, &record, id);
@@ -74,7 +73,7 @@ impl Printer {
     }
 
     fn takes(&self, chain: u32, record: &Value, id: u64) -> bool {
-        // A number says which call a record belongs to; others have none.
+        // Records of a call have its number; others have none.
         let started = self.chains.get(&chain).and_then(|chain| chain.started.get(&id));
         self.filter.takes(record, started.map(|started| started.caller.as_str()))
     }
@@ -109,7 +108,7 @@ impl Printer {
         self.loaded()?;
         let row = match record.get("event").and_then(Value::as_str).unwrap_or_default() {
             "call.started" => {
-                // Its end may pass the filter though its start does not.
+                // Its end may pass the filter although its start does not.
                 self.of(chain).start(id, record, takes);
                 return Ok(());
             }

@@ -16,7 +16,7 @@ const TIME_CHARS: usize = "2026-01-12T15:00:58.000".len();
 /// Characters of a caller that are shown; the record has the rest.
 const CALLER_CHARS: usize = 18;
 
-/// State of a call at its start.
+/// A call at its start.
 pub struct StartedRow {
     pub time: String,
     pub tool: String,
@@ -26,7 +26,7 @@ pub struct StartedRow {
     pub is_asked_for: bool,
 }
 
-/// The texts of a line, each in its column.
+/// The cells of a line.
 #[derive(Default)]
 struct RowColumns<'a> {
     time: &'a str,
@@ -58,7 +58,7 @@ pub fn heading(style: Style) -> String {
     format!("{}\n", bold(&columns.line(), style))
 }
 
-/// A finished call, with the state at its start.
+/// A finished call, given its start.
 pub fn finished(record: &Value, started: Option<&StartedRow>, style: Style) -> String {
     let usage = |key: &str| record.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or_default();
     let time = started.map_or_else(|| text(record, "time"), |started| started.time.clone());
@@ -104,7 +104,7 @@ pub fn refused(record: &Value, style: Style) -> String {
     line
 }
 
-/// A call that has no end: it still runs, or the process ended without one.
+/// A call without an end: it still runs, or the process ended.
 pub fn unfinished(id: u64, started: &StartedRow, style: Style) -> String {
     let columns = RowColumns {
         time: &shown_time(&started.time),
@@ -141,7 +141,8 @@ pub fn denied(record: &Value, caller: &str, style: Style) -> String {
     line
 }
 
-/// Requests that were refused before they were calls: their callers or addresses, and their number.
+/// Requests that were refused before they became calls: their callers or addresses, and their
+/// number.
 pub fn refused_requests(record: &Value, style: Style) -> String {
     let is_others = record.get("others").and_then(Value::as_bool).unwrap_or_default();
     let who = [text(record, "caller"), text(record, "address")].into_iter().find(|who| !who.is_empty());
@@ -177,7 +178,7 @@ pub fn other(record: &Value, style: Style) -> String {
     format!("{}\n", faint(&sanitize::line(&line), style))
 }
 
-/// The line of a call that has an outcome: the number and the outcome are the record's.
+/// The line of a call with an outcome: number and outcome come from the record.
 fn call_line(record: &Value, columns: &RowColumns<'_>, style: Style) -> String {
     let outcome = text(record, "outcome");
     let columns = RowColumns {
@@ -251,7 +252,7 @@ fn duration(micros: u64) -> String {
     if micros < 1_000_000 { scaled(micros, 1_000, ["µs", "ms", "s", "s"]) } else { tenths(micros, 1_000_000, "s") }
 }
 
-/// The value in the largest unit that gives at least one, with one decimal.
+/// The value in the largest unit in which it is at least one, with one decimal.
 fn scaled(value: u64, step: u64, units: [&str; 4]) -> String {
     let mut factor = 1;
     let mut named = "";

@@ -1,4 +1,4 @@
-//! `toolcell audit show`: the records of all chains by their times, those of a call where it ended.
+//! `toolcell audit show`: the records of all chains by time, a call at its end.
 use std::io::{self, BufReader};
 use std::path::PathBuf;
 
@@ -17,10 +17,10 @@ struct OpenChain {
     archive: Archive,
 }
 
-/// The records of one chain, one after the other.
+/// The records of one chain, in order.
 struct ChainReader<'a> {
     chain: &'a OpenChain,
-    /// Files that are left to read.
+    /// Files that remain to be read.
     files: std::slice::Iter<'a, ArchivedFile>,
     reading: Option<(&'a ArchivedFile, Lines<BufReader<Between<'a>>>)>,
     /// The next line.
@@ -44,7 +44,7 @@ impl ChainReader<'_> {
                 self.next = None;
                 return Ok(());
             };
-            // A file ends before the first record of the next.
+            // A file ends before the first record of the next one.
             let over = self.files.as_slice().first().and_then(begins);
             let reaches = over.is_none_or(|time| filter.reaches(&time));
             self.reading = reaches.then(|| (file, file.lines()));
@@ -77,7 +77,7 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Prints what is oldest, until nothing is left.
+/// Prints the oldest record, until nothing is left.
 fn print(chains: &[OpenChain], filter: &Filter, printer: &mut Printer) -> io::Result<Result<(), UnreadableFile>> {
     let reader = |chain| ChainReader { chain, files: chain.archive.files().iter(), reading: None, next: None };
     let mut readers: Vec<ChainReader<'_>> = chains.iter().map(reader).collect();

@@ -12,10 +12,10 @@ use super::{UnreadableFile, each_chain, named, report_unreadable, time_of, unrea
 use crate::args::AuditTailArgs;
 use crate::exit::Exit;
 
-/// Interval of checks for new records: soon for a person, and rare enough to cost nothing.
+/// Interval of polls for new records: fast enough for a person, and rare enough to cost nothing.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Checks for new records until the next one for new chains, which begin with a process.
+/// Polls for new records per poll for new chains, which begin with a process.
 const POLLS_PER_CHAINS: u32 = 5;
 
 /// A chain whose records are printed.
@@ -23,7 +23,7 @@ struct Followed {
     number: u32,
     path: PathBuf,
     follower: Follower,
-    /// The next line, once it was read.
+    /// The next line, if it was read.
     next: Option<Vec<u8>>,
 }
 
@@ -33,7 +33,7 @@ struct ChainLine {
     line: Vec<u8>,
 }
 
-/// All chains, whose lines come by their times.
+/// All chains, merged by time.
 struct Merged(Vec<Followed>);
 
 impl Followed {
@@ -44,7 +44,7 @@ impl Followed {
 }
 
 impl Merged {
-    /// The oldest line that has not come yet.
+    /// The oldest line that was not returned yet.
     fn next(&mut self) -> Result<Option<ChainLine>, UnreadableFile> {
         for chain in self.0.iter_mut().filter(|chain| chain.next.is_none()) {
             let line = chain.follower.next_line().map(|line| line.map(<[u8]>::to_vec));
@@ -55,9 +55,9 @@ impl Merged {
         Ok(oldest.and_then(|chain| Some(ChainLine { chain: chain.number, line: chain.next.take()? })))
     }
 
-    /// Follows chains that have begun since, from their beginning.
+    /// Finds new chains, and follows them from their beginning.
     fn look_for_chains(&mut self, audit: &Path) {
-        // What cannot be looked at now is looked at again.
+        // If this fails, the next poll tries again.
         let Ok(chains) = toolcell_audit::chains(audit) else { return };
         for chain in chains {
             if self.0.iter().any(|followed| followed.number == chain.number) {
@@ -98,8 +98,8 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Prints lines as they are written, and those of chains that begin meanwhile. It ends where a
-/// chain cannot be read any more.
+/// Prints lines as they are written, including those of new chains. Ends if a chain cannot be read
+/// any more.
 fn follow(merged: &mut Merged, file: &Path, printer: &mut Printer) -> anyhow::Result<Exit> {
     let mut looks = 0_u32;
     loop {
@@ -119,7 +119,7 @@ fn follow(merged: &mut Merged, file: &Path, printer: &mut Printer) -> anyhow::Re
     }
 }
 
-/// Prints the last of the lines that are there.
+/// Prints the last existing lines.
 fn last(merged: &mut Merged, records: u64, printer: &mut Printer) -> io::Result<Result<(), UnreadableFile>> {
     let mut lines = VecDeque::new();
     loop {

@@ -10,7 +10,7 @@ use crate::args::AuditVerifyArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Time for a running server to complete the last record, which is one write.
+/// Time for a running server to complete the last record, which is a single write.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
 
 /// Checks every file of every chain.
@@ -37,7 +37,7 @@ pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
     Ok(worst)
 }
 
-/// A question about one chain.
+/// What is checked of one chain.
 struct ChainQuestion<'a> {
     file: &'a Path,
     head: Option<&'a str>,
@@ -51,7 +51,7 @@ enum Checked {
         /// True if it has the record whose hash was asked for.
         has_head: bool,
     },
-    /// It was said what is.
+    /// The problem was already reported.
     Not(Exit),
 }
 
@@ -104,7 +104,7 @@ fn broken_at(args: &ChainQuestion<'_>, file: &ArchivedFile, broken: &Break) -> a
     Ok(Exit::AtFault)
 }
 
-/// Reports files beyond a gap in the numbers, which no rotation leaves.
+/// Reports files after a gap in the numbers, which rotation never leaves.
 fn beyond_gap(args: &ChainQuestion<'_>, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
     let reason = format!("{} beyond a gap, where nothing is checked", files(strays.len()));
     let place = first.display();

@@ -24,7 +24,7 @@ use subject::{BenchPlan, BenchSubject};
 /// Calls without a number on the command line, if time allows: enough for a stable 99th percentile.
 const CALLS_MAX: u32 = 10_000;
 
-/// Time for them, one at a time and again on every core: as long as people gladly wait.
+/// Time for them, one at a time and again on every core: as long as people are willing to wait.
 const TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Concurrent calls for each core: while one waits, another computes.

@@ -21,7 +21,6 @@ impl Series {
         self.memory_peak_bytes = self.memory_peak_bytes.max(usage.memory_peak_bytes);
     }
 
-    /// Adds the calls of another series.
     pub fn extend(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         if let Some((least, most)) = other.fuel {

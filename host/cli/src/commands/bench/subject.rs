@@ -23,7 +23,6 @@ const WARM_UP_TIME: Duration = Duration::from_millis(200);
 /// Interval of updates of the progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// A call to repeat.
 pub struct BenchSubject {
     catalog: Catalog,
     tool: usize,
@@ -38,7 +37,7 @@ pub struct BenchPlan {
     pub time: Option<Duration>,
 }
 
-/// Number of calls left, shared by several chains.
+/// Remaining calls, shared by several chains.
 struct RemainingCalls {
     calls: AtomicU32,
     end: Option<Instant>,

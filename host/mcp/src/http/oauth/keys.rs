@@ -1,4 +1,4 @@
-//! The keys of an issuer that can check tokens (RFC 7517).
+//! The public keys of an issuer for checking tokens (RFC 7517).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,7 +23,7 @@ pub struct KeySet(Vec<WebKey>);
 #[derive(Clone, Debug)]
 struct WebKey {
     kid: Option<String>,
-    /// The one algorithm of the key, if the set names one.
+    /// The only algorithm of the key, if the set names one.
     only: Option<Algorithm>,
     kind: KeyKind,
     key: DecodingKey,
@@ -37,16 +37,16 @@ enum KeyKind {
     Ed25519,
 }
 
-/// The reason to refuse a set of keys.
+/// Why a set of keys is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// It is not JSON with a list `keys`.
     #[error("this is not a JSON key set")]
     Form,
-    /// There are more keys than anybody needs.
+    /// There are too many keys.
     #[error("the set has more than {KEYS_MAX} keys")]
     TooMany,
-    /// No key is for a known kind of signature.
+    /// No key has a known algorithm.
     #[error("the set has no key that a token can be checked with")]
     Empty,
 }
@@ -76,7 +76,7 @@ impl KeySet {
         let mut fitting =
             self.0.iter().filter(|key| key.takes(algorithm) && kid.is_none_or(|kid| key.kid.as_deref() == Some(kid)));
         let found = fitting.next()?;
-        // Trying one after the other would let a client ask for as many checks as there are keys.
+        // Trying each would let a client cause as many checks as there are keys.
         if fitting.next().is_some() { None } else { Some(&found.key) }
     }
 }
@@ -101,7 +101,7 @@ impl WebKey {
                 _ => return None,
             },
             AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => KeyKind::Ed25519,
-            // A shared key cannot check tokens of others.
+            // Symmetric keys are not accepted.
             _ => return None,
         };
         let only = match common.key_algorithm {

@@ -1,5 +1,5 @@
-//! The server as an OAuth 2.1 resource (2026-07-28, "Authorization"): the checks of tokens, and the
-//! challenges to clients. Must not hold: fetching keys.
+//! The server as an OAuth 2.1 resource (2026-07-28, "Authorization"): checking tokens, and
+//! challenging clients. Must not hold: fetching keys.
 
 mod keys;
 mod resource;

@@ -8,7 +8,7 @@ use crate::http::AuthFailure;
 /// The path prefix of resource metadata (RFC 9728 section 3).
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The server, as clients know it.
+/// The server as an OAuth resource.
 #[derive(Clone, Debug)]
 pub struct ProtectedResource {
     /// The address of its metadata.
@@ -48,7 +48,7 @@ impl ProtectedResource {
     #[must_use]
     pub fn metadata_at(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(WELL_KNOWN)?;
-        // The endpoint is the same with a slash after it.
+        // A trailing slash makes no difference.
         let is_own = rest == self.path || (!self.path.is_empty() && rest.strip_suffix('/') == Some(&self.path));
         (rest.is_empty() || is_own).then(|| self.document.clone())
     }

@@ -1,7 +1,7 @@
 //! Checks signatures of tokens with `ring`, behind the interface of `jsonwebtoken`.
 //!
-//! `jsonwebtoken` leaves cryptography to a provider. Its own one needs some thirty more crates, one
-//! of them with an unfixed advisory (RUSTSEC-2023-0071). TLS brings `ring` already.
+//! `jsonwebtoken` leaves cryptography to a provider. Its own needs some thirty more crates, one of
+//! them with an unfixed advisory (RUSTSEC-2023-0071). TLS already uses `ring`.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
@@ -11,17 +11,17 @@ use ring::signature::{
     self as checks, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 
-/// The provider for this process. It holds public keys only, so it derives none from a private key.
+/// The provider for this process. It only holds public keys.
 static PROVIDER: CryptoProvider =
     CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
-/// Makes `jsonwebtoken` check signatures here. Later calls change nothing.
+/// Installs the provider. Later calls have no effect.
 pub(super) fn install() {
-    // An error means that it is installed already; nothing else installs one.
+    // An error means that it is already installed; nothing else installs one.
     let _ = PROVIDER.install_default();
 }
 
-/// The host signs no token.
+/// The host never signs tokens.
 fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(ErrorKind::UnsupportedAlgorithm.into())
 }
@@ -42,7 +42,7 @@ enum SignatureCheck {
 }
 
 impl SignatureCheck {
-    /// `None` for shared keys: every party that can check with one can also sign.
+    /// `None` for symmetric keys: every party that can check with one can also sign.
     fn of(algorithm: Algorithm) -> Option<Self> {
         Some(match algorithm {
             Algorithm::RS256 => Self::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),
@@ -67,7 +67,7 @@ impl SignatureCheck {
     }
 }
 
-/// One key, and the one algorithm that it is used with.
+/// One key with its algorithm.
 struct KeyCheck {
     algorithm: Algorithm,
     check: SignatureCheck,

@@ -19,7 +19,6 @@ pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// The longest subject, in bytes: OpenID Connect has 255 characters at most.
 const SUBJECT_BYTES_MAX: usize = 255;
 
-/// Most scopes of one token. Nobody has as many rights.
 const SCOPES_MAX: usize = 256;
 
 /// The algorithms that tokens may be signed with, by name. Neither shared keys nor `none` are among
@@ -49,7 +48,7 @@ pub struct Issuer {
     pub leeway: Duration,
 }
 
-/// The unverified claims of a token.
+/// The claims of a token that are needed before its verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedToken {
     /// The claimed issuer.
@@ -69,8 +68,8 @@ pub struct VerifiedClaims {
     pub expires: u64,
 }
 
-/// The reason to reject a token. The message goes to the client as `error_description` (RFC 6750
-/// section 3).
+/// Why a token is rejected. The message goes to the client as `error_description` (RFC 6750 section
+/// 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
     /// Longer than [`TOKEN_BYTES_MAX`].
@@ -79,10 +78,10 @@ pub enum TokenFault {
     /// Not three parts of base64 with JSON objects in the first two.
     #[error("The token is not a JSON Web Token")]
     Malformed,
-    /// `none`, one with a shared key, or another one that is not accepted.
+    /// `none`, a symmetric algorithm, or another one that is not accepted.
     #[error("The token is signed with an algorithm that is not accepted")]
     Algorithm,
-    /// The server did not issue the token, or has revoked it.
+    /// The server does not know the token, or has revoked it.
     #[error("The token is not known, or was revoked")]
     Unknown,
     /// `crit` names extensions that the server does not know.
@@ -100,10 +99,10 @@ pub enum TokenFault {
     /// `exp` has passed.
     #[error("The token has expired")]
     Expired,
-    /// `nbf` has not come.
+    /// `nbf` is in the future.
     #[error("The token is not valid yet")]
     NotYet,
-    /// `aud` is another audience.
+    /// `aud` names another audience.
     #[error("The token is meant for another audience")]
     Audience,
     /// `exp`, `aud`, `iss` or `sub` is missing, or has the wrong type.
@@ -137,9 +136,10 @@ enum TokenScopes {
 }
 
 impl UnverifiedToken {
-    /// Reads the claims that the issuer's keys are looked for with.
+    /// Reads the claims that are needed to find the issuer's keys.
     ///
     /// # Errors
+    ///
     /// The text is not a token, or no server should accept it.
     pub fn parse(token: &str) -> Result<Self, TokenFault> {
         #[derive(Deserialize)]
@@ -171,7 +171,7 @@ impl Issuer {
     /// Verifies a token that claims this issuer: signature, `iss`, `aud`, `exp`, `nbf`.
     ///
     /// # Errors
-    /// It does not hold.
+    /// It is not valid.
     pub fn verify(&self, token: &str, seen: &UnverifiedToken, keys: &KeySet) -> Result<VerifiedClaims, TokenFault> {
         if !self.algorithms.contains(&seen.algorithm.as_str()) {
             return Err(TokenFault::Algorithm);
@@ -239,7 +239,7 @@ mod tests {
         format!("{}.{}.AA", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(body))
     }
 
-    /// A key of Ed25519, made of a seed that everybody knows.
+    /// An Ed25519 key from a well-known seed.
     fn key() -> Ed25519KeyPair {
         Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap()
     }

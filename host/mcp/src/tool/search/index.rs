@@ -1,4 +1,4 @@
-//! BM25 over the definitions of tools: words, the tools that have them, and the best tools for a
+//! BM25 over the definitions of tools: words, the tools that contain them, and the best tools for a
 //! query.
 
 use std::collections::HashMap;
@@ -8,26 +8,25 @@ use serde_json::Value;
 use super::words::{each_word, is_empty_word};
 use crate::tool::{McpTool, ToolDefinition};
 
-/// Weights of a word by its place. The name says most; a parameter's description is often shared by
-/// many tools.
+/// Weights of a word by its place. The name matters most; many tools share descriptions of
+/// parameters.
 const NAME: f32 = 3.0;
 const TITLE: f32 = 2.0;
 const DESCRIPTION: f32 = 1.0;
 const PARAMETER: f32 = 1.0;
 const PARAMETER_TEXT: f32 = 0.5;
 
-/// The damping of a word that is there again, and of long texts: the usual values of BM25.
+/// The damping of repeated words, and of long texts: the usual values of BM25.
 const SATURATION: f32 = 1.2;
 const LENGTH_PART: f32 = 0.75;
 
-/// Most different words of a query that are looked for. Further ones cost time, and tell tools
-/// apart no better.
+/// Different words of a query that are searched. More would cost time without improving the result.
 const QUERY_WORDS_MAX: usize = 32;
 
 /// The words of all tools.
 #[derive(Debug)]
 pub(super) struct WordIndex {
-    /// The tools that have a word, with its weight in each.
+    /// The tools that contain a word, with its weight in each.
     words: HashMap<Box<str>, Vec<(u32, f32)>>,
     /// The sum of the weights in each tool.
     lengths: Vec<f32>,
@@ -36,7 +35,7 @@ pub(super) struct WordIndex {
 /// The tools that a search may find.
 #[derive(Clone, Debug)]
 pub(super) struct VisibleTools {
-    /// True for each one, by its place.
+    /// True for each one, by its index.
     places: Vec<bool>,
     count: f32,
     /// The mean of their lengths.
@@ -72,7 +71,7 @@ impl WordIndex {
         index
     }
 
-    /// The tools that `may` allows, by their places.
+    /// The tools that `may` allows, by index.
     pub(super) fn seen(&self, may: Vec<bool>) -> VisibleTools {
         let seen = |place: usize| may.get(place).copied().unwrap_or(false);
         let lengths = self.lengths.iter().enumerate().filter(|(place, _)| seen(*place));
@@ -80,8 +79,8 @@ impl WordIndex {
         VisibleTools { count, length: if count > 0.0 { sum / count } else { 0.0 }, places: may }
     }
 
-    /// The places of the tools that have a word of the query, the best first. Tools that may not be
-    /// found count for nothing: neither their words nor their number show in the order.
+    /// The indices of the tools that contain a word of the query, the best first. Invisible tools
+    /// do not influence the order.
     pub(super) fn find(&self, query: &str, seen: &VisibleTools) -> Vec<usize> {
         let mut words: Vec<String> = Vec::new();
         each_word(query, |word| {
@@ -120,7 +119,7 @@ fn each_text(definition: &ToolDefinition, each: &mut impl FnMut(&str, f32) -> bo
 }
 
 /// Calls `each` with the names and the texts of a schema's properties, at any depth. Schemas are
-/// bounded in size and depth; the list here holds what is left to look at.
+/// bounded in size and depth; the list here holds the remaining ones.
 fn each_parameter(schema: &Value, each: &mut impl FnMut(&str, f32) -> bool) {
     let mut left = vec![schema];
     while let Some(value) = left.pop() {

@@ -1,5 +1,5 @@
-//! Tools that are found instead of listed: the two tools of the host, `find_tools` and `call_tool`,
-//! the list that clients see, and the answer of a search. Must not hold: calls.
+//! Tools that are searched instead of listed: the two tools of the host, `find_tools` and
+//! `call_tool`, the list that clients see, and the answer of a search. Must not hold: calls.
 
 mod index;
 mod words;
@@ -26,7 +26,7 @@ pub const FIND_TOOLS: &str = "find_tools";
 /// The name of the tool that calls them.
 pub const CALL_TOOL: &str = "call_tool";
 
-/// Tools that `find_tools` gives where the caller names no number.
+/// Tools that `find_tools` returns by default.
 const RESULTS_USUAL: usize = 5;
 
 /// The bounds of a search.
@@ -34,7 +34,7 @@ const RESULTS_USUAL: usize = 5;
 pub struct SearchBounds {
     /// Longest query, in bytes. 1 KiB: a paragraph.
     pub query_bytes_max: usize,
-    /// Most tools of one answer. 20: more is a list again.
+    /// Tools of one answer. 20: more would be a list again.
     pub results_max: usize,
     /// Most bytes of definitions in one answer. 64 KiB: about 16,000 tokens.
     pub result_bytes_max: usize,
@@ -48,16 +48,16 @@ impl Default for SearchBounds {
     }
 }
 
-/// A list cannot be searched.
+/// Why a list cannot be searched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
-    /// Tools have names of the host's own ones.
+    /// Tools have the names of the host's own.
     #[error("{} is a name of the host's own tools", names.join(", "))]
     Taken {
         /// The names.
         names: Vec<String>,
     },
-    /// A definition of the host's own tools is unusable. It is a defect of this crate.
+    /// A definition of the host's own tools is invalid: a bug in this crate.
     #[error("the host's own tools cannot be defined")]
     Own,
 }
@@ -70,10 +70,10 @@ pub(super) struct ListSearch {
     call: Arc<McpTool>,
     /// The words of the whole list.
     index: Arc<WordIndex>,
-    /// True for the tools among the entries of the whole list.
+    /// Which entries of the whole list are tools.
     tools: Arc<[bool]>,
     seen: VisibleTools,
-    /// True for the tools of the whole list that clients see without searching.
+    /// Which tools of the whole list clients see without searching.
     pinned: Arc<[bool]>,
     /// The list that clients see: the host's own tools, and the pinned ones.
     shown: Box<ToolList>,
@@ -145,7 +145,7 @@ impl ListSearch {
         }
     }
 
-    /// The answer to a call of `find_tools`. `whole` has the tools by their places.
+    /// The answer to a call of `find_tools`. `whole` has the tools by their index.
     pub(super) fn answer(
         &self,
         tool: impl Fn(usize) -> Option<Arc<McpTool>>,
@@ -154,7 +154,7 @@ impl ListSearch {
     ) -> CallResult {
         let SearchBounds { query_bytes_max, results_max, result_bytes_max, .. } = self.bounds;
         let refused = |problem: String| self.find.refuse_arguments(&format!("- {problem}"));
-        // A query of the greatest length, each byte of it escaped, and the other members.
+        // The longest query, with each byte escaped, and the other members.
         if arguments.get().len() > query_bytes_max.saturating_mul(6).saturating_add(256) {
             return refused(too_long(query_bytes_max));
         }
@@ -170,7 +170,7 @@ impl ListSearch {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the schema has checked its range")]
         let limit = limit.map_or(RESULTS_USUAL.min(results_max), |limit| limit as usize).clamp(1, results_max);
         let found = self.index.find(&query, &self.seen);
-        // A model has no use for pictures, which may be most of a definition.
+        // Icons are useless to a model, and may be most of a definition.
         let features = Features { icons: false, ..*revision.features() };
         let mut definitions = Vec::new();
         let mut too_large = 0_usize;
@@ -215,13 +215,14 @@ impl InnerCall {
     /// Reads the arguments of `call_tool`.
     ///
     /// # Errors
-    /// The answer that tells the model what they lack.
+    ///
+    /// The answer that tells the model what is missing.
     pub(crate) fn read(call: &McpTool, arguments: &RawValue) -> Result<Self, Box<CallResult>> {
         serde_json::from_str(arguments.get())
             .map_err(|_| Box::new(call.refuse_arguments(&format!("- {}", Self::lacks(arguments)))))
     }
 
-    /// The first thing that is wrong with the arguments.
+    /// The first problem of the arguments.
     fn lacks(arguments: &RawValue) -> String {
         let given: Map = serde_json::from_str(arguments.get()).unwrap_or_default();
         if !given.get("name").is_some_and(Value::is_string) {
@@ -305,7 +306,7 @@ fn definition(
     output: Option<Value>,
     reads: bool,
 ) -> ToolDefinition {
-    // A tool that is called may do anything that tools do, so it has no hints.
+    // The called tool may do anything, so there are no hints.
     let hints =
         ToolHints { read_only: reads.then_some(true), open_world: reads.then_some(false), ..ToolHints::default() };
     ToolDefinition {

@@ -1,13 +1,14 @@
 //! Words of a text, as the search compares them.
 
 /// The longest word, in characters. Longer ones are compared by their beginnings: names and
-/// technical terms are shorter, and a text of one word stays small.
+/// technical terms are shorter.
 const WORD_CHARS_MAX: usize = 40;
 
-/// Endings are taken off words of at least this length, in bytes: shorter ones lose their meaning.
+/// Endings are removed from words of at least this length, in bytes: shorter ones would lose their
+/// meaning.
 const STEM_BYTES_MIN: usize = 4;
 
-/// Words that do not describe a tool. They are left out of queries, where every word counts.
+/// Words that do not describe a tool. They are removed from queries.
 const EMPTY: [&str; 50] = [
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "get",
     "has", "have", "how", "i", "in", "is", "it", "its", "me", "my", "need", "of", "on", "or", "our", "please", "some",
@@ -16,7 +17,7 @@ const EMPTY: [&str; 50] = [
 ];
 
 /// Calls `each` with the stem of each word, in order. A word ends at everything but letters and
-/// digits, and where `camelCase` has its humps. A character of a script without spaces is a word.
+/// digits, and at the humps of `camelCase`. A character of a script without spaces is a word.
 pub(super) fn each_word(text: &str, mut each: impl FnMut(&str)) {
     let mut word = String::new();
     let mut chars = 0;
@@ -40,7 +41,6 @@ pub(super) fn each_word(text: &str, mut each: impl FnMut(&str)) {
     finish(&mut word, &mut each);
 }
 
-/// True for words that a query does without.
 pub(super) fn is_empty_word(word: &str) -> bool {
     EMPTY.contains(&word)
 }
@@ -53,7 +53,7 @@ fn finish(word: &mut String, each: &mut impl FnMut(&str)) {
 }
 
 /// The word without the endings of English plurals and verbs: `files` is found by `file`, and
-/// `converting` by `converts`. Other languages are compared as they are written.
+/// `converting` by `converts`. Other languages are compared unchanged.
 fn stem(word: &str) -> std::borrow::Cow<'_, str> {
     if word.len() < STEM_BYTES_MIN || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.into();
@@ -68,7 +68,7 @@ fn stem(word: &str) -> std::borrow::Cow<'_, str> {
     let bare = ["ing", "ed"].iter().find_map(|end| singular.strip_suffix(end)).filter(|rest| rest.len() >= 3);
     let bare = bare.unwrap_or(singular);
     let rest = bare.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(bare);
-    // `stopping` is of `stop`.
+    // `stopping` becomes `stop`.
     let doubled = rest.len() > 3
         && bare.len() < singular.len()
         && rest.as_bytes().iter().rev().take(2).all(|byte| rest.as_bytes().last() == Some(byte));
@@ -77,8 +77,8 @@ fn stem(word: &str) -> std::borrow::Cow<'_, str> {
     rest.to_owned().into()
 }
 
-/// True for characters of scripts that write no spaces: Han, Kana, Hangul has them, Thai is left as
-/// it is.
+/// True for characters of scripts without spaces: Han and Kana. Hangul has spaces, and Thai is not
+/// split.
 const fn is_ideograph(character: char) -> bool {
     matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}')
 }

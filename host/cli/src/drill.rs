@@ -1,5 +1,5 @@
 //! `toolcell` for the drill: a guest that imports `toolcell:drill/native` has the power of native
-//! code in its sandbox process. For tests alone: no package holds it, and `--version` says so.
+//! code in its sandbox process. Only for tests: no package contains it, and `--version` shows it.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,4 +1,4 @@
-//! Exit codes, decided here alone.
+//! Exit codes, which are only decided here.
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -22,14 +22,14 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// This one, or the other where nothing is wrong with this one.
+    /// This exit, or the other if this is `Done`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         if self == Self::Done { other } else { self }
     }
 }
 
-/// Reason why a command does nothing, with advice.
+/// Why a command does nothing, with advice.
 #[derive(Clone, Debug)]
 pub struct Failure {
     message: String,
@@ -55,7 +55,7 @@ impl Failure {
         Self { exit: Exit::HostFailed, ..Self::at_fault(message, hint) }
     }
 
-    /// The reason was printed already.
+    /// The reason was already printed.
     pub fn said(exit: Exit) -> Self {
         Self { exit, ..Self::at_fault("", "") }
     }
@@ -106,8 +106,8 @@ pub fn reported(outcome: anyhow::Result<Exit>, as_json: bool) -> anyhow::Result<
 }
 
 impl Exit {
-    /// How a command ended. What it did not print itself is printed: a failure, or an error of the
-    /// host itself.
+    /// How a command ended. Prints what it has not printed itself: a failure, or an error of the
+    /// host.
     pub fn of(outcome: anyhow::Result<Self>) -> Self {
         reported(outcome, false).unwrap_or_else(|error| {
             terminal::error(&format!("{error:#}"), None);

@@ -20,7 +20,7 @@ pub fn lock_at_fault(error: &LockError) -> Exit {
     Exit::AtFault
 }
 
-/// Reports that a writer was stopped half-way before.
+/// Reports that an earlier writer was interrupted.
 pub fn report_removed(drafts: usize) {
     if drafts > 0 {
         terminal::eprint("note: a draft of the lock file, left by a process that was stopped, was removed\n");

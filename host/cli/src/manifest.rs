@@ -17,14 +17,14 @@ use crate::terminal::{self, Progress};
 use crate::warned;
 
 /// Reads a manifest and loads its components, or prints the problems. Records nothing. A component
-/// in place of a manifest is loaded without rights.
+/// instead of a manifest is loaded without rights.
 pub fn open_or_report(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
     open_with_rights(path, &SketchRights::default(), code, options, show_problems)
 }
 
-/// [`open_or_report`] for commands that run again and again: the same warnings are shown once a
-/// day. A component in place of a manifest has these rights.
+/// [`open_or_report`] for commands that are often repeated: the same warnings are shown once a day.
+/// A component instead of a manifest has these rights.
 pub fn open_again_or_report(
     path: &Path,
     rights: &SketchRights,
@@ -34,7 +34,7 @@ pub fn open_again_or_report(
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
-/// [`open_again_or_report`], and attempts of guests are observed.
+/// [`open_again_or_report`], observing attempts of guests.
 pub fn open_to_call_or_report(
     path: &Path,
     rights: &SketchRights,
@@ -60,7 +60,7 @@ pub fn open_with_or_report(path: &Path, options: OpenOptions<'_>) -> anyhow::Res
 }
 
 /// [`open_with_or_report`] for a process with this log: its level decides whether warnings alone
-/// are shown, and the manifest's level holds before anything is said.
+/// are shown, and the manifest's level is set before any message.
 pub fn open_to_serve_or_report(
     path: &Path,
     options: OpenOptions<'_>,
@@ -137,8 +137,8 @@ fn open_file(
     Ok(ready)
 }
 
-/// Loads the components of a command line, or prints the problems by its options. With a path, the
-/// text will be there.
+/// Loads the components of a command line, or prints the problems in terms of its options. With a
+/// path, the text will be written there.
 pub fn open_sketch_or_report(
     sketch: &Sketch,
     path: Option<&Path>,

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 /// Longest name of a component in a manifest.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A valid name made from the file's.
+/// A valid name, based on the file's.
 pub fn component_name(file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
     let letters = stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
@@ -14,13 +14,13 @@ pub fn component_name(file: &Path) -> String {
     if name.is_empty() { "component".to_owned() } else { name }
 }
 
-/// Path of a file from a folder, without links on the way.
+/// The path of a file relative to a folder, without links on the way.
 pub fn relative(folder: &Path, file: &Path) -> Result<String, Failure> {
     let wrong = |path: &Path, error: std::io::Error| {
         Failure::at_fault(format!("{} cannot be found: {error}", path.display()), "make the folder first")
     };
     let from = folder.canonicalize().map_err(|error| wrong(folder, error))?;
-    // The file itself may be a link, which builds replace.
+    // The file itself may be a link, which builds replace, so it is not resolved.
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.canonicalize().map_err(|error| wrong(parent, error))?;
     let to = file.file_name().map_or_else(|| parent.clone(), |name| parent.join(name));

@@ -1,5 +1,4 @@
-//! One run of the program: reads the command line, runs one command, turns its answer into an exit
-//! code.
+//! One run of the program: parses the command line, runs one command, returns an exit code.
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
@@ -7,7 +6,6 @@ use crate::args::{self, Args, Command};
 use crate::exit::Exit;
 use crate::{commands, sandbox_process};
 
-/// Runs what the command line says.
 pub fn run() -> std::process::ExitCode {
     if let Some(done) = sandbox_process::run_if_asked() {
         return done;
@@ -56,7 +54,7 @@ pub fn run() -> std::process::ExitCode {
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::man::run(&args),
     };
-    // New tokens of a login that are under way would be lost.
+    // Otherwise new tokens of a running refresh would be lost.
     toolcell_server::login::finish(toolcell_server::login::FINISHED_WITHIN);
     Exit::of(done).into()
 }

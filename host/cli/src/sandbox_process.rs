@@ -8,13 +8,13 @@ use toolcell_server::machine::GuestRunners;
 use toolcell_walls::kernel;
 use toolcell_walls::process::Command;
 
-/// The argument that makes a sandbox process of this program. No command of a person's has it.
+/// The argument that makes this program a sandbox process. No command has this name.
 const ARGUMENT: &str = "--sandbox-process";
 
-/// The argument that makes it try the walls of the machine, and print which of them stand.
+/// The argument that makes it probe the machine's walls, and print which of them stand.
 const PROBE: &str = "--probe-walls";
 
-/// The means of running guests: this program, or threads of it where a manifest wants no walls.
+/// The means of running guests: this program, or its threads for a manifest with `walls = "none"`.
 pub fn guests() -> GuestRunners {
     GuestRunners { process: program(), threads: Some(sandbox_threads) }
 }
@@ -27,7 +27,7 @@ fn program() -> Option<Command> {
     Some(program)
 }
 
-/// Tells it of the walls that a drill leaves away. One of them it cannot leave away itself.
+/// Passes on the walls that a drill omits. One of them it cannot omit itself.
 #[cfg(feature = "drill")]
 fn drilled(program: Command) -> Command {
     const WITHOUT: &str = "TOOLCELL_DRILL_WITHOUT";
@@ -42,7 +42,7 @@ pub fn probe() -> std::io::Result<Command> {
     Ok(Command::this_program("toolcell-probe")?.argument(PROBE))
 }
 
-/// Runs as a sandbox process, where this was started as one.
+/// Runs as a sandbox process, if this was started as one.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let argument = arguments.next()?;
@@ -62,7 +62,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
 }
 
 fn run() -> anyhow::Result<()> {
-    // First: nothing of this process has a descriptor of its own yet.
+    // First, while this process has no descriptors of its own.
     kernel::close_inherited()?;
     kernel::end_on_abort()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;

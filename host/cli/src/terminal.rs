@@ -1,5 +1,5 @@
 //! Messages for people: with colours only on a terminal, with progress only if somebody sees it,
-//! and as JSON if the log is.
+//! and as JSON if the log is JSON.
 //!
 //! Promise: others' words do not act on a terminal.
 use std::borrow::Cow;
@@ -68,7 +68,7 @@ fn paint(text: &str, code: &str, style: Style) -> String {
 /// Columns of a list for people, at most.
 const LIST_COLUMNS_MAX: usize = 100;
 
-/// Names after a label, with commas between; further lines begin below the first name.
+/// Names after a label, separated by commas; further lines are aligned with the first name.
 pub fn listed(label: &str, names: &[String]) -> String {
     let indent = label.chars().count();
     let mut text = label.to_owned();
@@ -92,8 +92,7 @@ pub fn listed(label: &str, names: &[String]) -> String {
 /// True if stderr must be JSON.
 static SPEAKS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Makes each message on stderr a line of JSON from now on, like the log's lines; the log's level
-/// does not matter.
+/// From now on, each message on stderr is a line of JSON, like the log's lines.
 pub fn speak_json() {
     SPEAKS_JSON.store(true, Ordering::Relaxed);
 }
@@ -103,7 +102,7 @@ pub fn speaks_json() -> bool {
     SPEAKS_JSON.load(Ordering::Relaxed)
 }
 
-/// A line of JSON with this level and these fields, `message` among them.
+/// A line of JSON with this level and these fields, including `message`.
 pub fn json_line(level: tracing::Level, fields: Map<String, Value>) -> String {
     let mut timestamp = String::new();
     // If the clock cannot be formatted, the line has no time.
@@ -134,12 +133,12 @@ pub fn error(message: &str, hint: Option<&str>) {
     write(&text);
 }
 
-/// The least severe messages that are shown besides the log; a process that does not serve shows
-/// all of them.
+/// The least severe messages that are shown outside the log; a process that does not serve shows
+/// all.
 static SHOWN: RwLock<LogLevel> = RwLock::new(LogLevel::Debug);
 
-/// From now on shows only messages that a log of this level would have. What ends the process is
-/// shown all the same.
+/// From now on, only shows messages that a log of this level would have, and those that end the
+/// process.
 pub fn show_from(level: LogLevel) {
     if let Ok(mut shown) = SHOWN.write() {
         *shown = level;
@@ -166,8 +165,7 @@ pub fn eprint(text: &str) {
     write(&clean(text, stderr_style()));
 }
 
-/// The text with escapes for what shows it otherwise than it reads: others have a part in most
-/// messages.
+/// The text with misleading characters escaped: most messages have parts from others.
 fn clean(text: &str, style: Style) -> Cow<'_, str> {
     escaped(text, style == Style::Color).map_or(Cow::Borrowed(text), Cow::Owned)
 }
@@ -183,12 +181,12 @@ pub fn warning(text: &str) {
     write(&format!("warning: {}\n", clean(text, stderr_style())));
 }
 
-/// Writes to stderr unchanged. If that fails there is nobody left to tell.
+/// Writes to stderr unchanged. Errors are ignored: nobody is left to notify.
 pub fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Writes data to stdout: as it is to a program, and with escapes to a terminal.
+/// Writes data to stdout: unchanged to a program, escaped to a terminal.
 pub fn print(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     let text = if stdout.is_terminal() { clean(text, stdout_style()) } else { Cow::Borrowed(text) };
@@ -196,13 +194,13 @@ pub fn print(text: &str) -> std::io::Result<()> {
     stdout.flush()
 }
 
-/// True if stderr is a terminal for people, where a line can be drawn anew.
+/// True if stderr is a terminal for people, where a line can be redrawn.
 pub fn draws() -> bool {
     std::io::stderr().is_terminal() && !speaks_json()
 }
 
 /// A line on a terminal with the number of finished steps, of all steps, and the time. It appears
-/// after a second, is redrawn, and is removed at the end. Elsewhere it is nothing.
+/// after a second, is redrawn, and is removed at the end. Without a terminal it does nothing.
 pub struct Progress {
     done: Arc<AtomicUsize>,
     /// The line is drawn until this is dropped.
@@ -218,7 +216,7 @@ impl Progress {
             let done = Arc::clone(&done);
             std::thread::Builder::new().name("progress".to_owned()).spawn(move || draw(what, total, &done, &ends))
         });
-        // Without a thread nothing is drawn; everything else works.
+        // Without a thread nothing is drawn, which is harmless.
         Self { done, goes_on: Some(goes_on), drawing: drawing.and_then(Result::ok) }
     }
 
@@ -231,7 +229,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.goes_on = None;
-        // The thread removes its line first. If it panicked, that was shown then.
+        // The thread removes its line first. A panic of it was already shown.
         let _ = self.drawing.take().map(JoinHandle::join);
     }
 }

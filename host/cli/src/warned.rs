@@ -1,4 +1,4 @@
-//! Warnings that were shown: a command that runs for each call repeats them once a day.
+//! Shown warnings: a command that is often repeated shows them once a day.
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,8 +11,8 @@ const QUIET: Duration = Duration::from_hours(24);
 /// Most stamps looked at when old ones are removed: far more manifests than a person has.
 const STAMPS_MAX: usize = 1_000;
 
-/// True if these warnings about the manifest are due. They are then noted as shown. Without a
-/// folder for that, they always are.
+/// True if these warnings about the manifest are due. They then count as shown. Without a folder
+/// for that, they are always due.
 pub fn is_due(manifest: &Path, warnings: &str) -> bool {
     let folder = user_folder("XDG_STATE_HOME", ".local/state").map(|state| state.join("warned"));
     let manifest = std::fs::canonicalize(manifest);
@@ -26,7 +26,7 @@ fn is_due_in(folder: &Path, manifest: &Path, warnings: &str) -> bool {
     if is_recent(&stamp) && std::fs::read_to_string(&stamp).is_ok_and(|noted| noted == text) {
         return false;
     }
-    // A stamp that cannot be written only means that the warnings are shown again.
+    // If the stamp cannot be written, the warnings are shown again.
     if std::fs::create_dir_all(folder).is_ok() {
         old_stamps(folder).into_iter().for_each(|old| drop(std::fs::remove_file(old)));
         drop(std::fs::write(stamp, text));

@@ -1,6 +1,6 @@
 //! Serves every page with samples on the loopback, for tests in a browser and for anyone who
 //! changes how pages look: `cargo run -p toolcell-console --example pages -- plain|hostile [PORT]`.
-//! It prints its address. Forms lead back to their view and change nothing.
+//! It prints its address. Forms redirect to their view and have no effect.
 
 #[path = "../tests/samples/mod.rs"]
 mod samples;

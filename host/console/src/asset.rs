@@ -1,5 +1,5 @@
 //! The files that pages refer to, embedded: one style sheet, one script, one icon, and the library
-//! that draws charts. Their addresses hold a hash of their content: browsers keep them.
+//! that draws charts. Their addresses contain a hash of their content, so browsers can cache them.
 //!
 //! uPlot 1.6.32 (MIT) is `dist/uPlot.iife.min.js` and `dist/uPlot.min.css` of its package, as
 //! published.
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-/// Where assets are.
+/// The path of assets.
 pub const ASSETS: &str = "/assets/";
 
 /// A file.
@@ -23,7 +23,7 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// Time for which browsers may keep it: another content has another address.
+    /// How long browsers may cache it: changed content has another address.
     pub const CACHE_CONTROL: &'static str = "private, max-age=31536000, immutable";
 
     fn of(name: &str, content_type: &'static str, bytes: &'static [u8]) -> Self {
@@ -41,7 +41,7 @@ pub static STYLE: LazyLock<Asset> =
 pub static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::of("console.js", "text/javascript; charset=utf-8", include_bytes!("assets/console.js")));
 
-/// uPlot, which draws lines, behind its licence and what it needs of a browser.
+/// uPlot, which draws lines, with its licence and a shim for browsers.
 pub static CHARTS: LazyLock<Asset> = LazyLock::new(|| {
     let bytes = concat!(
         "/*!\n",

@@ -1,5 +1,4 @@
-//! Pictures of figures: bars as SVG without a style or a script, and lines that the script lets
-//! uPlot draw.
+//! Charts: bars as SVG without a style or a script, and lines that uPlot draws.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use crate::model::{History, HistoryPoint, SeriesPoint};
 const WIDTH: u64 = 600;
 const HEIGHT: u64 = 100;
 
-/// Width of a point; its bar leaves a fifth of it free.
+/// Width of a point; a fifth of it stays free.
 const BAR: usize = 10;
 
 /// Calls, errors and denials of the last seconds as bars.
@@ -65,13 +64,12 @@ fn spoken(points: &[SeriesPoint]) -> String {
     )
 }
 
-/// All calls, errors and denials.
 fn sums<'a>(points: impl Iterator<Item = &'a SeriesPoint> + Clone) -> [String; 3] {
     let sum = |of: fn(&SeriesPoint) -> u64| count(points.clone().map(of).fold(0, u64::saturating_add));
     [sum(|point| point.calls), sum(|point| point.errors), sum(|point| point.denials)]
 }
 
-/// The last hour as lines: what ended each second, and how long it took.
+/// The last hour as lines: calls per second, and their times.
 pub fn history(history: &History) -> Markup {
     let History { end, part, points } = history;
     let points = points.get(points.len().saturating_sub(HISTORY_POINTS)..).unwrap_or(points);
@@ -105,8 +103,8 @@ pub fn history(history: &History) -> Markup {
     }
 }
 
-/// A chart of lines, in the colours of its key. The script draws them, and writes below it what is
-/// under the pointer.
+/// A line chart, in the colours of its key. The script draws it, and shows the values at the
+/// pointer below it.
 fn figure_of(id: &str, title: &str, key: &[(&str, &str)], spoken: &str, lines: &Value) -> Markup {
     html! {
         figure.chart {
@@ -120,7 +118,7 @@ fn figure_of(id: &str, title: &str, key: &[(&str, &str)], spoken: &str, lines: &
     }
 }
 
-/// The rate for each second, to two digits.
+/// The rate per second, to two digits.
 fn each_second(count: u64, part: Duration) -> Value {
     let hundredths = u128::from(count) * 100_000 / part.as_millis().max(1);
     #[expect(clippy::cast_precision_loss, reason = "a chart shows three digits")]
@@ -146,7 +144,7 @@ fn nice(most: u64) -> u64 {
     }
 }
 
-/// A bar of a use against its limit. It stands next to figures and says nothing by itself.
+/// A bar of a use and its limit. It is decorative: the figures are next to it.
 pub fn bar_of(used: u64, limit: u64) -> Markup {
     let share = permille(used, limit);
     let class = match share {

@@ -8,15 +8,15 @@ use crate::text;
 /// A part of two texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Both have it.
+    /// In both.
     Same(String),
-    /// Only the old text has it.
+    /// Only in the old text.
     Removed(String),
-    /// Only the new text has it.
+    /// Only in the new text.
     Added(String),
 }
 
-/// Work that the diffs of one page may still take, in cells of tables.
+/// The remaining work for the diffs of one page, in cells of tables.
 #[derive(Debug)]
 pub struct Effort(usize);
 
@@ -27,7 +27,7 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// True if texts of this many words can be compared. That takes from the effort.
+    /// True if texts of this many words can be compared. Takes that from the remaining work.
     fn allows(&mut self, old: usize, new: usize) -> bool {
         if old > DIFF_WORDS || new > DIFF_WORDS {
             return false;
@@ -38,9 +38,8 @@ impl Effort {
     }
 }
 
-/// The parts of two texts in their order. Texts of more than [`DIFF_WORDS`] words between their
-/// common beginning and end are one removed and one added part, and so are all once the effort is
-/// spent.
+/// The parts of two texts in order. If the texts have more than [`DIFF_WORDS`] words between their
+/// common beginning and end, or the work is used up, these become one removed and one added part.
 #[must_use]
 pub fn words(old: &str, new: &str, effort: &mut Effort) -> Vec<Piece> {
     let old = split(old);
@@ -63,9 +62,8 @@ pub fn words(old: &str, new: &str, effort: &mut Effort) -> Vec<Piece> {
     pieces.finish()
 }
 
-/// A block with both texts in one: what is gone is struck out, what is new is underlined.
-/// More than [`BLOCK_BYTES`] of either are not compared, which is said; `bytes_left` were left out
-/// before.
+/// A block with both texts: removed parts are struck out, new parts are underlined. Only
+/// [`BLOCK_BYTES`] of each are compared, with a note; `bytes_left` were already omitted.
 #[must_use]
 pub fn block(old: &str, new: &str, bytes_left: usize, label: &str, effort: &mut Effort) -> Markup {
     let old = start(old);
@@ -87,13 +85,13 @@ pub fn block(old: &str, new: &str, bytes_left: usize, label: &str, effort: &mut 
     }
 }
 
-/// The part of a text that is compared, and the bytes that are left.
+/// The part of a text that is compared, and the number of remaining bytes.
 fn start(text: &str) -> (&str, usize) {
     let end = text.floor_char_boundary(BLOCK_BYTES);
     (text.get(..end).unwrap_or(""), text.len() - end)
 }
 
-/// Words, spaces and signs, each for itself: joined they are the text.
+/// Words, spaces and punctuation as separate pieces; joined they are the text.
 fn split(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = text;
@@ -157,7 +155,7 @@ fn compare(old: &[&str], new: &[&str], pieces: &mut Pieces) {
     }
 }
 
-/// Pieces as they are put together: what is removed stands before what is added.
+/// Collected pieces: removed ones come before added ones.
 #[derive(Default)]
 struct Pieces {
     done: Vec<Piece>,
@@ -206,7 +204,7 @@ impl Pieces {
 /// Letters of a word that two changes have in common by chance.
 const CHANCE_LETTERS: usize = 3;
 
-/// A part of two texts: what both have, and what each has instead of the other's behind it.
+/// A part of two texts: what both have, then what each has instead.
 #[derive(Default)]
 struct Stretch {
     same: String,
@@ -214,8 +212,8 @@ struct Stretch {
     added: String,
 }
 
-/// The pieces, with changes joined that only blanks or one short word keep apart. A sentence that
-/// was written anew is then read as two sentences, and not as their words in turn.
+/// The pieces, joining changes that are only separated by blanks or one short word. A rewritten
+/// sentence is then shown as two sentences, not as alternating words.
 fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for piece in pieces {
@@ -245,7 +243,7 @@ fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 impl Stretch {
-    /// True if the change of this one and that of the next are one: both texts have words of it.
+    /// True if this change and the next can be joined: both texts have words in it.
     fn goes_on_with(&self, next: &Self) -> bool {
         let is_change = |stretch: &Self| !stretch.removed.is_empty() || !stretch.added.is_empty();
         let has_words = |one: &str, other: &str| [one, other].iter().any(|text| !text.trim().is_empty());
@@ -342,7 +340,7 @@ mod tests {
     #[test]
     fn many_long_texts_are_compared_until_the_effort_of_a_page_is_spent() {
         let mut effort = Effort::default();
-        // The first and the last word differ, so that all words between are compared.
+        // The first and the last word differ, so that all words between them are compared.
         let old = format!("a{} b", " x".repeat(498));
         let new = format!("c{} d", " x".repeat(498));
         for _ in 0..DIFF_CELLS / (DIFF_WORDS * DIFF_WORDS) {

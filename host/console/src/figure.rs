@@ -32,7 +32,6 @@ pub fn fuel(number: u64) -> String {
     scaled(number, 1_000, &["", "k", "M", "G", "T"])
 }
 
-/// A time that something took: `340 ms`, `1.24 s`, `3 min 20 s`.
 #[must_use]
 pub fn time(duration: Duration) -> String {
     let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
@@ -89,7 +88,7 @@ pub fn moment(at: Moment) -> Markup {
     html! { time datetime=(at.rfc3339()) { (at.date()) " " (at.time_of_day()) } }
 }
 
-/// Tenths of a percent that a use is of its limit: 1,000 for all of it, and never more.
+/// A use in tenths of a percent of its limit, at most 1,000.
 #[must_use]
 pub fn permille(used: u64, limit: u64) -> u64 {
     let share = u128::from(used) * 1_000 / u128::from(limit.max(1));

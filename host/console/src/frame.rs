@@ -1,4 +1,4 @@
-//! The document around each view: head, names of views, the notice of what was just done.
+//! The document around each view: head, navigation, and the notice of the last action.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -8,7 +8,7 @@ use crate::model::{Frame, Notice};
 use crate::routes;
 use crate::text::{line, words};
 
-/// A view: its name, where it is, and the element ids of its parts begin with its key.
+/// A view, with its name and path. Ids of its elements begin with its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// Calls that run.
@@ -66,7 +66,7 @@ impl View {
         Self::ALL.into_iter().find(|view| view.key() == key)
     }
 
-    /// True for the path of a view, or of what is within one.
+    /// True for the path of a view, or below it.
     #[must_use]
     pub fn has(path: &str) -> bool {
         let is_within = |view: &Self| path.strip_prefix(view.path()).is_some_and(|rest| rest.starts_with('/'));
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// The page of a view. `title` says what of it is shown, such as a tool's name.
+/// The page of a view. `title` names what is shown, such as a tool.
 pub fn page(frame: &Frame, view: View, title: Option<&str>, content: &Markup) -> String {
     page_of(frame, view, &[], title, content)
 }
@@ -125,7 +125,7 @@ pub fn page_of(frame: &Frame, view: View, fields: &[(&str, &str)], title: Option
     document(&title, &further, &body)
 }
 
-/// Problems of the server: a part of every page, empty where all is well.
+/// Problems of the server: a part of every page, empty if there are none.
 pub fn problems(frame: &Frame) -> Markup {
     html! {
         div #problems {
@@ -136,7 +136,7 @@ pub fn problems(frame: &Frame) -> Markup {
     }
 }
 
-/// A page without a view, such as signing in; `further` stands in its head.
+/// A page without a view, such as for signing in; `further` is added to its head.
 pub fn bare(title: &str, further: &Markup, content: &Markup) -> String {
     let body = html! {
         body.bare {
@@ -146,7 +146,7 @@ pub fn bare(title: &str, further: &Markup, content: &Markup) -> String {
     document(title, further, &body)
 }
 
-/// The names of views, with counts: the fragment that each event may replace.
+/// The names of views, with counts: a fragment that each event may replace.
 pub fn navigation(frame: &Frame, current: View) -> Markup {
     html! {
         nav #views aria-label="Views" {
@@ -168,14 +168,14 @@ pub fn navigation(frame: &Frame, current: View) -> Markup {
     }
 }
 
-/// A form that changes something; nothing where the page may not decide. `hidden` are fields that
-/// the form repeats: the form is left out if one is too long for that.
+/// A form that changes something; empty if the page may not decide. `hidden` are fields that the
+/// form repeats: the form is omitted if one is too long.
 pub fn form(frame: &Frame, action: &str, hidden: &[(&str, &str)], content: &Markup) -> Markup {
     let fits = hidden.iter().all(|(_, value)| value.len() <= HIDDEN_BYTES);
     html! { @if frame.decide && fits { (form_for_all(frame, action, hidden, content)) } }
 }
 
-/// A form that changes nothing: also where the page may not decide.
+/// A form that changes nothing, even if the page may not decide.
 pub fn form_for_all(frame: &Frame, action: &str, hidden: &[(&str, &str)], content: &Markup) -> Markup {
     html! {
         form method="post" action=(action) {
@@ -186,13 +186,13 @@ pub fn form_for_all(frame: &Frame, action: &str, hidden: &[(&str, &str)], conten
     }
 }
 
-/// An id of an element out of a key: only ASCII letters, digits, `-` and `_` of it.
+/// An element id from a key: only its ASCII letters, digits, `-` and `_`.
 pub fn id(kind: &str, key: &str) -> String {
     let plain = key.chars().filter(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')).take(64);
     format!("{kind}-{}", plain.collect::<String>())
 }
 
-/// A button that copies the text of an element; it shows only where the script runs.
+/// A button that copies the text of an element; only visible if the script runs.
 pub fn copy(id: &str, what: &str) -> Markup {
     html! { button.quiet type="button" data-copy=(id) hidden { "Copy" span.hidden { " " (what) } } }
 }
@@ -230,7 +230,7 @@ fn notice_box(notice: &Notice) -> Markup {
     html! { p class=(class) role=(if notice.failed { "alert" } else { "status" }) { (line(&notice.text)) } }
 }
 
-/// A whole document; `further` stands in its head, before our own style.
+/// A whole document; `further` is added to its head, before our own style.
 fn document(title: &str, further: &Markup, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)

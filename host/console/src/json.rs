@@ -1,5 +1,5 @@
-//! JSON texts laid out in lines, without reading their values: numbers, escapes and keys that stand
-//! there twice stay as they are.
+//! JSON texts indented without parsing their values: numbers, escapes and duplicate keys stay
+//! unchanged.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use crate::bounds::{BLOCK_BYTES, JSON_BYTES, JSON_DEPTH, JSON_SHOWN_BYTES};
 use crate::text;
 
-/// A block with a JSON text, laid out where it is whole and not too long.
+/// A block with a JSON text, indented if it is complete and not too long.
 #[must_use]
 pub fn block(json: &str, label: &str) -> Markup {
     let (shown, max) = shown(json);
@@ -22,14 +22,14 @@ pub fn is_shown_whole(json: &str) -> bool {
     text::block_of(&shown, max).fits()
 }
 
-/// The text that a block shows, and the bytes of it that fit.
+/// The text that a block shows, and the number of bytes that fit.
 fn shown(json: &str) -> (Cow<'_, str>, usize) {
     let laid_out = if json.len() <= JSON_BYTES { layout(json) } else { None };
     laid_out.map_or((json.into(), BLOCK_BYTES), |lines| (lines.into(), JSON_SHOWN_BYTES))
 }
 
-/// The text with a line for each member and item, down to [`JSON_DEPTH`]. None where brackets or
-/// quotes do not fit: such a text is shown as it is.
+/// The text with a line for each member and item, down to [`JSON_DEPTH`]. `None` if brackets or
+/// quotes do not match: then it is shown unchanged.
 #[must_use]
 pub fn layout(json: &str) -> Option<String> {
     let mut writer = JsonWriter { out: String::new(), open: Vec::new(), fresh: false };
@@ -50,9 +50,9 @@ pub fn layout(json: &str) -> Option<String> {
 
 struct JsonWriter {
     out: String,
-    /// Brackets that are open, as the letters that close them.
+    /// Closing brackets for those that are open.
     open: Vec<char>,
-    /// True right behind an opening bracket.
+    /// True directly after an opening bracket.
     fresh: bool,
 }
 

@@ -1,12 +1,12 @@
 //! The pages of the console, as pure functions from values to HTML.
 //!
-//! [`page`] makes whole documents out of the values of [`model`], [`update`] the parts of them that
-//! an event replaces. [`routes`] has the addresses and the fields of forms, [`form`] makes
-//! arguments of a form that tries a tool. [`asset`] has the style sheet and the script, [`policy`]
-//! the headers that belong to each page.
+//! [`page`] makes whole documents from the values of [`model`], [`update`] the parts that an event
+//! replaces. [`routes`] has the addresses and the fields of forms, [`form`] turns a form that tries
+//! a tool into arguments. [`asset`] has the style sheet and the script, [`policy`] the headers of
+//! each page.
 //!
-//! Texts in the model may come from components, clients and other servers. Each is clipped, escaped
-//! and made visible. No page holds a script, a style or an event handler.
+//! Texts in the model may come from components, clients and other servers. Each is clipped and
+//! escaped. Pages contain no inline script, style or event handler.
 //!
 //! Must not hold: HTTP, sessions, clocks, files, threads, and types of our other crates.
 #![forbid(unsafe_code)]

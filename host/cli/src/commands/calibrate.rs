@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::manifest::open_again_or_report;
 use crate::terminal::{self, Progress};
 
-/// Position of the tool's limits in the manifest.
+/// Where the tool's limits belong in the manifest.
 struct LimitsTable {
     component: String,
     /// The tool's own name, without the manifest's prefix.
@@ -24,7 +24,7 @@ struct LimitsTable {
     taken: bool,
 }
 
-/// Reason why a sample cannot be used.
+/// Why a sample cannot be used.
 struct UnusableSample {
     message: String,
     hint: Option<String>,

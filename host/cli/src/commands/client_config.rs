@@ -1,7 +1,7 @@
 //! `toolcell client-config`: prints the entry for this server in an MCP client's configuration.
 //!
 //! Each client has its own form: the key of the table, the key of the address, and the mark of a
-//! local or remote server. They are those of the clients' own pages in November 2026.
+//! local or remote server. They follow the clients' documentation as of November 2026.
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
@@ -12,7 +12,7 @@ use crate::args::{ClientConfigArgs, ClientName};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Stands for the token. This program must not put a secret into a configuration file.
+/// Placeholder for the token. This program must not put a secret into a configuration file.
 const TOKEN: &str = "YOUR_TOKEN";
 
 /// Variable with the token, for clients that can read one.
@@ -22,10 +22,10 @@ const TOKEN_VARIABLE: &str = "TOOLCELL_TOKEN";
 /// at blanks, and a header has one.
 const HEADER_VARIABLE: &str = "AUTH_HEADER";
 
-/// Hosts that `mcp-remote` reaches over plain HTTP without being told that it may.
+/// Hosts that `mcp-remote` accepts over plain HTTP without an option.
 const PLAIN_HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// A client's way to the server.
+/// How a client reaches the server.
 enum ServerForm<'a> {
     /// The client starts a server.
     Local { command: String, arguments: Vec<String> },
@@ -71,8 +71,8 @@ impl<'a> ServerForm<'a> {
                 entry.insert("args".to_owned(), json!(arguments));
                 Value::Object(entry)
             }
-            // The client's settings take only addresses that Anthropic's servers reach; this
-            // program connects it to any.
+            // The client's settings only accept addresses that Anthropic's servers can reach;
+            // `mcp-remote` connects to any.
             Self::Remote { url, token } if client == ClientName::ClaudeDesktop => bridged(url, *token),
             Self::Remote { url, token } => {
                 let mut entry = typed(client, "http");
@@ -134,14 +134,14 @@ fn bridged(url: &str, token: bool) -> Value {
     json!({"command": "npx", "args": arguments, "env": {HEADER_VARIABLE: format!("Bearer {TOKEN}")}})
 }
 
-/// True of an address of plain HTTP at a host that `mcp-remote` does not take for this machine.
+/// True for plain HTTP to a host that `mcp-remote` does not consider local.
 fn is_plain_elsewhere(url: &str) -> bool {
     let Ok(uri) = url.parse::<http::Uri>() else { return false };
     let is_here = uri.host().is_some_and(|host| PLAIN_HOSTS.iter().any(|plain| host.eq_ignore_ascii_case(plain)));
     uri.scheme() == Some(&http::uri::Scheme::HTTP) && !is_here
 }
 
-/// The absolute path without `.` and `..`. Links stay in it, but for one that `..` leads out of.
+/// The absolute path without `.` and `..`. Links stay, except for one that `..` leads out of.
 fn clean(path: &Path) -> std::io::Result<PathBuf> {
     let mut clean = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
@@ -159,7 +159,7 @@ fn clean(path: &Path) -> std::io::Result<PathBuf> {
     Ok(clean)
 }
 
-/// The beginning of an entry, with the kind of server if the client wants it.
+/// The start of an entry, with the kind of server if the client wants it.
 fn typed(client: ClientName, kind: &str) -> Map<String, Value> {
     let names_stdio = client == ClientName::Vscode;
     let names_http = matches!(client, ClientName::Claude | ClientName::Vscode);
@@ -185,7 +185,7 @@ const fn key(client: ClientName) -> &'static str {
     }
 }
 
-/// Destination of the entry.
+/// Where the entry belongs.
 const fn place(client: ClientName) -> &'static str {
     match client {
         ClientName::Claude => "into .mcp.json of a project:",

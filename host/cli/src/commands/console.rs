@@ -1,4 +1,4 @@
-//! `toolcell console`: prints a link into the console of the processes that serve a manifest.
+//! `toolcell console`: prints links into the consoles of the processes that serve a manifest.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, Unreachable, ask_all};

@@ -28,7 +28,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let project = Project::new(&project, manifest.as_ref(), &home).without(files_of_server(&args));
     let dev = DevFolder::of(project.folder());
     dev.clear().context("what an earlier `toolcell dev` served cannot be removed")?;
-    // A lock pins what the manifest names, so that is what a build has to make.
+    // A lock pins the manifest's files, so the build must produce those.
     let dev = (!args.locked).then_some(dev);
     let job = BuildJob { project, command, hands_over: dev.is_some(), last_build: LastBuild::default() };
     let mut built: Option<ProjectState> = None;
@@ -42,7 +42,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     serve::serve(&args, &log, options, Some(ProjectBuild { job, built }))
 }
 
-/// Files that the server reads or writes itself, and no build does: a change of the manifest is a
+/// Files that the server itself reads or writes, but no build: a change of the manifest is a
 /// reload.
 fn files_of_server(args: &ServeArgs) -> impl Iterator<Item = PathBuf> {
     let manifest = &args.manifest.manifest;

@@ -31,8 +31,8 @@ pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
     apply_or_report(&file, &text, args.consent.consent())
 }
 
-/// Warns of rights that the component does not request. Its code is not read; one
-/// that cannot be read, and a text that is not a manifest, are others' to report.
+/// Warns of rights that the component does not request. Does not read its code; other commands
+/// report unreadable components and invalid manifests.
 fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
     let source = Source { name: file.name(), text };
     let Ok(manifest) = parse(&source).map(|parsed| parsed.manifest) else { return };
@@ -67,7 +67,7 @@ pub fn revoke(args: &RevokeArgs) -> anyhow::Result<Exit> {
     apply_or_report(&file, &edit.text(), args.consent.consent())
 }
 
-/// Adds a right, and what it needs besides it.
+/// Adds a right, with what it requires.
 pub(super) fn grant(
     edit: &mut ManifestEdit,
     component: &str,

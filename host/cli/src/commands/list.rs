@@ -1,4 +1,4 @@
-//! `toolcell list`: the tools, and all that clients get besides them, for people or for scripts.
+//! `toolcell list`: the tools, and everything else that clients get, for people or for scripts.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const DESCRIPTION_COLUMNS: usize = 88;
 /// The prefix of the entry that reads a component's resources, which is not a tool.
 const OWN_RESOURCES: &str = "resources/";
 
-/// Said of a component that is not served until its signers are approved.
+/// Shown for a component that is not served until its signers are approved.
 const NOT_AS_PINNED: &str = "; not as the lock pins it, and not served";
 
 /// Prints the list.
@@ -61,7 +61,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     Ok(if catalog.left_out().is_empty() { Exit::Done } else { Exit::AtFault })
 }
 
-/// Components that are not served, printed below all else.
+/// Components that are not served, printed last.
 fn left_out(catalog: &Catalog) -> String {
     let line = |component: &LeftOutComponent| format!("left out: {}\n", sanitize::line(&component.problem));
     let text: String = catalog.left_out().iter().map(line).collect();
@@ -87,7 +87,7 @@ impl<'c> ListedView<'c> {
     }
 }
 
-/// All that clients get besides tools and prompts.
+/// Everything that clients get besides tools and prompts.
 struct BesideTools<'a, 'c> {
     resources: &'a [&'c DeclaredResource],
     skills: &'a [&'c Skill],
@@ -144,7 +144,7 @@ fn listed_skills(skills: &[&Skill]) -> String {
     text
 }
 
-/// The path of a skill: its folder below that of all skills.
+/// The path of a skill, relative to the folder of skills.
 fn path_of(skill: &Skill) -> &str {
     skill.entry.split_once('/').map_or(skill.entry.as_str(), |(_, path)| path)
 }
@@ -190,8 +190,8 @@ fn read_by_tools(resources: &[&DeclaredResource]) -> String {
     text
 }
 
-/// Components of registries, printed below all else: where each is from, and who signed it. Those
-/// that `lost` names are not signed as the lock pins them.
+/// Components of registries, printed last: their sources and signers. The signers of those in
+/// `lost` differ from the lock.
 fn pulled(catalog: &Catalog, lost: &[String]) -> String {
     let style = terminal::stdout_style();
     let of_registry = |component: &&Arc<LoadedComponent>| matches!(component.policy().source(), SourceRef::Registry(_));

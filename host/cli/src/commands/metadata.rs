@@ -1,5 +1,5 @@
 //! The metadata of a component's author, as people see it and `add` takes it into a manifest. A
-//! stranger wrote it: each suggestion is one short line behind a mark of ours.
+//! stranger wrote it, so each suggestion is one short line with a prefix.
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -16,29 +16,28 @@ use super::warnings::written_text;
 /// Suggestions that are shown: two screens of them.
 const SHOWN_MAX: usize = 40;
 
-/// Metadata as it was read, or why it cannot be.
+/// Metadata, or why it cannot be read.
 pub type ReadMetadata = Result<Option<Metadata>, String>;
 
 /// A limit that allows more than the manifest's default.
 pub struct Beyond {
     pub suggestion: Suggestion,
-    /// The default, as a manifest would write it.
+    /// The default, as in a manifest.
     pub default: String,
 }
 
 /// Suggestions, sorted by what `add` does with them.
 #[derive(Default)]
 pub struct Offer {
-    /// Those that go into the manifest.
+    /// Those that become part of the manifest.
     pub taken: Vec<Suggestion>,
-    /// Those that a person has to agree to.
+    /// Those that need a person's consent.
     pub beyond: Vec<Beyond>,
     /// Tools that the component does not list, without repetition.
     pub other_tools: Vec<String>,
 }
 
-/// Finds and reads the metadata of a component. Its texts are cleaned of what a terminal shows
-/// otherwise than it is.
+/// Finds and reads the metadata of a component. Misleading characters are removed from its texts.
 pub fn of_component(bytes: &[u8]) -> ReadMetadata {
     let carried = carried_metadata(bytes).map_err(|damage| format!("the metadata {damage}"))?;
     let Some(text) = carried else { return Ok(None) };
@@ -60,7 +59,7 @@ pub fn entry_of(edit: &ManifestEdit, manifest: &Path, file: &Path) -> Option<Com
         .find(|entry| entry.text("source").is_some_and(is_its))
 }
 
-/// Advice for an author whose manifest says of a file what the file does not carry; nothing
+/// Advice for an author whose manifest has metadata for a file that the file lacks; empty
 /// otherwise.
 pub fn not_carried(manifest: &ManifestFile, file: &Path, component: &[u8]) -> Option<String> {
     let edit = ManifestEdit::of(manifest.text()).ok()?;
@@ -76,13 +75,14 @@ pub fn not_carried(manifest: &ManifestFile, file: &Path, component: &[u8]) -> Op
     ))
 }
 
-/// The metadata as members of JSON: its suggestions, or why it cannot be read; `null` without any.
+/// The metadata as members of JSON: its suggestions, or why it cannot be read; `null` if there is
+/// none.
 pub fn json(read: &ReadMetadata) -> [(&'static str, Value); 2] {
     let lines = read.as_ref().ok().and_then(Option::as_ref).map(|metadata| lines(metadata.suggestions()));
     [("metadata", json!(lines)), ("metadata_problem", json!(read.as_ref().err()))]
 }
 
-/// All suggestions, a line each; empty without any.
+/// All suggestions, a line each; empty if there are none.
 pub fn text(read: &ReadMetadata) -> String {
     match read {
         Ok(None) => String::new(),
@@ -91,8 +91,8 @@ pub fn text(read: &ReadMetadata) -> String {
     }
 }
 
-/// Limits of loading that the author suggests, as advice if a component was not loaded within
-/// others; empty without any.
+/// Limits of loading that the author suggests, as advice if a component exceeded others; empty if
+/// there are none.
 pub fn loading_advice(read: &ReadMetadata) -> String {
     let suggestions = read.iter().flatten().flat_map(Metadata::suggestions);
     let of_loading = suggestions.filter(|suggestion| matches!(suggestion.what(), Suggested::Load(..)));
@@ -102,7 +102,7 @@ pub fn loading_advice(read: &ReadMetadata) -> String {
 
 impl Offer {
     /// Sorts the suggestions for a component that lists these tools. `policy` is its entry without
-    /// them. What the component says of a tool itself wins, and needs no line.
+    /// them. A tool's own definition wins over them, and needs no line.
     pub fn of(metadata: &Metadata, tools: &[contract::GuestTool], policy: &ComponentPolicy) -> Self {
         let mut offer = Self::default();
         for suggestion in metadata.suggestions() {
@@ -125,7 +125,7 @@ impl Offer {
         offer
     }
 
-    /// The suggestions that go into the manifest and those that do not, for a person.
+    /// The applied suggestions and the others, for a person.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if !self.taken.is_empty() {
@@ -146,7 +146,7 @@ impl Offer {
         text
     }
 
-    /// The suggestions that were taken and those that were not, as members of JSON.
+    /// The applied suggestions and the others, as members of JSON.
     pub fn json(&self) -> [(&'static str, Value); 2] {
         let beyond: Vec<String> = self.beyond.iter().map(Beyond::line).collect();
         [("metadata_taken", json!(lines(&self.taken))), ("metadata_beyond_defaults", json!(beyond))]
@@ -154,13 +154,13 @@ impl Offer {
 }
 
 impl Beyond {
-    /// The suggestion, and the default behind it.
+    /// The suggestion, followed by the default.
     pub fn line(&self) -> String {
         format!("{} ({} by default)", self.suggestion, self.default)
     }
 }
 
-/// True if the component's own definition says the same kind of thing.
+/// True if the component's own definition already has this.
 fn is_said(tool: &contract::GuestTool, what: &Suggested) -> bool {
     let hints = tool.hints.as_ref();
     match what {
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// The lines that are taken, those that are beyond, and other tools.
+    /// The lines of the applied ones, of those beyond the defaults, and other tools.
     fn sorted(metadata: &str, tools: &[contract::GuestTool], defaults: &str) -> [Vec<String>; 3] {
         let manifest = format!("version = 1\n{defaults}\n[components.c]\nsource = \"c.wasm\"\n");
         let manifest = parse(&Source { name: "", text: &manifest }).unwrap().manifest;

@@ -11,22 +11,22 @@ use crate::args::OutdatedArgs;
 use crate::exit::{Exit, Failure, reported};
 use crate::terminal;
 
-/// The answers of registries about one component.
+/// A registry's answers about one component.
 struct ComponentNews<'m> {
     name: &'m str,
     reference: &'m Reference,
     found: FoundVersions,
-    /// Reason why the rest is not known.
+    /// Why the rest is unknown.
     fault: Option<AdvisedFault>,
 }
 
 #[derive(Default)]
 struct FoundVersions {
-    /// Where the tag leads, if that is another digest than the pinned one.
+    /// The tag's current digest, if it differs from the pinned one.
     moved: Option<String>,
     /// The newest version, if the tag is an older one.
     newer: Option<String>,
-    /// True if the registry has more tags than are looked at: a newer one may be among them.
+    /// True if the registry has more tags than are read: a newer one may be among them.
     has_more_tags: bool,
 }
 
@@ -69,7 +69,7 @@ fn outdated(args: &OutdatedArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Asks a component's registry. What it had said before it failed is kept.
+/// Asks a component's registry. Answers before a failure are kept.
 fn ask(registries: &Registries<'_>, reference: &Reference, found: &mut FoundVersions) -> Result<(), AdvisedFault> {
     let Some(tag) = reference.tag() else { return Ok(()) };
     let digest = registries.resolve(&with_tag_alone(reference, tag)?)?;
@@ -122,7 +122,7 @@ impl ComponentNews<'_> {
         Ok(())
     }
 
-    /// Its JSON, with `null` where the registry did not say.
+    /// As JSON, with `null` for unknown values.
     fn json(&self) -> Value {
         let Self { name, reference, found: FoundVersions { moved, newer, has_more_tags }, fault } = self;
         json!({

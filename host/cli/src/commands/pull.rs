@@ -1,4 +1,4 @@
-//! `toolcell pull`: brings into the store what a manifest needs of registries.
+//! `toolcell pull`: pulls the components that a manifest needs from registries into the store.
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::{AdvisedFault, Reference};
@@ -10,14 +10,14 @@ use crate::args::PullArgs;
 use crate::exit::{Exit, Failure, reported};
 use crate::terminal;
 
-/// A component, what was found of it, and true if a registry was asked.
+/// A component, its signers, and true if a registry was asked.
 struct PullOutcome<'m> {
     name: &'m str,
     reference: &'m Reference,
     found: Result<(Pulled, bool), AdvisedFault>,
 }
 
-/// Pulls what is not there. One that does not come keeps none of the others.
+/// Pulls what is missing. A failure does not stop the others.
 pub fn run(args: &PullArgs) -> anyhow::Result<Exit> {
     reported(pull_all(args), args.json)
 }
@@ -29,7 +29,7 @@ fn pull_all(args: &PullArgs) -> anyhow::Result<Exit> {
     let registries = Registries::open(&manifest, &folder).map_err(Failure::from)?;
     let mut outcomes = Vec::new();
     for (name, reference) in registries::components(&manifest) {
-        // What is there and trusted needs no registry.
+        // A trusted component in the store needs no registry.
         let found = match registries.read(reference) {
             Ok(pulled) => Ok((pulled, false)),
             Err(_) => pull(&registries, reference).map(|pulled| (pulled, true)),

@@ -24,14 +24,14 @@ const PASSWORD: &str = "TOOLCELL_KEY_PASSWORD";
 /// The first bytes of a component or a module.
 const WASM: &[u8] = b"\0asm";
 
-/// Predicates of lists of parts, by the member of the JSON that tells them apart.
+/// Predicates of SBOMs, by the member of the JSON that distinguishes them.
 const SBOMS: [(&str, &str); 2] =
     [("spdxVersion", "https://spdx.dev/Document"), ("bomFormat", "https://cyclonedx.org/bom")];
 
-/// The predicate of a record of the build.
+/// The predicate of provenance.
 const PROVENANCE: &str = "https://slsa.dev/provenance/v1";
 
-/// Pushes and prints where it is.
+/// Pushes, and prints the reference.
 pub fn run(args: &PushArgs) -> anyhow::Result<Exit> {
     match push(args) {
         Ok(answer) => {
@@ -98,7 +98,7 @@ fn annotations(args: &PushArgs) -> Result<BTreeMap<String, String>, Failure> {
     Ok(annotations)
 }
 
-/// Signature, list of parts and record of the build, each as a signed bundle.
+/// Signature, SBOM and provenance, each as a signed bundle.
 fn attached(args: &PushArgs, reference: &Reference, digest: &str) -> Result<Vec<AttachedArtifact>, Failure> {
     let Some(path) = &args.sign_key else { return Ok(Vec::new()) };
     let key = String::from_utf8_lossy(&read(path, KEY_PEM_BYTES_MAX as u64)?).into_owned();
@@ -130,7 +130,7 @@ fn json_of(path: &Path) -> Result<Value, Failure> {
         .map_err(|error| Failure::at_fault(format!("{} is not JSON: {error}", path.display()), "name a file in JSON"))
 }
 
-/// A bundle as cosign attaches it: a referrer whose annotations say what is signed.
+/// A bundle attached like cosign does it: a referrer whose annotations name its kind.
 fn artifact(predicate: &str, bundle: Vec<u8>) -> AttachedArtifact {
     let annotations =
         [("dev.sigstore.bundle.content", "dsse-envelope"), ("dev.sigstore.bundle.predicateType", predicate)];
@@ -143,7 +143,7 @@ fn artifact(predicate: &str, bundle: Vec<u8>) -> AttachedArtifact {
     }
 }
 
-/// Advice where a key does not sign.
+/// Advice if a key cannot sign.
 fn advice(error: &SignError) -> String {
     match error {
         SignError::NoPassword | SignError::Password => format!("its password is read from {PASSWORD}"),

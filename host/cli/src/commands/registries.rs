@@ -13,19 +13,19 @@ use crate::args::MANIFEST;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{self, Progress};
 
-/// Used without a manifest: registries are reached with the defaults.
+/// Without a manifest, registries are reached with the defaults.
 const EMPTY: &str = "version = 1\n";
 
 /// Bytes of one step of the progress.
 const STEP_BYTES: u64 = 1024;
 
-/// Attached artifacts that are left out and shown to people with their reasons: JSON has all.
+/// Left out attachments that are shown to people with their reasons; JSON has all.
 const SKIPPED_SHOWN: usize = 3;
 
-/// Characters of such a reason: words of a registry may be in it.
+/// Characters of such a reason: it may quote a registry.
 const REASON_CHARS_SHOWN: usize = 200;
 
-/// Reads and checks a manifest. Loads no component.
+/// Reads and checks a manifest, without loading components.
 pub fn read_manifest(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
     let hint = "name the manifest with --manifest, or run this in its folder";
     let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
@@ -33,7 +33,7 @@ pub fn read_manifest(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
     Ok((file, manifest))
 }
 
-/// The manifest of a text, or its problems on stderr.
+/// The manifest in a text. Prints its problems otherwise.
 pub fn manifest_of(file: &ManifestFile) -> Result<Manifest, Failure> {
     parse(&file.source()).map(|parsed| parsed.manifest).map_err(|problems| {
         terminal::eprint(&render_all(&file.source(), &problems, terminal::stderr_style()));
@@ -41,7 +41,8 @@ pub fn manifest_of(file: &ManifestFile) -> Result<Manifest, Failure> {
     })
 }
 
-/// The manifest for a command that needs none: without the file of the default name, an empty one.
+/// The manifest, for a command that does not need one: without a file of the default name, an empty
+/// one.
 pub fn manifest_if_any(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
     if path != Path::new(MANIFEST) || path.exists() {
         return read_manifest(path);
@@ -51,8 +52,8 @@ pub fn manifest_if_any(path: &Path) -> Result<(ManifestFile, Manifest), Failure>
     Ok((file, manifest))
 }
 
-/// Pulls a component, with progress if it takes long. Where its signatures do not count, its bytes
-/// are not downloaded, and the fault says what is attached and did not come.
+/// Pulls a component, with progress if it takes long. If its signatures are not accepted, its bytes
+/// are not downloaded, and the fault lists missing attachments.
 pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled, AdvisedFault> {
     let left_out = with_progress(|progress| registries.fetch_signed(reference, progress))
         .map_err(|not| beside(not.fault, &not.left_out))?;
@@ -62,20 +63,20 @@ pub fn pull(registries: &Registries<'_>, reference: &Reference) -> Result<Pulled
     }
 }
 
-/// Brings a component into the store, whatever its signatures, with progress if it takes long.
-/// Returns what is attached to it and did not come.
+/// Pulls a component into the store, whatever its signatures, with progress if it takes long.
+/// Returns missing attachments.
 pub fn fetch(registries: &Registries<'_>, reference: &Reference) -> Result<LeftOut, AdvisedFault> {
     with_progress(|progress| registries.fetch(reference, progress))
 }
 
-/// A download that shows how far it is, if it takes long.
+/// A download that shows its progress, if it takes long.
 fn with_progress<T>(download: impl FnOnce(&(dyn Fn(Downloaded) + Send + Sync)) -> T) -> T {
     let steps = |bytes: u64| usize::try_from(bytes / STEP_BYTES).unwrap_or(usize::MAX);
     let bar = std::sync::OnceLock::new();
     download(&|at| bar.get_or_init(|| Progress::new("downloading, KiB", steps(at.total))).at(steps(at.bytes)))
 }
 
-/// Those who signed a component, a line each.
+/// The signers of a component, a line each.
 pub fn signers(pulled: &Pulled) -> Vec<String> {
     let Signed { by, .. } = &pulled.signed;
     match (pulled.has_rule, by.is_empty()) {
@@ -84,7 +85,7 @@ pub fn signers(pulled: &Pulled) -> Vec<String> {
     }
 }
 
-/// A fault, with what is attached and did not come: it may be what is missing.
+/// A fault, with the missing attachments: one of them may be the cause.
 pub fn beside(mut fault: AdvisedFault, left_out: &LeftOut) -> AdvisedFault {
     for line in left_out_lines(left_out) {
         fault.problem.push_str("; ");
@@ -93,7 +94,7 @@ pub fn beside(mut fault: AdvisedFault, left_out: &LeftOut) -> AdvisedFault {
     fault
 }
 
-/// Lines about what is attached to a component and did not come.
+/// Lines about the missing attachments of a component.
 pub fn left_out_lines(left_out: &LeftOut) -> Vec<String> {
     let shown = left_out.skipped.iter().take(SKIPPED_SHOWN).map(|skipped| {
         let reason: String = sanitize::line(&skipped.reason).chars().take(REASON_CHARS_SHOWN).collect();
@@ -105,7 +106,7 @@ pub fn left_out_lines(left_out: &LeftOut) -> Vec<String> {
     shown.chain(more).chain(unseen).collect()
 }
 
-/// JSON of what is attached to a component and did not come, with all of it.
+/// The missing attachments of a component as JSON.
 pub fn left_out_json(left_out: &LeftOut) -> Value {
     let skipped = left_out.skipped.iter();
     let skipped =

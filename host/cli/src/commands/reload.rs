@@ -43,7 +43,7 @@ pub fn show(answers: &[Value], json: bool) -> anyhow::Result<Exit> {
     Ok(if is_well { Exit::Done } else { Exit::AtFault })
 }
 
-/// The components that a process holds back since they are not as its lock has them.
+/// Components that a process holds back because they differ from its lock.
 fn held_back(answer: &Value) -> impl Iterator<Item = &str> {
     answer["quarantined"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }

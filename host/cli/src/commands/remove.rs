@@ -1,4 +1,4 @@
-//! `toolcell remove NAME`: takes a component's entry out of the manifest, and its lock.
+//! `toolcell remove NAME`: removes a component from the manifest and the lock.
 use std::path::Path;
 
 use toolcell_policy::edit::ManifestEdit;
@@ -51,7 +51,7 @@ fn write(
     Ok(Exit::Done)
 }
 
-/// The component's file, which nothing else may name and which must be among the components.
+/// The component's file, if nothing else names it and it is in the folder of components.
 fn deletable(name: &str, edit: &ManifestEdit) -> Result<String, Failure> {
     let hint = "leave --delete-file out, and delete it yourself";
     let source = edit.source(name).unwrap_or_default();
@@ -66,12 +66,10 @@ fn deletable(name: &str, edit: &ManifestEdit) -> Result<String, Failure> {
     Ok(source.to_owned())
 }
 
-/// The lock next to this manifest, if there is one.
 pub(super) fn edited_lock(manifest: &Path) -> Result<Option<Lock>, Failure> {
     lock::read(&lock::path_beside(manifest)).map_err(|error| Failure::at_fault(error.to_string(), error.hint()))
 }
 
-/// Writes the lock next to this manifest.
 pub(super) fn write_lock(manifest: &Path, locked: &Lock) -> Result<(), Failure> {
     let written = lock::write(&lock::path_beside(manifest), locked);
     written.map_err(|error| Failure::at_fault(error.to_string(), error.hint()))

@@ -11,7 +11,7 @@ use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// Renames it, and says what keeps the old name.
+/// Renames it, and reports what keeps the old name.
 pub fn run(args: &RenameArgs) -> anyhow::Result<Exit> {
     let old = args.component.as_str();
     let new = args.name.as_str();
@@ -58,7 +58,7 @@ fn write(
     Ok(Exit::Done)
 }
 
-/// Everything outside of manifest and lock that names the component.
+/// Everything outside of manifest and lock that uses the old name.
 fn kept(manifest: &Manifest, file: &ManifestFile, old: &str, new: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let state = format!("{}/{old}.redb", manifest.server().state());

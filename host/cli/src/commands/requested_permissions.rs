@@ -1,5 +1,5 @@
 //! A component's requested permissions, as people see them and may grant them. A stranger wrote
-//! them: each is one short line behind a mark of ours.
+//! them, so each is one short line with a prefix.
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -13,20 +13,20 @@ use crate::args::MANIFEST;
 /// Requested permissions that are shown: two screens of them.
 const SHOWN_MAX: usize = 40;
 
-/// Characters of a requested permission that are shown, so that its line does not become two.
+/// Characters of a requested permission that are shown, so that it stays on one line.
 const SHOWN_CHARS_MAX: usize = 70;
 
-/// Requested permissions as they were read.
+/// Requested permissions, or why they cannot be read.
 pub type ReadPermissions = Result<Option<RequestedPermissions>, String>;
 
-/// The permission requests as members of JSON: the rights, or why they cannot be read; `null`
-/// without any.
+/// The permission requests as members of JSON: the rights, or why they cannot be read; `null` if
+/// there are none.
 pub fn json(requested: &ReadPermissions) -> [(&'static str, Value); 2] {
     let rights = requested.as_ref().ok().and_then(Option::as_ref).map(RequestedPermissions::rights);
     [("requested_permissions", json!(rights)), ("requested_permissions_problem", json!(requested.as_ref().err()))]
 }
 
-/// The permission requests, a line each, after a line that says what they are; empty without any.
+/// The permission requests, a line each, after an introduction; empty if there are none.
 pub fn text(requested: &ReadPermissions) -> String {
     let rights = match requested {
         Ok(None) => return String::new(),
@@ -51,8 +51,7 @@ pub fn text(requested: &ReadPermissions) -> String {
     text
 }
 
-/// The commands that grant requested permissions, a line each. A word in capitals is for a person
-/// to fill in.
+/// The commands that grant requested permissions, a line each. Words in capitals are placeholders.
 pub fn commands(component: &str, manifest: &Path, requested: &ReadPermissions) -> String {
     let Ok(Some(requested)) = requested else { return String::new() };
     let manifest = match manifest == Path::new(MANIFEST) {
@@ -76,13 +75,13 @@ pub fn commands(component: &str, manifest: &Path, requested: &ReadPermissions) -
     text
 }
 
-/// A right with the place of all that the component cannot know.
+/// A right with placeholders for everything that the component cannot know.
 fn filled(right: &str) -> String {
     format!("{right}{}", blank(right))
 }
 
-/// True if a right says all that granting it needs. An entry of `private` comes with the rule that
-/// leads there.
+/// True if a right has everything that granting it needs. An entry of `private` is added with the
+/// rule that needs it.
 pub fn is_whole(right: &str) -> bool {
     filled(right) == right && !right.starts_with("private ")
 }

@@ -12,7 +12,7 @@ use crate::terminal;
 /// Most bytes of arguments from a file or stdin, as for one line of the stdio transport.
 const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
 
-/// Reads arguments: JSON, `@FILE` for a file, `-` for stdin. Prints a problem.
+/// Reads arguments: JSON, `@FILE` for a file, `-` for stdin. Prints an error otherwise.
 pub fn arguments_or_report(given: &str) -> Option<Box<RawValue>> {
     arguments(given)
         .inspect_err(|problem| {
@@ -21,7 +21,7 @@ pub fn arguments_or_report(given: &str) -> Option<Box<RawValue>> {
         .ok()
 }
 
-/// The tool of this name and its index. Prints a problem if it does not exist.
+/// The tool of this name and its index. Prints an error if there is none.
 pub fn tool_or_report<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c McpTool)> {
     let found = catalog.tools().find(name);
     if found.is_none() {
@@ -33,7 +33,7 @@ pub fn tool_or_report<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'
     found.map(|(index, tool)| (index, tool.as_ref()))
 }
 
-/// A call with these arguments, outside of any connection.
+/// A call with these arguments, without a connection.
 pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -> Call {
     let context = Box::new(CallContext::outside("cli", Caller::local(), cancellation));
     Call { tool, arguments, context }

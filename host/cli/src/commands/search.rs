@@ -13,7 +13,7 @@ use crate::args::{MANIFEST, SearchArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// Used without a manifest: registries are reached with the defaults.
+/// Without a manifest, registries are reached with the defaults.
 const EMPTY: &str = "version = 1\n";
 
 /// Searches and prints what was found.
@@ -106,7 +106,7 @@ fn json_of(server: &FoundServer, packages: &[&FoundPackage]) -> Value {
             json!({"source": package.reference.to_string(), "says_component": package.hint == Hint::Component})
         })
         .collect();
-    // Terminals heed some characters that JSON does not escape.
+    // JSON does not escape all control characters.
     let line = |text: &str| sanitize::line(text).into_owned();
     json!({
         "name": line(&server.name), "title": server.title.as_deref().map(line),

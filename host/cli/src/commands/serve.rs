@@ -39,11 +39,11 @@ pub fn run(args: &ServeCommandArgs) -> anyhow::Result<Exit> {
 /// A manifest whose components are loaded.
 struct Loaded {
     ready: Ready,
-    /// Time at which reading it began.
+    /// When reading it began.
     began: SystemTime,
 }
 
-/// Loads the components of the command line, and writes their manifest if that is wanted.
+/// Loads the components of the command line, and writes their manifest if requested.
 fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Loaded> {
     let began = SystemTime::now();
     let saved = args.save.as_deref();
@@ -63,7 +63,7 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Loaded> {
     Ok(Loaded { ready, began })
 }
 
-/// Serves a manifest that is opened so, and builds a project meanwhile.
+/// Serves an opened manifest, and builds a project meanwhile.
 pub fn serve(
     args: &ServeArgs,
     log: &Log,
@@ -77,7 +77,7 @@ pub fn serve(
     serve_loaded(args, Loaded { ready, began }, log, build)
 }
 
-/// The options with which a manifest is opened to serve it.
+/// The options for opening a manifest to serve it.
 pub fn opening(args: &ServeArgs) -> OpenOptions<'_> {
     OpenOptions {
         code: args.code.options(),

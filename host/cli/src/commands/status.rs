@@ -36,7 +36,7 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     Ok(if answers.iter().all(is_well) { Exit::Done } else { Exit::AtFault })
 }
 
-/// Standings of a component whose calls ended its sandbox, as the status has them.
+/// Standings of a component with crashed sandboxes, as named in the status.
 const APART: &str = "apart";
 const HELD_BACK: &str = "held_back";
 
@@ -44,12 +44,12 @@ fn components(status: &Value) -> &[Value] {
     status["components"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// True if something makes all calls fail.
+/// True if a problem makes all calls fail.
 fn fails_calls(status: &Value) -> bool {
     status["problems"].as_array().into_iter().flatten().any(|problem| problem["fails_calls"] == true)
 }
 
-/// State of the last build of a project, if one is built.
+/// The last build of a project, if there is one.
 fn build_state(status: &Value) -> Option<&str> {
     status.pointer("/dev/state").and_then(Value::as_str)
 }
@@ -140,7 +140,8 @@ fn page(status: &Value) -> String {
 /// Most reloads shown; `--json` has all that are kept.
 const RELOADS_SHOWN_MAX: usize = 8;
 
-/// The last reloads, a line each. Those with one outcome are one line, with the time of the last.
+/// The last reloads, a line each. Consecutive ones with the same outcome share a line, with the
+/// last time.
 fn reloads(attempts: &[Value]) -> String {
     let outcome = |attempt: &Value| (attempt["replaced"].clone(), attempt["summary"].clone());
     let alike: Vec<&[Value]> = attempts.chunk_by(|one, next| outcome(one) == outcome(next)).collect();

@@ -46,7 +46,7 @@ fn list(file: &TokenFileArg) -> Result<String, String> {
     Ok(opened(file)?.read()?.iter().map(|entry| listed(entry, now)).collect())
 }
 
-/// A line of the list: name, scopes, and the end of a token that has one.
+/// A line of the list: name, scopes, and the expiry, if any.
 fn listed(entry: &TokenEntry, now: SystemTime) -> String {
     let word = if entry.has_ended(now) { "ended" } else { "ends" };
     let end = entry.expires().map(|end| {
@@ -59,7 +59,7 @@ fn listed(entry: &TokenEntry, now: SystemTime) -> String {
 fn revoke(name: &str, older: bool, file: &TokenFileArg) -> Result<String, String> {
     let file = opened(file)?;
     if !file.path().exists() {
-        // Says why, and leaves no lock behind.
+        // Reports a missing file without creating a lock.
         file.read()?;
     }
     let which = if older { "older token" } else { "token" };

@@ -1,5 +1,4 @@
-//! `toolcell top`: calls, denials and approvals of the processes that serve a manifest, on a
-//! terminal.
+//! `toolcell top`: calls, denials and approvals of serving processes, on a terminal.
 use std::io::IsTerminal as _;
 
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use crate::logging::escaped;
 use crate::terminal;
 use crate::top::{self, Processes, Seen};
 
-/// Asks once, and shows what came, or goes on until the person leaves.
+/// Asks once and prints the answers, or runs until the person quits.
 pub fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let processes = Processes { control: args.ask.control.clone(), manifest: args.ask.manifest.manifest.clone() };
     let answers = match processes.answers() {

@@ -17,13 +17,13 @@ use crate::exit::{Exit, Failure, reported};
 use crate::manifest::open_file_or_report;
 use crate::terminal;
 
-/// A component whose tag leads to something else now.
+/// A component whose tag has moved.
 struct Moved {
     name: String,
     from: Reference,
     to: Reference,
     pulled: Pulled,
-    /// Why the one before cannot be read, where it is not there or not trusted any more.
+    /// Why the previous version cannot be read, if it is missing or no longer trusted.
     unread: Option<String>,
 }
 
@@ -31,9 +31,9 @@ struct Moved {
 #[derive(Default)]
 struct TagChecks {
     moved: Vec<Moved>,
-    /// Components whose registry does not say, or that do not come.
+    /// Components whose registry does not answer, or that cannot be pulled.
     failed: Vec<FailedUpdate>,
-    /// Components that cannot be read as the manifest names them.
+    /// Components whose pinned versions cannot be read.
     unread: BTreeSet<String>,
 }
 
@@ -44,14 +44,14 @@ struct FailedUpdate {
     fault: AdvisedFault,
 }
 
-/// A component as it is pinned and as it would be.
+/// The pinned and the new version of a component.
 struct UpdateChange<'m> {
     moved: &'m Moved,
     drift: Option<Drift>,
     imports: Vec<String>,
 }
 
-/// Looks, shows, asks and writes.
+/// Checks, shows, asks and writes.
 pub fn run(args: &UpdateArgs) -> anyhow::Result<Exit> {
     reported(update(args), args.json)
 }
@@ -75,8 +75,8 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     Ok(checks.exit())
 }
 
-/// Asks registries where the tags lead, and pulls what is new. Without a name, one that fails keeps
-/// none of the others.
+/// Looks up where the tags lead, and pulls new versions. Without a name, a failure does not stop
+/// the others.
 fn check_tags(args: &UpdateArgs, manifest: &Manifest) -> Result<TagChecks, Failure> {
     let folder = folder_of(&args.manifest.manifest);
     let registries = Registries::open(manifest, &folder)?;
@@ -120,7 +120,7 @@ fn check_tags(args: &UpdateArgs, manifest: &Manifest) -> Result<TagChecks, Failu
     Ok(checks)
 }
 
-/// Where a tag leads, pulled if that is new.
+/// Where a tag leads; pulls a new version.
 fn check_tag(
     registries: &Registries<'_>,
     from: &Reference,
@@ -136,7 +136,7 @@ fn check_tag(
 }
 
 impl TagChecks {
-    /// The text without components that cannot be read: those others are compared without them.
+    /// The text without components that cannot be read, so that the others can be compared.
     fn readable(&self, text: &str, keeps: impl Fn(&str) -> bool) -> String {
         let Ok(mut edit) = ManifestEdit::of(text) else { return text.to_owned() };
         for name in self.unread.iter().filter(|name| !keeps(name)) {
@@ -145,7 +145,7 @@ impl TagChecks {
         edit.text()
     }
 
-    /// True if one moves.
+    /// True if any tag has moved.
     fn moves(&self, name: &str) -> bool {
         self.moved.iter().any(|moved| moved.name == name)
     }
@@ -154,7 +154,7 @@ impl TagChecks {
         if self.failed.is_empty() { Exit::Done } else { Exit::AtFault }
     }
 
-    /// A failure with what would have changed, and what failed before.
+    /// A failure, with the planned changes and earlier failures.
     fn beside(&self, failure: Failure, changes: &[UpdateChange<'_>]) -> Failure {
         let failure = failure.with("changes", changes_json(changes));
         if self.failed.is_empty() { failure } else { failure.with("failed", self.failed_json()) }
@@ -167,7 +167,7 @@ impl TagChecks {
         failed.collect()
     }
 
-    /// The answer with what was updated.
+    /// The answer, with what was updated.
     fn json(&self, changes: &[UpdateChange<'_>]) -> Value {
         let mut json = json!({"ok": self.failed.is_empty(), "updated": changes_json(changes)});
         if let (Some(first), Some(members)) = (self.failed.first(), json.as_object_mut()) {
@@ -179,12 +179,12 @@ impl TagChecks {
     }
 }
 
-/// Shows how the components differ, and writes lock and manifest once that is wanted.
+/// Shows how the components differ, and writes lock and manifest if the person agrees.
 fn pin(args: &UpdateArgs, file: &ManifestFile, edit: &ManifestEdit, checks: &TagChecks) -> anyhow::Result<Exit> {
     let moved = checks.moved.as_slice();
     let options = || OpenOptions { code: args.code.options(), ..OpenOptions::default() };
     let at_fault = |what: &str| Failure::at_fault(format!("{} {what}, and stays as it is", file.name()), "");
-    // One that cannot be read any more does not keep others from being compared.
+    // A version that cannot be read any more must not prevent comparing others.
     let before = ManifestFile::unwritten(file.path(), checks.readable(file.text(), |_| false));
     let Some((_, ready)) = open_file_or_report(before, options())? else {
         return Err(at_fault("cannot be loaded as it is").into());
@@ -238,7 +238,7 @@ fn changes_json(changes: &[UpdateChange<'_>]) -> Value {
     changes.iter().map(UpdateChange::json).collect()
 }
 
-/// Writes the lock, if there is one, and at last the manifest.
+/// Writes the lock, if there is one, and finally the manifest.
 fn write(
     file: &ManifestFile,
     edit: &ManifestEdit,
@@ -256,7 +256,8 @@ fn write(
         lock::write(&path, &after).map_err(wrong)?;
     }
     edit::write(file, &edit.text()).inspect_err(|_| {
-        // What cannot be written back pins what the manifest does not name, and is not served.
+        // If this fails, the lock pins a version that the manifest does not name, which is not
+        // served.
         let _ = locked.map(|before| lock::write(&path, before));
     })
 }
@@ -270,7 +271,7 @@ fn imports(ready: &Ready, moved: &[Moved]) -> BTreeMap<String, BTreeSet<String>>
     moved.iter().filter_map(component).collect()
 }
 
-/// Imports that come and go, a line each.
+/// Added and removed imports, a line each.
 fn difference(was: Option<&BTreeSet<String>>, now: Option<&BTreeSet<String>>) -> Vec<String> {
     let none = BTreeSet::new();
     let was = was.unwrap_or(&none);

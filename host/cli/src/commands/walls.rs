@@ -1,4 +1,4 @@
-//! `toolcell walls`: the walls that this machine gives sandbox processes.
+//! `toolcell walls`: the walls that this machine supports.
 use serde_json::json;
 use toolcell_walls::kernel;
 
@@ -6,7 +6,7 @@ use crate::args::WallsArgs;
 use crate::exit::Exit;
 use crate::{sandbox_process, terminal};
 
-/// Tries the walls in a process of its own, and prints which of them stand.
+/// Tries the walls in a separate process, and prints which of them stand.
 pub fn run(args: &WallsArgs) -> anyhow::Result<Exit> {
     let report = kernel::probe(sandbox_process::probe()?)?;
     if args.json {

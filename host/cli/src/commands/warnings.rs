@@ -1,5 +1,5 @@
-//! Warnings about tools that load, and that some model API or client refuses, cuts or makes less
-//! of: for people and as JSON.
+//! Warnings about tools that load, but that some model API or client refuses, truncates or ignores
+//! in part: for people and as JSON.
 use serde_json::{Value, json};
 use toolcell_mcp::{ServedCatalog as _, sanitize};
 use toolcell_policy::Style;
@@ -9,10 +9,10 @@ use toolcell_server::catalog::Catalog;
 
 use crate::terminal::{self, yellow};
 
-/// Most warnings of all tools; further ones are only counted. JSON of this size is read in one go.
+/// Warnings of all tools; further ones are only counted, so that the JSON stays readable.
 const WARNINGS_MAX: usize = 1_000;
 
-/// Most lines for one rule that people are shown, or names of tools; `--json` has the rest.
+/// Lines, or names of tools, that people are shown for one rule; `--json` has the rest.
 const GROUP_LINES_MAX: usize = 10;
 const GROUP_NAMES_MAX: usize = 40;
 
@@ -32,7 +32,7 @@ struct ToolWarning {
     warning: ApiWarning,
 }
 
-/// Warnings that people are shown together: all with one text.
+/// Warnings with the same text, shown together.
 struct Group<'w> {
     first: &'w ToolWarning,
     /// By tool, in the order in which they were found.
@@ -44,12 +44,12 @@ struct GroupedTool<'w> {
     pointers: Vec<&'w str>,
 }
 
-/// The author of a component's schemas.
+/// Who wrote a component's schemas.
 #[derive(Clone, Copy)]
 enum SchemaAuthor {
-    /// A person, who can mend them.
+    /// A person, who can fix them.
     Person,
-    /// The host, out of WIT types: only the form that is served concerns anybody.
+    /// The host, from WIT types: only the served form matters.
     Host,
 }
 
@@ -67,7 +67,7 @@ impl SchemaAuthor {
 }
 
 impl ToolWarnings {
-    /// Those about each tool that clients of this server get.
+    /// The warnings about each tool that clients of this server get.
     pub fn of_catalog(catalog: &Catalog, server: &str) -> Self {
         let mut warnings = Self::default();
         let tools = catalog.tools().tools().iter().enumerate().filter(|(_, tool)| tool.is_tool());
@@ -94,9 +94,8 @@ impl ToolWarnings {
         warnings
     }
 
-    /// Those about the tools that a component of this shape lists. A manifest may add titles and
-    /// hints, and makes all tools of a program. A schema that is not JSON is the component's fault,
-    /// which loading it names.
+    /// The warnings about the tools of a component of this shape. A manifest may add titles and
+    /// hints, and makes all tools of a program. A schema that is not JSON is reported by loading.
     pub fn of_component(component: &str, shape: ShapeName, tools: &[contract::GuestTool]) -> Self {
         let mut warnings = Self::default();
         let by = SchemaAuthor::of(shape);
@@ -138,7 +137,6 @@ impl ToolWarnings {
         }
     }
 
-    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -164,7 +162,7 @@ impl ToolWarnings {
         self.left_out
     }
 
-    /// A part for each rule and those whose rule it is, with its tools and places.
+    /// A part for each rule with its source, its tools and places.
     pub fn text(&self, style: Style) -> String {
         let groups: Vec<String> = self.groups().iter().map(|group| group.text(style)).collect();
         let mut text = groups.join("\n");
@@ -174,7 +172,7 @@ impl ToolWarnings {
         text
     }
 
-    /// The warnings of each rule together, in the order of the rules.
+    /// The warnings grouped by rule, in the order of the rules.
     fn groups(&self) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         for one in &self.found {
@@ -207,8 +205,8 @@ impl<'w> Group<'w> {
         format!("{label}: {}\n{places}  hint: {}\n", self.first.text, rule.hint())
     }
 
-    /// True if it is about a part besides the schemas, which each tool has once: the tool's name is
-    /// place enough.
+    /// True if it is about a part other than the schemas, so that the tool's name is a sufficient
+    /// place.
     fn is_about_whole_tools(&self) -> bool {
         let pointer = &self.first.warning.pointer;
         pointer.matches('/').count() == 1 && pointer != "/inputSchema"
@@ -242,7 +240,7 @@ impl<'w> Group<'w> {
     }
 }
 
-/// A description that an author wrote; none if the host made it up for a function.
+/// A description that an author wrote; `None` if the host generated it for a function.
 pub(super) fn written_text(description: &str) -> &str {
     let is_made_up = description.starts_with("Calls ") && description.ends_with(" of the component.");
     if is_made_up { "" } else { description }

@@ -1,5 +1,5 @@
-//! Editing a manifest: read, checked, shown, consented to and written. Must not hold: what is
-//! edited.
+//! Editing a manifest: reading, checking, showing the difference, asking and writing. Must not
+//! hold: the edits themselves.
 pub mod rights;
 mod shown;
 
@@ -22,7 +22,7 @@ use shown::difference;
 pub enum Screen {
     /// The answer of the command.
     Stdout,
-    /// Next to an answer that is JSON.
+    /// Next to an answer in JSON.
     Stderr,
 }
 
@@ -47,8 +47,8 @@ pub fn check_known(file: &ManifestFile, edit: &ManifestEdit, component: &str) ->
     Err(Failure::at_fault(format!("{} has no component {component:?}", file.name()), hint))
 }
 
-/// Shows how the manifest changes, and writes it once that is wanted. A text that is not a manifest
-/// is refused.
+/// Shows how the manifest changes, and writes it if the person agrees. A text that is not a
+/// manifest is refused.
 pub fn apply_or_report(file: &ManifestFile, text: &str, consent: Consent) -> anyhow::Result<Exit> {
     if text == file.text() {
         terminal::print(&format!("{}: nothing to change\n", file.name()))?;
@@ -60,9 +60,9 @@ pub fn apply_or_report(file: &ManifestFile, text: &str, consent: Consent) -> any
     Ok(Exit::Done)
 }
 
-/// Checks that all loads with a manifest's new text that loaded with the old one, as `toolcell
-/// check` does. Problems that the new text brings are shown. A value that this process was not
-/// given is one of them, and refuses nothing: the server may have it.
+/// Checks that everything that loaded with a manifest's old text loads with the new one, like
+/// `toolcell check`. New problems are shown. A value that is missing in this process is shown but
+/// not refused: the server may have it.
 ///
 /// # Errors
 /// This process cannot load components at all.
@@ -91,7 +91,7 @@ pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<()> {
     Err(Failure::at_fault(problem, "").into())
 }
 
-/// Opens this text at the manifest's path. Broken components are problems like others.
+/// Opens this text at the manifest's path. Broken components are problems like any other.
 fn opened(path: &Path, text: &str) -> anyhow::Result<Opened> {
     let options = OpenOptions { what_works: true, ..OpenOptions::default() };
     manifest::open(ManifestFile::unwritten(path, text.to_owned()), options)
@@ -115,7 +115,7 @@ pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) 
     agrees_or_reports(name, &format!("Write {name}?"), consent)
 }
 
-/// Asks for consent, or says that this thing stays as it is.
+/// Asks for consent, or reports that this stays unchanged.
 pub fn agrees_or_reports(name: &str, question: &str, consent: Consent) -> anyhow::Result<()> {
     if consent == Consent::Given {
         return Ok(());
@@ -131,8 +131,8 @@ pub fn agrees_or_reports(name: &str, question: &str, consent: Consent) -> anyhow
     Err(Failure::said(Exit::AtFault).into())
 }
 
-/// Writes a manifest's new text, whole or not at all. `file` is the text that was edited: another
-/// that came meanwhile stays.
+/// Writes a manifest's new text atomically. `file` is the text that was edited: if the file has
+/// changed since, it stays.
 pub fn write(file: &ManifestFile, text: &str) -> Result<(), Failure> {
     let now = match file.path().symlink_metadata() {
         Ok(_) => ManifestFile::read(file.path()).map(|now| now.text().to_owned()),
@@ -146,7 +146,7 @@ pub fn write(file: &ManifestFile, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::at_fault(format!("{} cannot be written: {error}", file.name()), ""))
 }
 
-/// More rights wait for an approval where only a lock is served.
+/// A note that new rights need approval if only a lock is served.
 fn lock_note(manifest: &Path) -> &'static str {
     if lock::path_beside(manifest).exists() {
         "; `toolcell lock` pins it, `toolcell diff` shows how it differs"

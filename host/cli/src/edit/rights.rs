@@ -4,8 +4,7 @@ use toolcell_policy::rights::forms;
 
 use crate::exit::Failure;
 
-/// The entry of a manifest that a right is. A right of one tool or to be revoked is named without a
-/// value.
+/// The manifest entry for a right. A right of one tool, or one to revoke, has no value.
 pub fn read(right: &str) -> Result<ManifestEntry, Failure> {
     ManifestEntry::of_right(right).ok_or_else(|| Failure::usage(format!("unknown right {right:?}"), forms()))
 }

@@ -2,11 +2,11 @@
 use crate::terminal::{green, red};
 use toolcell_policy::Style;
 
-/// Lines of a text up to which the shortest difference is looked for. Past them, one block is
+/// Lines of a text up to which the shortest difference is computed. Beyond that, one block is
 /// shown.
 const LINES_MAX: usize = 4_000;
 
-/// Lines taken away and lines added, each with its sign, in the order of the texts.
+/// Removed and added lines, each with its sign, in the order of the texts.
 pub fn difference(old: &str, new: &str, style: Style) -> String {
     let old: Vec<&str> = old.lines().collect();
     let new: Vec<&str> = new.lines().collect();
@@ -33,7 +33,7 @@ pub fn difference(old: &str, new: &str, style: Style) -> String {
     text
 }
 
-/// The longest common subsequence, as places in both.
+/// The longest common subsequence, as indices in both.
 fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     let width = new.len() + 1;
     let mut lengths = vec![0_u32; (old.len() + 1) * width];

@@ -1,5 +1,6 @@
 //! Lines made safe to show: misleading characters become escapes that are also valid in JSON. Texts
-//! about tools are cleaned earlier; this covers all others that a guest or a client has a part in.
+//! about tools are cleaned earlier; this covers all other texts with parts from a guest or a
+//! client.
 //!
 //! Promise: others' words do not act on a terminal.
 use std::io::{self, Write};
@@ -33,8 +34,8 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// The text with escapes, if it needs any. Of escape sequences only those for colours stay, where
-/// texts have colours.
+/// The text with escapes, if it needs any. Of escape sequences only those for colours stay, if the
+/// text may have colours.
 pub fn escaped(text: &str, is_coloured: bool) -> Option<String> {
     if !text.chars().any(sanitize::is_hidden) {
         return None;
@@ -54,7 +55,7 @@ pub fn escaped(text: &str, is_coloured: bool) -> Option<String> {
     Some(escaped)
 }
 
-/// The length of a sequence for a colour that the text begins with: ESC, `[`, digits, `m`.
+/// The length of the colour sequence at the start of the text: ESC, `[`, digits, `m`.
 fn colour(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("\u{1b}[")?;
     let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();

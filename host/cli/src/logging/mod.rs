@@ -1,5 +1,5 @@
-//! The operator's log: lines on stderr, as text or JSON. A thread of its own writes them, so that a
-//! slow reader delays nobody. Its level can change while it runs. Must not hold: messages.
+//! The operator's log: lines on stderr, as text or JSON. A separate thread writes them, so that a
+//! slow reader delays nothing. Its level can change while it runs. Must not hold: messages.
 mod escape;
 
 use std::io::IsTerminal as _;
@@ -22,7 +22,7 @@ pub use escape::escaped;
 /// unless the manifest allows more.
 const LINES_MAX: usize = 10_000;
 
-/// The log. Lines are written until this is dropped.
+/// The log. Lines are written until it is dropped.
 pub struct Log {
     control: LogControl,
     _guard: WorkerGuard,
@@ -36,7 +36,7 @@ struct LogState {
     handle: reload::Handle<LevelFilter, Registry>,
     /// Index of the level in [`LEVELS`].
     level: AtomicU8,
-    /// True once a level was chosen: then the manifest's is ignored.
+    /// True once a level was set, so that the manifest's is ignored.
     is_chosen: AtomicBool,
     format: LogFormat,
     errors: ErrorCounter,
@@ -54,7 +54,7 @@ impl LogControl {
         let set = self.0.handle.reload(filter(level)).is_ok();
         if set {
             self.0.level.store(place(level), Ordering::Relaxed);
-            // What is said besides the log keeps to its level.
+            // Messages outside the log follow its level.
             terminal::show_from(level);
         }
         set
@@ -74,7 +74,7 @@ impl OperatorLog for LogControl {
 
     fn follow(&self, level: LogLevel) {
         if !self.0.is_chosen.load(Ordering::Relaxed) && level != self.level() {
-            // A log that cannot change stays as it is.
+            // If the level cannot change, it stays.
             let _ = self.apply(level);
         }
     }
@@ -83,7 +83,7 @@ impl OperatorLog for LogControl {
         u64::try_from(self.0.errors.dropped_lines()).unwrap_or(u64::MAX)
     }
 
-    /// Prints besides the log, or as a line of the log if stderr is JSON.
+    /// Prints outside the log, or as a line of the log if stderr is JSON.
     fn announce(&self, text: &str) {
         match self.0.format {
             LogFormat::Text if self.level() >= LogLevel::Info => terminal::eprint(&format!("{text}\n")),
@@ -110,7 +110,7 @@ pub fn start(args: &LogArgs) -> Log {
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = fmt::layer().with_target(false).with_ansi(is_coloured);
     let lines = lines.with_writer(move || Escaping::new(writer.clone(), is_coloured));
-    // Fails only if a log was started before; that one stays.
+    // Fails only if a log was already started, which then stays.
     let _ = match args.log_format {
         LogFormat::Text => log.with(lines).try_init(),
         LogFormat::Json => {
@@ -123,7 +123,6 @@ pub fn start(args: &LogArgs) -> Log {
     Log { control: LogControl(Arc::new(LogState { handle, level, is_chosen, format, errors })), _guard: guard }
 }
 
-/// Every level, the quietest first.
 const LEVELS: [LogLevel; 5] = [LogLevel::Off, LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug];
 
 fn filter(level: LogLevel) -> LevelFilter {

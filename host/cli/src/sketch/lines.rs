@@ -1,30 +1,29 @@
-//! The text of a manifest, line by line, each with the option that it comes from.
+//! The text of a manifest, line by line, with the option that each comes from.
 use std::fmt::Write as _;
 
 use toolcell_policy::edit::ManifestEntry;
 use toolcell_policy::rights::{RightPlace, places};
 
-/// A text whose lines know their options.
+/// A text that tracks the option of each line.
 #[derive(Default)]
 pub struct SketchLines {
     text: String,
     /// First byte of each line, with its origin.
     starts: Vec<(usize, Option<Origin>)>,
-    /// Entries of the component that is being written.
+    /// Entries of the current component.
     pending: Vec<(ManifestEntry, Origin)>,
 }
 
-/// Option that a line comes from.
+/// The option that a line comes from.
 #[derive(Clone, Debug)]
 struct Origin {
-    /// As it was written.
+    /// The option as written.
     option: String,
-    /// Its number among the rights; none for a component's file.
+    /// Its number among the rights; `None` for a component's file.
     right: Option<usize>,
 }
 
 impl SketchLines {
-    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -52,7 +51,7 @@ impl SketchLines {
         self.line(&format!("source = {}", quoted(source)), Some(&origin));
     }
 
-    /// Adds an entry to the component. One that is there already is left out.
+    /// Adds an entry to the component, unless it already has it.
     pub fn add(&mut self, entry: &ManifestEntry, right: usize, option: &str) {
         let same = |(other, _): &(ManifestEntry, Origin)| {
             (other.section, &other.key, other.value.to_string()) == (entry.section, &entry.key, entry.value.to_string())
@@ -96,7 +95,7 @@ impl SketchLines {
         self.push("]", None);
     }
 
-    /// Adds a line that comes from no option.
+    /// Adds a line without an option.
     pub fn push(&mut self, line: &str, option: Option<&str>) {
         let origin = option.map(|option| Origin { option: option.to_owned(), right: None });
         self.line(line, origin.as_ref());

@@ -1,5 +1,5 @@
-//! Manifests that no file holds: components and rights of a command line, written as the text that
-//! a file would have. Must not hold: the meaning of a manifest, which has one reader.
+//! Manifests without a file: components and rights of a command line, written as a manifest's text.
+//! Must not hold: parsing of manifests.
 mod lines;
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub struct Sketch {
     lines: SketchLines,
 }
 
-/// A right, with the option that it was given by.
+/// A right, with its option.
 struct GivenRight {
     option: String,
     right: String,
@@ -52,7 +52,7 @@ struct SketchedComponent {
     path: PathBuf,
 }
 
-/// True if a path that may name a manifest names a component.
+/// True if a path for `--manifest` is a component.
 pub fn is_component(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "wasm")
 }
@@ -69,18 +69,17 @@ impl Sketch {
         Ok(Self { lines: write(&components, &rights, &without) })
     }
 
-    /// Its text.
     pub fn text(&self) -> &str {
         self.lines.text()
     }
 
-    /// As a file that is not written yet, or that never will be.
+    /// As a file that is not written yet, or never will be.
     pub fn file(&self, path: Option<&Path>) -> ManifestFile {
         let text = self.text().to_owned();
         path.map_or_else(|| ManifestFile::given(text.clone()), |path| ManifestFile::unwritten(path, text.clone()))
     }
 
-    /// Prints problems by the options that they come from, since nobody has the text's lines.
+    /// Prints problems in terms of options, since the user has not written the text.
     pub fn report(&self, problems: &[Diagnostic]) {
         for problem in problems {
             let option = problem.span().and_then(|span| self.lines.option_at(span.start));
@@ -89,7 +88,7 @@ impl Sketch {
     }
 }
 
-/// Prints one problem of a text that no file holds.
+/// Prints one problem of a text without a file.
 pub fn report(option: Option<&str>, problem: &Diagnostic) {
     let about = option.map_or_else(String::new, |option| format!("{option}: "));
     let label = problem.label_text().map_or_else(String::new, |label| format!(" ({label})"));
@@ -121,7 +120,7 @@ fn components(files: &[PathBuf], folder: &Path) -> Result<Vec<SketchedComponent>
     Ok(components)
 }
 
-/// The rights of all options, in their order. A folder is relative to where the command runs.
+/// The rights of all options, in order. Folders are relative to the current one.
 fn read_rights(given: &SketchRights, folder: &Path) -> Result<Vec<GivenRight>, Failure> {
     let mut rights = Vec::new();
     for right in &given.allow {
@@ -167,15 +166,15 @@ fn read_mount(mount: &str, folder: &Path) -> Result<ManifestEntry, Failure> {
     Ok(ManifestEntry::mount(guest, if path.is_empty() { "." } else { &path }, access))
 }
 
-/// Pairs of component and right that cannot go together, unless the right would go nowhere: then it
-/// stays, and is an error.
+/// Pairs of component and right that do not fit. A right that fits no component stays, and becomes
+/// an error.
 fn unusable(
     components: &[SketchedComponent],
     rights: &[GivenRight],
     code: &CodeCacheArgs,
 ) -> Result<BTreeSet<(usize, usize)>, Failure> {
     let lines = write(components, rights, &BTreeSet::new());
-    // Other problems of the text are shown when it is opened.
+    // Other problems are shown when the text is opened.
     let Ok(parsed) = parse(&Source { name: NAME, text: lines.text() }) else { return Ok(BTreeSet::new()) };
     let mut unusable = BTreeSet::new();
     let machine = Machine::start(&code.options(), None, &sandbox_process::guests())
@@ -196,7 +195,7 @@ fn unusable(
     Ok(unusable)
 }
 
-/// Rights that a component has no way to use. A file that cannot be read has its error later.
+/// Rights that a component cannot use. A file that cannot be read is reported later.
 fn not_imported(machine: &Machine, component: &SketchedComponent, manifest: &Manifest) -> Vec<Diagnostic> {
     let bytes = read_bounded(&component.path, COMPONENT_BYTES_MAX).ok();
     let name = component.path.display().to_string();

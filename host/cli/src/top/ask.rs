@@ -1,4 +1,4 @@
-//! Questions to the processes that serve a manifest, over their control sockets.
+//! Requests to the processes that serve a manifest, over their control sockets.
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use toolcell_server::control::{
     ANSWERS_WITHIN, ActivitySnapshot, ControlSocket, Decision, DecisionRequest, Request, Unreachable, ask, sockets,
 };
 
-/// Most processes that are looked at. Each client over stdio has one.
+/// Processes that are shown. Each client over stdio has one.
 const PROCESSES_MAX: usize = 64;
 
 /// Longest wait for a process: gathering its activity takes milliseconds.
@@ -26,7 +26,7 @@ pub struct Processes {
 pub struct Seen {
     /// Those that answered.
     pub processes: Vec<Process>,
-    /// One sentence for each that did not.
+    /// One sentence for each of the others.
     pub problems: Vec<String>,
 }
 
@@ -37,10 +37,10 @@ pub struct Process {
     pub activity: ActivitySnapshot,
 }
 
-/// A socket, and the answer of the process behind it.
+/// A socket, and the answer of its process.
 pub type SocketAnswer = (PathBuf, Result<Value, Unreachable>);
 
-/// A decision about what one process showed.
+/// What a decision is about: something that one process showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub socket: PathBuf,
@@ -89,7 +89,7 @@ fn read(answer: Value) -> Result<ActivitySnapshot, String> {
     serde_json::from_value(answer).map_err(|_| "a process of another version serves the manifest".to_owned())
 }
 
-/// Sends a decision, and waits for what comes of it: one sentence, as `Err` if it was not done.
+/// Sends a decision, and waits for its outcome: one sentence, as `Err` if it was not carried out.
 pub fn decide(target: &Target) -> Result<String, String> {
     let request = DecisionRequest { run: target.run.clone(), decision: target.decision };
     came(&target.socket, &Request::Decide(request))

@@ -1,10 +1,10 @@
-//! All that is known of one row, as names and texts.
+//! All details of one row, as names and texts.
 use toolcell_server::control::{ApprovalShown, CallShown, DenialShown};
 
 use super::state::TopRow;
 use super::text;
 
-/// Most characters of a text: those of the arguments that a server sends, and what escapes add.
+/// Characters of a text: those of the arguments that a server sends, and their escapes.
 const TEXT_CHARS: usize = 8_192;
 
 /// Names and texts of a row.

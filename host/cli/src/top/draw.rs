@@ -1,4 +1,4 @@
-//! Drawing: a pure function from what was seen and the state to cells.
+//! Drawing: a pure function from activity and state to cells.
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -14,7 +14,7 @@ use super::text;
 /// Rows above the table: names of views, figures, names of columns.
 const HEAD: u16 = 3;
 
-/// Rows below the table: what was said, and keys.
+/// Rows below the table: the notice, and keys.
 const FOOT: u16 = 2;
 
 /// Columns of the names of details.
@@ -116,8 +116,8 @@ impl Screen<'_> {
         }
     }
 
-    /// One row with all its details, above this many lines of text. The line below announces more,
-    /// also during a question.
+    /// One row with all its details, above this many lines of text. The line below shows if there
+    /// are more, even during a question.
     fn one(&self, page: &mut DrawnPage<'_>, row: &TopRow<'_>, said: usize) {
         let width = usize::from(page.area.width).saturating_sub(NAMES);
         let mut lines: Vec<(&str, String)> = Vec::new();
@@ -126,7 +126,7 @@ impl Screen<'_> {
             lines.extend(parts.map(|(part, text)| (if part == 0 { name } else { "" }, text)));
         }
         let room = usize::from(page.area.height.saturating_sub(HEAD)).saturating_sub(said);
-        // The line that tells of more takes a line of its own next to what is said.
+        // The line about further lines needs its own row next to the notice.
         let room = if lines.len() > room || said == 0 { room.saturating_sub(1) } else { room };
         let first = self.state.scrolled.min(lines.len().saturating_sub(room));
         let left = lines.len().saturating_sub(first + room);
@@ -141,7 +141,7 @@ impl Screen<'_> {
         }
     }
 
-    /// The lines of the question or the notice. A question takes as many as it needs: its end
+    /// The lines of the question or the notice. A question takes as many as it needs, since its end
     /// matters.
     fn said(&self, width: u16) -> (Vec<String>, Style) {
         let bold = Style::new().add_modifier(Modifier::BOLD);
@@ -221,7 +221,7 @@ pub fn row_line(columns: &[Column], fitted: &[(usize, usize)], cells: &[String])
     line
 }
 
-/// The text in this many columns, with a mark if something is missing.
+/// The text in this many columns, with a mark if it was cut.
 fn shortened(text: &str, width: usize) -> String {
     if text::columns(text) <= width {
         return text.to_owned();
@@ -232,7 +232,7 @@ fn shortened(text: &str, width: usize) -> String {
     short
 }
 
-/// A part of the buffer that lines are written to, and the only one.
+/// The part of the buffer that lines are written to; access only goes through it.
 struct DrawnPage<'a> {
     area: Rect,
     buffer: &'a mut Buffer,

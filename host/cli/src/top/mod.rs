@@ -1,5 +1,5 @@
-//! Now, Denials and Approvals of processes that serve, on a terminal. Drawing and keys are pure:
-//! values in, cells and steps out. Must not hold: arguments, or how a decision is done.
+//! The views Now, Denials and Approvals of serving processes, on a terminal. Drawing and keys are
+//! pure: values in, cells and steps out. Must not hold: arguments, or carrying out decisions.
 mod ask;
 mod details;
 mod draw;

@@ -6,13 +6,13 @@ use super::state::{TopRow, View};
 use super::table::{cells, columns, fitting};
 use super::text;
 
-/// Characters of a line: all columns have room.
+/// Characters of a line: enough for all columns.
 const WIDTH: usize = 132;
 
-/// Most rows of a view in a text: `--json` has all that a process sends.
+/// Rows of a view in a text; `--json` has all that a process sends.
 const ROWS_MAX: usize = 200;
 
-/// The views, one below the other.
+/// The views, one after the other.
 pub fn page(seen: &Seen) -> String {
     let mut page = String::new();
     for process in &seen.processes {
@@ -54,7 +54,7 @@ fn table(seen: &Seen, view: View) -> String {
     table
 }
 
-/// The rule that would allow what was denied.
+/// The rule that would allow a denied request.
 fn more(row: &TopRow<'_>) -> Option<String> {
     let TopRow::Denial(_, group) = row else { return None };
     group.rule.as_ref()?;

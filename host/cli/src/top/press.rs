@@ -12,11 +12,11 @@ const PAGE: usize = 10;
 /// Most characters of a name in a question.
 const NAME_CHARS: usize = 40;
 
-/// Most characters of a rule in a question. A longer one is not written from here: nobody says yes
-/// to what they do not see.
+/// Most characters of a rule in a question. A longer one cannot be granted here: nobody should
+/// allow what they cannot see.
 const RULE_CHARS: usize = 400;
 
-/// The step after a key, besides a change of the state.
+/// The step after a key, besides changes of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterKey {
     /// Nothing.
@@ -27,7 +27,7 @@ pub enum AfterKey {
     Decide(Target),
 }
 
-/// Takes a key.
+/// Handles a key.
 pub fn press(state: &mut TopState, seen: &Seen, key: Key) -> AfterKey {
     if key == Key::Ctrl('c') {
         return AfterKey::Quit;
@@ -66,7 +66,7 @@ fn open(state: &mut TopState, seen: &Seen) {
     }
 }
 
-/// Moves the choice, or the lines of the details.
+/// Moves the selection, or scrolls the details.
 fn go(state: &mut TopState, seen: &Seen, key: Key) {
     let rows = seen.rows(state.view);
     let Some(at) = state.chosen(&rows) else { return };
@@ -87,7 +87,7 @@ fn go(state: &mut TopState, seen: &Seen, key: Key) {
     }
 }
 
-/// Asks about the decision of a key, where it is one.
+/// Asks about the decision of a key, if it has one.
 fn ask(state: &mut TopState, seen: &Seen, letter: char) {
     let rows = seen.rows(state.view);
     let Some((at, row)) = state.chosen(&rows).and_then(|at| Some((at, *rows.get(at)?))) else { return };
@@ -119,7 +119,7 @@ fn ask(state: &mut TopState, seen: &Seen, letter: char) {
         Ok((decision, text)) => {
             let socket = process.socket.clone();
             let run = process.activity.run.clone();
-            // Who decides sees all of what it is about.
+            // A decision requires that everything is shown.
             if !matches!(row, TopRow::Call(..)) {
                 (state.details, state.scrolled) = (true, if state.details { state.scrolled } else { 0 });
             }
@@ -152,7 +152,7 @@ fn approval(row: &TopRow<'_>, letter: char) -> Option<AskedAbout> {
     let TopRow::Approval(_, call) = row else { return None };
     let subject = format!("call {} of {} for {}", call.call, name(&call.tool), name(&call.caller));
     Some(match (letter, call.remember_s) {
-        // Nobody allows what is not shown.
+        // Nobody can allow what is not shown.
         ('a' | 'r', _) if call.arguments_cut => {
             Err("Its arguments are not shown whole: decline it, or decide in the console.".to_owned())
         }

@@ -1,5 +1,4 @@
-//! The terminal: looks at the processes once a second, takes keys, draws, and gives the terminal
-//! back.
+//! The terminal: polls the processes once a second, reads keys, draws, and restores the terminal.
 use std::io::{Stdout, stdin, stdout};
 use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError};
 use std::time::Duration;
@@ -21,16 +20,16 @@ use super::press::{AfterKey, press};
 use super::state::TopState;
 use crate::exit::Exit;
 
-/// Time between two polls of the processes: what the figures are made of changes once a second.
+/// Time between two polls of the processes, whose figures change once a second.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Columns and rows of a terminal that does not know its size, such as a serial line.
 const USUAL_SIZE: (u16, u16) = (80, 24);
 
-/// Keys and answers that wait. A full queue makes those wait who fill it.
+/// Keys and answers in the queue. Senders wait while it is full.
 const QUEUE_MAX: usize = 64;
 
-/// Malformed inputs in a row. More of them mean that the terminal is gone.
+/// Consecutive malformed inputs. More of them mean that the terminal is gone.
 const WRONG_KEYS_MAX: usize = 16;
 
 type Screens = Terminal<TermionBackend<AlternateScreen<RawTerminal<Stdout>>>>;
@@ -43,7 +42,7 @@ enum ScreenMessage {
     Came(Result<String, String>),
 }
 
-/// Signals that end the screen, and the one that changes its size.
+/// Signals that end the screen, and the one for a changed size.
 struct Signals {
     terminated: Signal,
     interrupted: Signal,
@@ -51,7 +50,7 @@ struct Signals {
     resized: Signal,
 }
 
-/// Shows the processes until the person leaves, or a signal arrives.
+/// Shows the processes until the person quits, or a signal comes.
 pub fn run(processes: Processes, seen: Seen, has_colours: bool) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (sender, messages) = channel(QUEUE_MAX);
@@ -63,15 +62,16 @@ pub fn run(processes: Processes, seen: Seen, has_colours: bool) -> anyhow::Resul
     let watched = sender.clone();
     std::thread::Builder::new().name("top-looks".to_owned()).spawn(move || watch(&processes, &looks, &watched))?;
     let writer = stdout().into_raw_mode()?.into_alternate_screen()?;
-    // The size is followed by its signal: drawing never asks a terminal that does not know it.
+    // The signal reports size changes: drawing never queries a terminal that does not know its
+    // size.
     let options = TerminalOptions { viewport: Viewport::Fixed(area()) };
     let mut screen = Terminal::with_options(TermionBackend::new(writer), options)?;
     let keyed = sender.clone();
     std::thread::Builder::new().name("top-keys".to_owned()).spawn(move || read_keys(&keyed))?;
     let table = BetweenDrawings { seen, state: TopState::default(), has_colours, sender, look };
     let shown = runtime.block_on(table.show(&mut screen, messages, signals));
-    // The screen is given back before anything is said about an error. Threads that wait for
-    // a key or a process are left behind.
+    // The screen is restored before an error is printed. Threads that wait for a key or a process
+    // are abandoned.
     drop(screen);
     runtime.shutdown_background();
     shown.map(|()| Exit::Done)
@@ -108,7 +108,7 @@ impl BetweenDrawings {
         }
     }
 
-    /// Takes a message. True at the end.
+    /// Handles a message. True at the end.
     fn take(&mut self, message: ScreenMessage) -> anyhow::Result<bool> {
         match message {
             ScreenMessage::Key(key) => match press(&mut self.state, &self.seen, key) {
@@ -127,7 +127,7 @@ impl BetweenDrawings {
             ScreenMessage::Seen(_) => {}
             ScreenMessage::Came(came) => {
                 (self.state.is_deciding, self.state.notice) = (false, Some(came));
-                // The thread ends with the program: it listens.
+                // The thread lives as long as the program.
                 let _ = self.look.send(());
             }
             ScreenMessage::NoKeys => return Ok(true),
@@ -164,7 +164,7 @@ fn area() -> Rect {
     Rect::new(0, 0, width, height)
 }
 
-/// Looks at the processes once a second, and at once after a decision.
+/// Polls the processes once a second, and at once after a decision.
 fn watch(processes: &Processes, looks: &std_mpsc::Receiver<()>, sender: &Sender<ScreenMessage>) {
     while looks.recv_timeout(POLL_EVERY) != Err(RecvTimeoutError::Disconnected) {
         if sender.blocking_send(ScreenMessage::Seen(processes.poll())).is_err() {
@@ -187,6 +187,6 @@ fn read_keys(sender: &Sender<ScreenMessage>) {
             Err(_) => break,
         }
     }
-    // Nobody listens once the screen is given back.
+    // The receiver is gone once the screen is restored.
     let _ = sender.blocking_send(ScreenMessage::NoKeys);
 }

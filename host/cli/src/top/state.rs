@@ -1,4 +1,4 @@
-//! The place of a person: the view, the row, the question.
+//! What the person sees: the view, the row, the question.
 use std::collections::BTreeMap;
 
 use toolcell_server::control::{ApprovalShown, CallShown, DenialShown};
@@ -42,19 +42,19 @@ impl View {
 pub struct TopState {
     pub view: View,
     marks: BTreeMap<View, Mark>,
-    /// True if the chosen row is shown alone, with all that is known of it.
+    /// True if the selected row is shown alone, with all details.
     pub details: bool,
-    /// Lines of the details above the screen.
+    /// Scrolled lines of the details.
     pub scrolled: usize,
     pub paused: bool,
     pub question: Option<Question>,
-    /// The last thing that was said, and whether it is a failure.
+    /// The last message, and whether it is a failure.
     pub notice: Option<Result<String, String>>,
-    /// True while a process does what was decided.
+    /// True while a process carries out a decision.
     pub is_deciding: bool,
 }
 
-/// The chosen row of a view. It stays chosen when others come and go.
+/// The selected row of a view. It stays selected when others come and go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Mark {
     run: String,
@@ -62,7 +62,7 @@ struct Mark {
     at: usize,
 }
 
-/// A decision that is to be confirmed.
+/// A decision that must be confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     pub text: String,
@@ -110,7 +110,7 @@ impl Seen {
         }
     }
 
-    /// Number of rows of a view that want a person: none of "Now".
+    /// Number of rows of a view that need a person: none in "Now".
     pub fn open(&self, view: View) -> usize {
         let open = |of: &Process| match view {
             View::Now => 0,
@@ -122,7 +122,7 @@ impl Seen {
 }
 
 impl TopState {
-    /// Place of the chosen row; `None` without rows.
+    /// Index of the selected row; `None` without rows.
     pub fn chosen(&self, rows: &[TopRow<'_>]) -> Option<usize> {
         let last = rows.len().checked_sub(1)?;
         let Some(mark) = self.marks.get(&self.view) else { return Some(0) };
@@ -130,7 +130,7 @@ impl TopState {
         Some(rows.iter().position(is_it).unwrap_or(mark.at.min(last)))
     }
 
-    /// Chooses the row at this place, or the last one before it.
+    /// Selects the row at this index, or the last one before it.
     pub fn choose(&mut self, rows: &[TopRow<'_>], at: usize) {
         let at = at.min(rows.len().saturating_sub(1));
         if let Some(row) = rows.get(at) {
@@ -139,7 +139,7 @@ impl TopState {
         }
     }
 
-    /// Holds on to the chosen row of what is seen now, and closes details of a row that is gone.
+    /// Keeps the selected row after new activity, and closes the details of a removed row.
     pub fn settle(&mut self, seen: &Seen) {
         let rows = seen.rows(self.view);
         let Some(at) = self.chosen(&rows) else {

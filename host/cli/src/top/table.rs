@@ -2,27 +2,27 @@
 use super::state::{TopRow, View};
 use super::text;
 
-/// Most characters of a cell that are looked at: more than a terminal is wide.
+/// Characters of a cell that are processed: more than a terminal is wide.
 const CELL_CHARS: usize = 300;
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub title: &'static str,
-    /// Columns of the terminal; at least these for the one that takes what is left.
+    /// Terminal columns; the minimum for the column that takes the rest.
     pub width: usize,
-    /// Those with high ranks are left out first where it is narrow.
+    /// Columns with high ranks are omitted first on a narrow terminal.
     pub rank: u8,
     pub kind: ColumnKind,
 }
 
-/// The way in which a column is filled.
+/// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     Text,
-    /// Figures, aligned at their ends.
+    /// Figures, right-aligned.
     Figure,
-    /// Takes what is left.
+    /// Takes the remaining width.
     Rest,
 }
 
@@ -63,7 +63,7 @@ const APPROVALS: [Column; 6] = [
 
 const PROCESS: Column = column("PROCESS", 8, 2, ColumnKind::Figure);
 
-/// All columns of a view; with the process where there are several.
+/// All columns of a view; with the process if there are several.
 pub fn columns(view: View, has_several: bool) -> Vec<Column> {
     let mut columns = match view {
         View::Now => NOW.to_vec(),
@@ -74,7 +74,7 @@ pub fn columns(view: View, has_several: bool) -> Vec<Column> {
     columns
 }
 
-/// Places and widths of the columns that fit into this width of the terminal.
+/// Positions and widths of the columns that fit this width.
 pub fn fitting(columns: &[Column], width: usize) -> Vec<(usize, usize)> {
     let mut places: Vec<usize> = (0..columns.len()).collect();
     let needed = |places: &[usize]| {
@@ -138,7 +138,7 @@ pub fn cells(row: &TopRow<'_>, has_several: bool) -> Vec<String> {
     cells
 }
 
-/// The first caller, and how many more there are.
+/// The first caller, and the number of others.
 fn callers(callers: &[String]) -> String {
     match callers {
         [] => String::new(),

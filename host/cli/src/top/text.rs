@@ -1,12 +1,12 @@
-//! Texts of others made safe to show, and figures in words.
+//! Untrusted texts made safe to show, and figures in words.
 use ratatui::text::Span;
 
 use crate::logging::escaped;
 
-/// Most characters of combining marks in a row that are drawn on one letter: languages stack three.
+/// Combining marks in a row that are drawn on one letter: languages stack three.
 const MARKS_MAX: usize = 3;
 
-/// The text on one line, of this many characters at most: what hides or turns text is escaped.
+/// The text on one line, of at most this many characters, with misleading characters escaped.
 pub fn line(text: &str, chars_max: usize) -> String {
     let end = text.char_indices().nth(chars_max).map_or(text.len(), |(at, _)| at);
     let (shown, rest) = text.split_at(end);
@@ -95,7 +95,7 @@ pub fn amount(number: u64) -> String {
     scaled(number, 1_000, &["", " k", " M", " G", " T", " P"])
 }
 
-/// A use and its limit: `1.2 G of 10.0 G`, or `10.0 G at most` where the use is not known.
+/// A use and its limit: `1.2 G of 10.0 G`, or `10.0 G at most` if the use is unknown.
 pub fn of(used: Option<u64>, limit: u64, shown: fn(u64) -> String) -> String {
     match used {
         Some(used) => format!("{} of {}", shown(used), shown(limit)),

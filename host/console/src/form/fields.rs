@@ -1,23 +1,23 @@
 //! Fields of a form, made of an input schema.
 //!
-//! References lead only within the schema. Whatever they lead to, a form has a bounded number of
-//! fields and choices: what is beyond becomes a field for JSON.
+//! References are only followed within the schema. Fields and choices are bounded: anything beyond
+//! becomes a field for JSON.
 
 use serde_json::{Map, Value};
 
 use super::{Field, FieldKind, UNWRITTEN};
 use crate::bounds::{FORM_CHOICES, FORM_CHOICES_ALL, FORM_DEPTH, FORM_FIELDS, JSON_BYTES};
 
-/// References that lead on to another one: a schema names a type, which names another.
+/// References that are followed in a row.
 const HOPS: usize = 8;
 
-/// Keys that lead to another schema. One stands alone, or no field would do.
+/// Keys that lead to another schema. Only one is supported at a time.
 const LEADS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
 /// Other keys that do not restrict the value.
 const WORDS: [&str; 8] = ["$schema", "$defs", "$comment", "title", "description", "default", "examples", "deprecated"];
 
-/// Keys of schemas for which fields would not do.
+/// Keys of schemas that need JSON instead of fields.
 const OTHER_FORMS: [&str; 9] =
     ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "not", "patternProperties", "dependentSchemas"];
 
@@ -28,7 +28,7 @@ pub(super) fn of(schema: &Value) -> Vec<Field> {
     found.and_then(|schema| form.fields(schema, "argument", FORM_DEPTH)).unwrap_or_default()
 }
 
-/// A form that is made, and what it may still hold.
+/// A form under construction, with what it may still contain.
 struct FieldsForm<'s> {
     root: &'s Value,
     fields: usize,
@@ -38,7 +38,7 @@ struct FieldsForm<'s> {
 }
 
 impl<'s> FieldsForm<'s> {
-    /// The fields of an object. `None` where fields would not do, or there are too many.
+    /// The fields of an object. `None` if fields are not suitable, or there are too many.
     fn fields(&mut self, schema: &'s Value, name: &str, depth: usize) -> Option<Vec<Field>> {
         let schema = schema.as_object()?;
         let properties = schema.get("properties")?.as_object()?;
@@ -47,7 +47,7 @@ impl<'s> FieldsForm<'s> {
         }
         let names = schema.get("required").and_then(Value::as_array);
         let required: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
-        // Whatever is required has to have a field.
+        // Everything required must have a field.
         if required.iter().any(|name| !properties.contains_key(*name)) {
             return None;
         }
@@ -66,7 +66,7 @@ impl<'s> FieldsForm<'s> {
         let words = |key: &str| said(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let description = words("description").or_else(|| words("title")).unwrap_or_default().to_owned();
         let default = said("default").map_or_else(String::new, |value| default_text(value, &kind));
-        // Nobody should send what they cannot see.
+        // Nobody should send invisible characters.
         let default = if crate::text::is_plain(&default) { default } else { String::new() };
         Field { name, argument: argument.to_owned(), description, required, nullable, kind, default }
     }
@@ -104,7 +104,7 @@ impl<'s> FieldsForm<'s> {
         FieldKind::Choice(values.to_vec())
     }
 
-    /// The kind of a list of values that have a line each. Those of a choice are typed as texts.
+    /// The kind of a list of values, one per line. Choices are typed as texts.
     fn lines(&self, schema: &'s Value) -> Option<FieldKind> {
         let (items, nullable) = self.resolved(schema.get("items").filter(|_| schema.get("prefixItems").is_none())?);
         let items = items.filter(|_| !nullable)?;
@@ -124,8 +124,8 @@ impl<'s> FieldsForm<'s> {
         Some(FieldKind::Lines(Box::new(each)))
     }
 
-    /// The schema that a reference leads to, and true if null is accepted, too. `None` if it leads
-    /// nowhere or too far, or has other keywords next to it.
+    /// The target of a reference, and true if null is accepted too. `None` if it does not exist, is
+    /// too far, or has other keywords next to it.
     fn resolved(&self, schema: &'s Value) -> (Option<&'s Value>, bool) {
         let mut at = schema;
         let mut nullable = false;
@@ -163,7 +163,7 @@ fn members<'s>(schema: &'s Map<String, Value>, key: &str) -> Option<&'s Vec<Valu
     schema.get(key).and_then(Value::as_array)
 }
 
-/// True for a number besides the names of those that JSON does not have.
+/// True for a number, or one of the names of those that JSON lacks.
 fn is_any_number(schema: &Value) -> bool {
     let members = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice);
     let Some([number, names]) = members else { return false };
@@ -172,7 +172,7 @@ fn is_any_number(schema: &Value) -> bool {
     type_of(number) == Some("number") && !names.is_empty() && names.iter().all(is_name)
 }
 
-/// The one of these that is not null, if there is just one, and true if null is among them.
+/// The only one of these that is not null, and true if null is among them.
 fn only(members: &[Value]) -> Option<(&Value, bool)> {
     let is_null = |member: &&Value| type_of(member) == Some("null");
     let mut others = members.iter().filter(|member| !is_null(member));
@@ -184,7 +184,7 @@ fn types(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("type").and_then(Value::as_array)
 }
 
-/// The name of the only type besides null.
+/// The only type besides null.
 fn type_of(schema: &Value) -> Option<&str> {
     if let Some(types) = types(schema) {
         let mut others = types.iter().filter_map(Value::as_str).filter(|name| *name != "null");
@@ -194,7 +194,7 @@ fn type_of(schema: &Value) -> Option<&str> {
     known.or_else(|| schema.get("properties").map(|_| "object"))
 }
 
-/// Takes the bytes of a value from those that are left. False if it has more.
+/// Takes the bytes of a value from the remaining ones. False if too few remain.
 fn takes(value: &Value, left: &mut usize) -> bool {
     let bytes = match value {
         Value::String(text) => text.len(),
@@ -219,7 +219,7 @@ fn default_text(value: &Value, kind: &FieldKind) -> String {
         (FieldKind::Text, Value::String(text)) => text.clone(),
         (FieldKind::Lines(each), Value::Array(values)) => {
             let lines: Vec<String> = values.iter().map(|value| default_text(value, each)).collect();
-            // Each has to come back as it is.
+            // Each must survive a round trip.
             let is_line = |line: &String| !line.is_empty() && line.trim() == line && !line.contains(['\n', '\r']);
             if lines.iter().all(is_line) { lines.join("\n") } else { String::new() }
         }

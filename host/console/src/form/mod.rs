@@ -2,8 +2,8 @@
 //!
 //! A schema whose properties are plain gets a field for each: text, number, yes or no, a choice, a
 //! list with a line for each value, a group of fields, or JSON for anything else. Any other schema
-//! gets one field for all arguments as JSON. A field that stays empty is left out, unless the
-//! schema requires a text there; one that may be null is null where it is required.
+//! gets one field for all arguments as JSON. An empty field is omitted, unless the schema requires
+//! a text; a required one that may be null becomes null.
 //!
 //! Must not hold: checks of values against the schema, which the call itself makes.
 
@@ -17,26 +17,25 @@ use crate::bounds::JSON_BYTES;
 /// The name of the field that holds all arguments as JSON.
 pub const ARGUMENTS: &str = "arguments";
 
-/// Numbers that JSON has no form for. Tools of typed components take their names as texts.
+/// Numbers that JSON cannot express. Tools of typed components accept their names as texts.
 const UNWRITTEN: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 /// A field of the form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// The name in the form, by positions: `argument-0`, and `argument-0-2` within it.
+    /// The name in the form, by indices: `argument-0`, and `argument-0-2` within it.
     pub name: String,
     /// The argument's name.
     pub argument: String,
-    /// Words of the schema about it; may be empty.
+    /// The schema's description; may be empty.
     pub description: String,
     /// True if the schema requires it.
     pub required: bool,
-    /// True if the schema takes null as well.
+    /// True if the schema also accepts null.
     pub nullable: bool,
-    /// The kind of its values.
     pub kind: FieldKind,
-    /// The text of the schema's default; empty without one, and for one that is long or hides
-    /// letters.
+    /// The schema's default as text; empty if there is none, or if it is long or has invisible
+    /// characters.
     pub default: String,
 }
 
@@ -49,13 +48,13 @@ pub enum FieldKind {
     Integer,
     /// A number.
     Number,
-    /// A number, or a name of one that JSON does not have: `NaN`, `Infinity`, `-Infinity`.
+    /// A number, or the name of one that JSON lacks: `NaN`, `Infinity`, `-Infinity`.
     AnyNumber,
     /// Yes or no.
     Boolean,
     /// One of these values; the form sends its index.
     Choice(Vec<Value>),
-    /// Values of this kind, one on each line.
+    /// Values of this kind, one per line.
     Lines(Box<FieldKind>),
     /// An object of these.
     Group(Vec<Field>),
@@ -69,7 +68,7 @@ pub fn fields(schema: &str) -> Vec<Field> {
     parse(schema).map_or_else(Vec::new, |schema| fields::of(&schema))
 }
 
-/// True if the schema is known to take no arguments: the form is a button.
+/// True if the schema accepts no arguments: then the form is a button.
 #[must_use]
 pub fn takes_nothing(schema: &str) -> bool {
     parse(schema).is_some_and(|schema| {
@@ -78,10 +77,11 @@ pub fn takes_nothing(schema: &str) -> bool {
     })
 }
 
-/// The arguments, as JSON text, that a form was sent with.
+/// The arguments of a submitted form, as JSON text.
 ///
 /// # Errors
-/// One sentence for the person, where a field is not what its kind says.
+///
+/// One sentence for the person: a field has an invalid value.
 pub fn arguments(schema: &str, sent: &[(String, String)]) -> Result<String, String> {
     let text = |name: &str| sent.iter().find(|(field, _)| field == name).map_or("", |(_, text)| text.as_str());
     if let Some((_, whole)) = sent.iter().find(|(field, _)| field == ARGUMENTS) {
@@ -91,7 +91,7 @@ pub fn arguments(schema: &str, sent: &[(String, String)]) -> Result<String, Stri
     object(&fields(schema), "", &text)
 }
 
-/// An object of the fields that are not left out. `path` stands before their names in errors.
+/// An object of the fields that are not omitted. `path` precedes their names in errors.
 fn object<'s>(fields: &[Field], path: &str, text: &impl Fn(&str) -> &'s str) -> Result<String, String> {
     let mut members = Vec::new();
     for field in fields {
@@ -125,7 +125,7 @@ fn whole_arguments(text: &str) -> Result<String, String> {
     }
 }
 
-/// JSON text of one argument; none where it is left out.
+/// JSON text of one argument; `None` if it is omitted.
 fn value(field: &Field, name: &str, text: &str) -> Result<Option<String>, String> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
@@ -145,7 +145,7 @@ fn value(field: &Field, name: &str, text: &str) -> Result<Option<String>, String
     Ok(Some(format!("[{}]", values?.join(","))))
 }
 
-/// JSON text of a value that is not empty.
+/// JSON text of a non-empty value.
 fn one(kind: &FieldKind, name: &str, text: &str) -> Result<String, String> {
     let trimmed = text.trim();
     match kind {
@@ -174,7 +174,7 @@ fn line_feeds(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// A JSON number as it was written.
+/// A JSON number, unchanged.
 fn number(text: &str) -> Option<String> {
     let raw: Box<RawValue> = serde_json::from_str(text).ok()?;
     raw.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()).then(|| raw.get().to_owned())

@@ -10,7 +10,7 @@ use crate::json;
 pub struct Approvals {
     /// Calls that wait, oldest first; at most [`ROWS`](crate::bounds::ROWS) are shown.
     pub waiting: Vec<WaitingApproval>,
-    /// Calls that waited, and the end of that, newest first.
+    /// Calls that waited, and how that ended, newest first.
     pub decided: Vec<DecidedApproval>,
 }
 

@@ -32,7 +32,7 @@ struct NamedTarget {
     placeheld: bool,
 }
 
-/// `None` where it is not well formed.
+/// `None` if it is malformed.
 fn http_ask(request: &HttpWanted) -> Option<HttpAsk> {
     HttpAsk::new(&request.method, &request.scheme, &request.authority, &request.target).ok()
 }

@@ -94,7 +94,7 @@ impl Redactor {
         }
     }
 
-    /// A redactor for the current values, whatever changes later.
+    /// A redactor for the current values, even if they change later.
     pub(crate) fn now(&self) -> Self {
         match &self.0 {
             Values::Changing(changing) => changing.now().map_or_else(Self::default, |now| Self(Values::Fixed(now))),

@@ -109,8 +109,8 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         Ok(matches!(self.hand_out(1, look)?, Read::More))
     }
 
-    /// The last polls before the thread leaves. The background task handles what comes over the
-    /// socket, if its watch was on all the time.
+    /// The last polls before the thread leaves. The background task handles frames that come over
+    /// the socket, if its watch was always on.
     fn last_looks(&self, at_socket: bool) -> Result<Read, LinkError> {
         let look = if at_socket { Receiver::try_receive } else { Receiver::poll_memory_last };
         self.hand_out(FRAMES_AT_ONCE, look)

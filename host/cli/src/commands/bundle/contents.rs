@@ -15,13 +15,13 @@ use super::zip::ENTRIES_MAX;
 use super::{DESCRIPTION, PROGRAM};
 use crate::exit::Failure;
 
-/// Most bytes of all files. A client keeps a bundle in memory while it installs it.
+/// Bytes of all files. A client keeps a bundle in memory while it installs it.
 const BYTES_MAX: u64 = 512 << 20;
 
 /// Deepest folder within a folder: more than any tree that a person keeps.
 const DEPTH_MAX: usize = 32;
 
-/// Advice where a path leads out of the folder.
+/// Advice for a path that leads out of the folder.
 const INSIDE: &str = "copy it into the manifest's folder, and name it by its path from there";
 
 /// The files of a bundle, by their names in it.
@@ -39,14 +39,15 @@ pub struct Contents {
 /// A variable that the client asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Sentence that says who uses it.
+    /// Sentence about who uses it.
     pub about: String,
-    /// True where it must not be shown.
+    /// True if it must not be shown.
     pub is_secret: bool,
 }
 
 impl Contents {
-    /// Reads all files that the manifest names. The bundle itself, at `output`, is not to be one.
+    /// Reads all files that the manifest names. The bundle itself, at `output`, must not be one of
+    /// them.
     pub fn of(file: &ManifestFile, manifest: &Manifest, output: &Path) -> Result<Self, Failure> {
         let folder = file.path().parent().unwrap_or(Path::new(""));
         let name = file.path().file_name().and_then(|name| name.to_str());
@@ -99,7 +100,7 @@ impl Contents {
         &self.variables
     }
 
-    /// Sentences on what must be there where the bundle is installed.
+    /// Sentences about what must exist where the bundle is installed.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -131,8 +132,8 @@ impl Contents {
         Ok(())
     }
 
-    /// A folder that is only read is part of the bundle; one that is written is made where the
-    /// bundle is installed.
+    /// A read-only folder becomes part of the bundle; a writable one is created where the bundle is
+    /// installed.
     fn add_mount(&mut self, folder: &Path, component: &str, kind: &MountKind) -> Result<(), Failure> {
         let MountKind::Host { path, access, create, .. } = kind else { return Ok(()) };
         if Path::new(path).is_absolute() {
@@ -173,7 +174,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Adds a file, or a folder with all that is in it, by its path from the manifest's folder.
+    /// Adds a file, or a folder with its content, by its path from the manifest's folder.
     fn add(&mut self, folder: &Path, written: &str) -> Result<(), Failure> {
         let name = name_of(written)?;
         self.add_path(&folder.join(written), &name, 0)
@@ -181,7 +182,8 @@ impl Contents {
 
     fn add_path(&mut self, path: &Path, name: &str, depth: usize) -> Result<(), Failure> {
         let cannot = |problem: &str| Failure::at_fault(format!("{} {problem}", path.display()), INSIDE);
-        // The path itself may be a link; what a folder holds may not, since it could lead anywhere.
+        // The path itself may be a link, but not the content of a folder, since it could lead
+        // anywhere.
         let metadata = if depth == 0 { fs::metadata(path) } else { fs::symlink_metadata(path) };
         let metadata = metadata.map_err(|error| cannot(&format!("cannot be read: {}", plain(&error))))?;
         if metadata.is_symlink() {
@@ -229,7 +231,7 @@ impl Contents {
     }
 }
 
-/// The name in the bundle of a path that the manifest has.
+/// The name in the bundle for a path in the manifest.
 fn name_of(written: &str) -> Result<String, Failure> {
     let outside = || Failure::at_fault(format!("{written} lies outside of the manifest's folder"), INSIDE);
     let mut parts = Vec::new();

@@ -1,5 +1,5 @@
-//! The bundle's `manifest.json`, which a client reads: name, program, tools, and what it asks the
-//! person for.
+//! The bundle's `manifest.json`, which a client reads: name, program, tools, and the values that it
+//! asks the person for.
 use serde_json::{Map, Value, json};
 use toolcell_mcp::ServedCatalog as _;
 use toolcell_server::Ready;
@@ -8,10 +8,10 @@ use super::PROGRAM;
 use super::contents::{Contents, Variable};
 use crate::args::BundleArgs;
 
-/// Version of the form. Clients know it since December 2025.
+/// Version of the format. Clients support it since December 2025.
 const FORM: &str = "0.3";
 
-/// The client puts the folder in place of this, which it installed the bundle into.
+/// The client replaces this by the folder into which it installed the bundle.
 const FOLDER: &str = "${__dirname}";
 
 /// The text of `manifest.json`.
@@ -59,7 +59,7 @@ fn arguments(contents: &Contents, locked: bool) -> Vec<String> {
     arguments
 }
 
-/// The client puts the person's answer in place of this.
+/// The client replaces this by the person's answer.
 fn asked(name: &str) -> Value {
     Value::String(format!("${{user_config.{name}}}"))
 }

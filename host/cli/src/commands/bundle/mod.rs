@@ -1,6 +1,6 @@
 //! `toolcell bundle`: one file that a desktop client installs with a click. It is a zip of this
-//! program, a manifest and its components, with a `manifest.json` that says how to start them
-//! (MCPB, manifest version 0.3).
+//! program, a manifest and its components, with a `manifest.json` about how to start them (MCPB,
+//! manifest version 0.3).
 mod contents;
 mod description;
 mod zip;
@@ -25,10 +25,10 @@ const DESCRIPTION: &str = "manifest.json";
 /// Program in the bundle.
 const PROGRAM: &str = "server/toolcell";
 
-/// Most bytes of a program. Ours has 40 MB without its symbols, and 120 MB with them.
+/// Bytes of a program. Ours has 40 MB without its symbols, and 120 MB with them.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// First bytes of a program of Linux.
+/// First bytes of a Linux program.
 const ELF: &[u8] = b"\x7fELF";
 
 impl From<TooLarge> for Failure {
@@ -38,8 +38,8 @@ impl From<TooLarge> for Failure {
     }
 }
 
-/// The name of the bundle: the server's, or that of the manifest's folder where the manifest gives
-/// none. Clients keep bundles by their names.
+/// The name of the bundle: the server's, or that of the manifest's folder. Clients identify bundles
+/// by name.
 fn bundle_name(manifest: &Manifest, path: &Path) -> String {
     let name = manifest.server().name();
     if name != Server::default().name() {
@@ -57,7 +57,7 @@ fn bundle_name(manifest: &Manifest, path: &Path) -> String {
 /// Writes the bundle.
 pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     let path = &args.manifest.manifest;
-    // With a lock, only the components that it pins are bundled, and nothing else will be served.
+    // With a lock, only its components are bundled and served.
     let locked = lock::path_beside(path).exists();
     let options = OpenOptions { code: args.code.options(), locked, ..OpenOptions::default() };
     let Some((file, ready)) = open_with_or_report(path, options)? else { return Ok(Exit::AtFault) };
@@ -100,7 +100,7 @@ fn packed(description: &str, program: &[u8], contents: &Contents) -> Result<Vec<
     Ok(zip.finish()?)
 }
 
-/// Usual name of a server's bundle, in this folder whatever the server is called.
+/// Default file name of a server's bundle, without path separators.
 fn file_name(server: &str) -> PathBuf {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let plain: String = server.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();

@@ -9,10 +9,10 @@ pub const ENTRIES_MAX: usize = 10_000;
 /// Level of compression: higher ones take twice the time for a hundredth of the size.
 const LEVEL: u8 = 6;
 
-/// 1980-01-01, the first day that an entry can have.
+/// 1980-01-01, the earliest date of an entry.
 const DAY: u16 = 1 << 5 | 1;
 
-/// Version of the form that a reader needs: 2.0, which knows deflate.
+/// Version of the format that a reader needs: 2.0, which has deflate.
 const NEEDED: u16 = 20;
 
 /// Made on Unix, by that version: the upper half of the attributes is the mode.
@@ -50,7 +50,7 @@ pub struct Zip {
     entries: u16,
 }
 
-/// The archive would have more entries than allowed, or more bytes than its numbers can say.
+/// The archive would have more entries, or more bytes, than the format allows.
 #[derive(Debug)]
 pub struct TooLarge;
 
@@ -101,7 +101,7 @@ impl Zip {
     }
 }
 
-/// The part that an entry's header and its line in the directory share.
+/// The fields that an entry's header and its line in the directory share.
 struct About {
     method: u16,
     crc: u32,
@@ -144,7 +144,7 @@ mod tests {
         assert!(archive().len() < 400, "{}", archive().len());
     }
 
-    /// Another reader of the form takes it: see also the end-to-end test of `bundle`.
+    /// The end-to-end test of `bundle` checks it with another reader.
     #[test]
     fn names_modes_and_contents_are_where_the_form_has_them() {
         let bytes = archive();

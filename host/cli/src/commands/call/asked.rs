@@ -1,9 +1,9 @@
-//! Asking on the terminal about what no rule allows.
+//! Asking on the terminal about requests without a rule.
 use std::io::Write as _;
 
 use toolcell_server::catalog::{Choice, Person};
 
-/// The person at the terminal that `toolcell call` was typed into.
+/// The person at the terminal where `toolcell call` was typed.
 pub struct OnTerminal;
 
 impl Person for OnTerminal {
@@ -21,7 +21,7 @@ impl Person for OnTerminal {
     }
 }
 
-/// The choice of this name, or of the one that begins so; anything else is a no.
+/// The choice of this name or prefix; anything else is a no.
 fn choice(answer: &str, choices: &[Choice]) -> Choice {
     let named = |choice: &&Choice| !answer.is_empty() && choice.name().starts_with(&answer.to_ascii_lowercase());
     choices.iter().find(named).copied().unwrap_or(Choice::No)

@@ -14,14 +14,14 @@ use crate::commands::grant::grant;
 use crate::edit::rights;
 use crate::sketch;
 
-/// The manifest that commands take by themselves.
+/// The default manifest of commands.
 const MANIFEST_DEFAULT: &str = "toolcell.toml";
 
-/// The place of the rights of a call.
+/// Where the rights of a call are defined.
 pub enum RightsPlace<'a> {
-    /// A manifest, with its text by now.
+    /// A manifest, with its current text.
     Manifest { path: &'a Path, text: String },
-    /// The command line, which names a component in place of a manifest.
+    /// The command line, which names a component instead of a manifest.
     CommandLine,
 }
 
@@ -31,20 +31,20 @@ impl<'a> RightsPlace<'a> {
         if sketch::is_component(path) {
             return Self::CommandLine;
         }
-        // Without a text no command is known to work, and none is shown.
+        // Without a text, no command can be checked, so none is shown.
         let text = ManifestFile::read(path).map(|file| file.text().to_owned()).unwrap_or_default();
         Self::Manifest { path, text }
     }
 }
 
-/// The hints on what was denied; `""` if nothing was. A failed call is also told that its
-/// environment was empty, if nothing else was denied.
+/// The hints on what was denied; `""` if nothing was. For a failed call they also mention an empty
+/// environment, if nothing else was denied.
 pub fn hints(denials: &[Denial], place: &RightsPlace<'_>, failed: bool) -> String {
     let named: Vec<&Denial> = denials.iter().filter(|denial| denial.capability() != Capability::Env).collect();
     let of_env = denials.iter().filter(|denial| failed && named.is_empty() && denial.capability() == Capability::Env);
     let mut told = BTreeSet::new();
     let mut text = String::new();
-    // The rule for a connection allows the look-up before it.
+    // The rule for a connection also allows the lookup before it.
     let is_covered = |denial: &Denial| {
         let name = denial.asked().strip_prefix("lookup ").unwrap_or_default();
         let connects = |other: &&Denial| {
@@ -62,8 +62,8 @@ pub fn hints(denials: &[Denial], place: &RightsPlace<'_>, failed: bool) -> Strin
     text
 }
 
-/// A footnote on denials that the tool got along without, or that its error says nothing of; `""`
-/// if there are none. The explanation of each names the line that would allow it.
+/// A footnote on denials that did not make the tool fail, or that its error does not mention; `""`
+/// if there are none. `policy explain` names the line that would allow each.
 pub fn footnote(denials: &[Denial], place: &RightsPlace<'_>, tool: &str) -> String {
     let named = denials.iter().filter(|denial| denial.capability() != Capability::Env);
     let asked: BTreeSet<String> = named.map(|denial| sanitize::line(denial.asked()).into_owned()).collect();
@@ -78,7 +78,7 @@ pub fn footnote(denials: &[Denial], place: &RightsPlace<'_>, tool: &str) -> Stri
     format!("\nnote: also denied, and the answer does not speak of it: {first}{more}{explain}\n")
 }
 
-/// An answer's text without the denials that the hints after it name again.
+/// An answer's text without the denials that the hints repeat.
 pub fn untold(text: &str, hints: &str) -> String {
     let told: BTreeSet<&str> = hints.lines().filter(|line| line.starts_with("denied: ")).collect();
     text.lines().filter(|line| !told.contains(line)).flat_map(|line| [line, "\n"]).collect()
@@ -94,7 +94,7 @@ fn hint(denial: &Denial, place: &RightsPlace<'_>) -> String {
         // Writing into a String cannot fail.
         let _ = writeln!(text, "hint: {advice}");
     }
-    // Without a manifest, its lines help only if no option does the same.
+    // Without a manifest, its lines only help if no option does the same.
     if advice.is_none() || matches!(place, RightsPlace::Manifest { .. }) {
         for allow in denial.allows() {
             let _ = writeln!(text, "hint: add to [{}]: {}", allow.section(), sanitize::line(allow.line()));
@@ -103,10 +103,10 @@ fn hint(denial: &Denial, place: &RightsPlace<'_>) -> String {
     text
 }
 
-/// The right that would allow it, as the command line names rights.
+/// The right that would allow it, in the form of the command line.
 struct WantedRight {
     right: String,
-    /// Where it is a mount, which has an option of its own.
+    /// Set if it is a mount, which has its own option.
     mount: Option<WantedMount>,
 }
 
@@ -116,12 +116,12 @@ struct WantedMount {
     /// Relative to the manifest.
     host: String,
     writes: bool,
-    /// True if the guest's path is that of a file: a folder does not stand in for it.
+    /// True if the guest's path is a file: a folder cannot replace it.
     is_file: bool,
 }
 
-/// The right; none where a tool's own table takes it away, where the name or port is not known, or
-/// where a shell would read the text as something else.
+/// The right; `None` if the tool's own table removes it, if the name or port is unknown, or if a
+/// shell would interpret the text.
 fn wanted(denial: &Denial) -> Option<WantedRight> {
     let tables = denial.allows();
     if tables.is_empty() || tables.iter().any(|allow| allow.section().contains(".tools.")) {
@@ -140,12 +140,12 @@ fn wanted(denial: &Denial) -> Option<WantedRight> {
         Ask::Named(Capability::Lookup | Capability::Secret | Capability::Env, _) => return None,
         Ask::Http(_) | Ask::Socket(..) | Ask::Named(..) => denial.asked().to_owned(),
     };
-    // A guest made up what it asked for, and quotes in it are there to mislead who reads it.
+    // A guest chose the text, and quotes in it could mislead the reader.
     let is_plain = !right.contains('\'') && sanitize::is_plain_line(&right);
     is_plain.then_some(WantedRight { right, mount })
 }
 
-/// The mount that is there and can only be read, or a new one.
+/// The existing read-only mount, or a new one.
 fn wanted_mount(denial: &Denial, asked: &str) -> Option<WantedMount> {
     let entry = ManifestEntry::of_line("filesystem", denial.allow()?.line())?;
     let host = entry.text("path")?;
@@ -156,8 +156,8 @@ fn wanted_mount(denial: &Denial, asked: &str) -> Option<WantedMount> {
 }
 
 impl WantedMount {
-    /// The command that makes the folder of the host, if it is missing; `None` for a missing file,
-    /// which no command makes.
+    /// The command that creates the folder of the host, if it is missing; `None` for a missing
+    /// file, which no command creates.
     fn made_in(&self, base: &Path) -> Option<String> {
         let host = if base == Path::new(".") { PathBuf::from(&self.host) } else { base.join(&self.host) };
         if host.exists() {
@@ -168,7 +168,7 @@ impl WantedMount {
     }
 }
 
-/// The command that grants it: one that leaves a manifest without errors.
+/// The command that grants it, if the manifest then has no errors.
 fn command(denial: &Denial, path: &Path, text: &str) -> Option<String> {
     let wanted = wanted(denial)?;
     let component = denial.subject().component();
@@ -184,7 +184,7 @@ fn command(denial: &Denial, path: &Path, text: &str) -> Option<String> {
     Some(format!("{make}toolcell grant {component}{manifest} {}", shell::word(&wanted.right)))
 }
 
-/// The option that gives the right to a component of the command line.
+/// The option that gives the right to a component on the command line.
 fn option(denial: &Denial) -> Option<String> {
     if denial.capability() == Capability::Env {
         return Some("--env NAME=VALUE".to_owned());
@@ -252,7 +252,7 @@ hint: add to [components.fetch.network]: private = [\"127.0.0.1:8080\"]
         assert_eq!(advice, expected);
         let env = hints(&[grants.no_environment()], &RightsPlace::CommandLine, true);
         assert!(env.ends_with("\nhint: call it with --env NAME=VALUE\n"), "{env}");
-        // A missing file is not made by a command.
+        // No command creates a missing file.
         let file = grants.file(FileAccess::Read, "/no-such-file.txt").unwrap_err();
         let text = hints(&[file], &RightsPlace::CommandLine, false);
         assert!(text.contains("hint: add to [") && !text.contains("--mount"), "{text}");

@@ -27,7 +27,7 @@ use printed::Printed;
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_report(&args.arguments) else { return Ok(Exit::Usage) };
-    // What the tool reaches for in vain is seen, files too, and told below.
+    // Denied attempts, including files, are observed and reported below.
     let Some((_, ready)) = open_to_call_or_report(&args.manifest.manifest, &args.rights, &args.code)? else {
         return Ok(Exit::AtFault);
     };
@@ -105,7 +105,7 @@ fn show(args: &CallArgs, result: &CallResult, hints: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A line on the usage of the call.
+/// A line about the usage of the call.
 fn used(usage: &Usage) -> String {
     let Usage { fuel, memory_peak_bytes, duration, .. } = usage;
     let kibibytes = memory_peak_bytes.div_ceil(1024);
@@ -138,8 +138,8 @@ fn described(what: &str, mime_type: &str, bytes: usize, is_saved: bool) -> Strin
     format!("[{what}, {}, {bytes} bytes{hint}]\n", sanitize::line(mime_type))
 }
 
-/// Writes content other than text into files named by position and kind; names from a guest are not
-/// used.
+/// Writes content other than text into files named by position and kind; names from a guest are
+/// never used.
 fn save(folder: &Path, result: &CallResult) -> anyhow::Result<()> {
     for (index, content) in result.content.iter().enumerate() {
         let (bytes, mime_type) = match &content.kind {

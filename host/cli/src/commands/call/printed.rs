@@ -5,7 +5,7 @@ use toolcell_sandbox::Captured;
 /// Key in the result's `_meta` for the end of the output, with `--json`.
 pub const KEY: &str = "toolcell/printed";
 
-/// The same for the lines that it logged.
+/// Key for the lines that it logged, with `--json`.
 pub const LOG_KEY: &str = "toolcell/logged";
 
 /// Most bytes of output to show, from its end: panics and backtraces come last.
@@ -20,12 +20,11 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Of what was captured.
     pub fn end_of(captured: &Captured) -> Self {
         Self::up_to(SHOWN_BYTES_MAX, captured)
     }
 
-    /// All of what was captured, which the limit `log` bounds.
+    /// All of the output, which the limit `log` bounds.
     pub fn whole(captured: &Captured) -> Self {
         Self::up_to(usize::MAX, captured)
     }
@@ -40,8 +39,8 @@ impl Printed {
         Self { text: sanitize::text(whole).into_owned(), is_cut: start > 0 || captured.dropped_bytes > 0 }
     }
 
-    /// The text to show behind the result of this tool; empty where nothing was printed, or an
-    /// error's text has it already.
+    /// The text to show after the result of this tool; empty if nothing was printed, or an error's
+    /// text already contains it.
     pub fn beside(&self, tool: &str, result: &CallResult) -> String {
         let last = self.text.lines().last().unwrap_or_default();
         let is_said = |content: &ResultContent| match &content.kind {
@@ -56,7 +55,7 @@ impl Printed {
     }
 }
 
-/// The lines that this tool logged, to show behind its result; empty if there are none.
+/// The lines that this tool logged, to show after its result; empty if there are none.
 pub fn logged(tool: &str, lines: &str) -> String {
     if lines.is_empty() { String::new() } else { format!("\n{} logged:\n{lines}", sanitize::line(tool)) }
 }

@@ -15,8 +15,8 @@ const ROWS_MAX: usize = 40;
 const TEXT_WIDTH_MAX: usize = 64;
 
 /// One block for tools with equal capabilities: their names, then a line for each capability with
-/// its place in the manifest. Tools without any share a line, and so do those whose calls a person
-/// approves.
+/// its place in the manifest. Tools without any share a line, and so do those whose calls need
+/// approval.
 pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
     let mut blocks: Vec<(Vec<String>, Vec<ReachRow>)> = Vec::new();
     let mut sealed: Vec<String> = Vec::new();

@@ -37,7 +37,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let warnings = opened.ready.as_ref().map(warnings).unwrap_or_default();
     let pages = opened.ready.as_ref().map_or(1, pages::of);
     if args.json {
-        // Names of properties may hold characters that terminals heed.
+        // Names of properties may contain control characters.
         let text = format!("{:#}\n", report(&opened, &warnings, pages));
         terminal::print(escaped(&text, false).as_deref().unwrap_or(&text))?;
     } else {
@@ -76,7 +76,7 @@ fn logins(states: &[serde_json::Value]) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// The manifest, or one of the component alone.
+/// The manifest, or a sketch for a single component.
 fn file(args: &CheckArgs, path: &Path) -> Result<ManifestFile, String> {
     if !sketch::is_component(path) {
         return ManifestFile::read(path);

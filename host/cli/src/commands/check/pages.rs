@@ -1,4 +1,4 @@
-//! A warning of lists of tools that clients read in part.
+//! Warns of lists of tools that some clients only read in part.
 
 use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::Style;
@@ -11,7 +11,7 @@ pub fn of(ready: &Ready) -> usize {
     ready.catalog.tools().pages(ready.manifest.server().page_size())
 }
 
-/// A warning where the list has more than one page; nothing else.
+/// A warning if the list has more than one page.
 pub fn shown(pages: usize, style: Style) -> String {
     if pages <= 1 {
         return String::new();

@@ -1,5 +1,5 @@
-//! `toolcell inspect oci://…`: the artifact of a component in a registry, what is attached to it,
-//! and who signed it.
+//! `toolcell inspect oci://…`: the artifact of a component in a registry, its attachments, and its
+//! signers.
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -19,13 +19,13 @@ use crate::manifest::report_note;
 use crate::sandbox_process;
 use crate::terminal;
 
-/// Annotations that are shown to people: JSON has all.
+/// Annotations that are shown to people; JSON has all.
 const ANNOTATIONS_SHOWN: usize = 20;
 
 /// Attached artifacts that are shown to people.
 const ATTACHED_SHOWN: usize = 20;
 
-/// Characters of a text of the artifact that are shown to people: a publisher wrote it.
+/// Characters of a text of the artifact that are shown to people: a stranger wrote it.
 const SHOWN_CHARS_MAX: usize = 60;
 
 /// An artifact of the store.
@@ -34,19 +34,19 @@ struct InspectedArtifact {
     component: StoredComponent,
     manifest: Option<Manifest>,
     attached: Vec<Attached>,
-    /// Artifacts that are attached to it and did not come.
+    /// Attached artifacts that could not be fetched.
     left_out: LeftOut,
-    /// Those who signed it; `None` where the manifest of the command has no rule for it.
+    /// Who signed it; `None` if the command's manifest has no rule for it.
     signed: Result<Option<Signed>, AdvisedFault>,
 }
 
-/// Pulls into the store, looks and prints.
+/// Pulls into the store, inspects and prints.
 pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
     let artifact = match InspectedArtifact::fetch(args, written) {
         Ok(artifact) => artifact,
         Err(failure) => return failure.report(args.json),
     };
-    // Bytes that the rule does not take reach no parser.
+    // Bytes that the rule rejects are never parsed.
     if let Err(fault) = &artifact.signed {
         let mut json = artifact.json();
         json.extend(
@@ -177,7 +177,7 @@ impl InspectedArtifact {
     }
 }
 
-/// The kinds that an attached artifact claims to be, which nobody has checked.
+/// The kinds that an attached artifact claims to be. Nothing has verified them.
 fn kinds(attached: &Attached) -> Vec<String> {
     let mut kinds: Vec<String> = attached
         .layers

@@ -8,14 +8,14 @@ use crate::naming::component_name;
 /// Grants that a component may need, by its imports.
 #[derive(Default)]
 pub struct Needs {
-    /// Those that its own code asks for.
+    /// Those that its own code needs.
     pub asked: Vec<&'static Example>,
-    /// Those that its language brings along, whether the tool uses them or not.
+    /// Those that its language's runtime imports, whether the tool uses them or not.
     pub brought: Vec<&'static Example>,
 }
 
 impl Needs {
-    /// Of a component with these imports, which carries an engine of JavaScript or not.
+    /// For a component with these imports, with or without a JavaScript engine.
     pub fn of(imports: &[String], carries_javascript: bool) -> Self {
         let is_imported =
             |need: &&Example| imports.iter().any(|import| need.imports.iter().any(|prefix| import.starts_with(prefix)));
@@ -52,9 +52,9 @@ pub struct Described<'a> {
     /// Its file, or its place in a registry.
     pub file: &'a Path,
     pub needs: &'a Needs,
-    /// Some of its functions cannot be tools.
+    /// True if some of its functions cannot be tools.
     pub skips: bool,
-    /// It is a program, and the manifest makes tools of it.
+    /// True if it is a program, and the manifest makes tools of it.
     pub is_program: bool,
 }
 

@@ -1,5 +1,5 @@
-//! `toolcell inspect COMPONENT`: exports, imports and declarations of a component, of a file or of
-//! a registry. Works without a manifest.
+//! `toolcell inspect COMPONENT`: exports, imports and declarations of a component from a file or a
+//! registry. Works without a manifest.
 mod artifact;
 mod entry;
 
@@ -25,7 +25,7 @@ use crate::naming::component_name;
 use crate::sandbox_process;
 use crate::terminal;
 
-/// Beginning of a place in a registry.
+/// Prefix of a reference to a registry.
 pub(super) const REGISTRY: &str = "oci://";
 
 /// Values of an argument or a variable that are shown: a line of them.
@@ -36,9 +36,9 @@ pub(super) struct Inspected {
     pub(super) found: Found,
     /// Grants that it may need, by its imports.
     pub(super) needs: entry::Needs,
-    /// Its requested permissions, read.
+    /// Its requested permissions.
     pub(super) requested: ReadPermissions,
-    /// Its author's metadata, read.
+    /// Its author's metadata.
     pub(super) metadata: ReadMetadata,
     /// Warnings about its tools.
     warnings: ToolWarnings,
@@ -89,20 +89,20 @@ pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<In
     Ok(Inspected { found, needs, requested, metadata, warnings, entry })
 }
 
-/// JSON for terminals, which heed some characters that JSON does not escape.
+/// JSON with escapes for terminals: JSON itself does not escape all control characters.
 fn json_text(json: &Value) -> String {
     let text = format!("{json:#}\n");
     escaped(&text, false).unwrap_or(text)
 }
 
 impl Inspected {
-    /// A component that cannot be served is at fault; with `strict`, one with warnings is.
+    /// A component that cannot be served is at fault; with `strict`, so is one with warnings.
     fn exit(&self, strict: bool) -> Exit {
         let passes = self.found.tools.is_ok() && (self.warnings.is_empty() || !strict);
         if passes { Exit::Done } else { Exit::AtFault }
     }
 
-    /// The tools, each with the function behind it, if one is.
+    /// The tools, each with its function, if any.
     fn with_functions<'a>(
         &'a self,
         tools: &'a [contract::GuestTool],
@@ -228,7 +228,7 @@ fn resource_text(resource: &contract::ListedResource) -> String {
     text
 }
 
-/// Known values, after the name that they are for. Empty without any.
+/// Known values, after the name that they are for. Empty if there are none.
 fn values(values: &[String]) -> String {
     let shown: Vec<_> = values.iter().take(VALUES_SHOWN).map(|value| sanitize::line(value)).collect();
     match values.len() {

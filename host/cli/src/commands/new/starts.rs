@@ -18,7 +18,7 @@ pub struct Base {
     pub build: &'static str,
     /// The command that tests it.
     pub test: &'static str,
-    /// Last step of a build, from what the compiler makes to the component.
+    /// Last step of a build, from the compiler's output to the component.
     pub finish: &'static str,
     /// The files to read first: the exports.
     pub main: &'static str,
@@ -26,7 +26,7 @@ pub struct Base {
 }
 
 impl Base {
-    /// The command that serves it and builds it at each save, by the last step of its build.
+    /// The command that serves it and rebuilds it at each save, with the last step of its build.
     pub fn build_at_each_save(&self) -> String {
         format!("toolcell dev -- {}", self.build.lines().last().unwrap_or_default())
     }
@@ -48,7 +48,7 @@ macro_rules! text {
 }
 pub(super) use text;
 
-/// A file of `wit/`, where the project has it too.
+/// A file of `wit/` that the project also gets.
 macro_rules! wit {
     ($path:literal) => {
         (concat!("wit/", $path), include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/", $path)))
@@ -71,7 +71,7 @@ const NEEDS_GO: &str = "It needs Go 1.21 or newer (`apt-get install golang-go`, 
 
 const ANNOTATE_RUST: &str = r#""$(TOOLCELL)" annotate "$(TARGET)/wasm32-wasip2/release/tool.wasm" --wit wit -o $@"#;
 const COPY_RUST: &str = r#"cp "$(TARGET)/wasm32-wasip2/release/tool.wasm" $@.new && mv $@.new $@"#;
-// It stands in a string of JSON.
+// It is part of a JSON string.
 const ANNOTATE_NPM: &str = r#"\"${TOOLCELL:-toolcell}\" annotate build/tool.wasm --wit wit -o {{name}}.wasm"#;
 const MOVE_NPM: &str = "mv build/tool.wasm {{name}}.wasm";
 const ANNOTATE_PYTHON: &str = r#""$(TOOLCELL)" annotate build/tool.wasm --wit wit -o $@"#;
@@ -136,7 +136,7 @@ const QUICKJS_TYPESCRIPT: &[File] = &[
 const GO: &[File] = &[("go.mod", text!("go/go.mod")), ("Makefile", text!("go/makefile"))];
 const C: &[File] = &[("requirements.txt", text!("c/requirements.txt")), ("Makefile", text!("c/makefile"))];
 
-/// Every base; the first of a language has its usual engine and shape.
+/// Every base; the first of a language has its default engine and shape.
 pub const BASES: [Base; 15] = [
     base(Language::Rust, Shape::Typed, [NEEDS_RUST, MAKE, MAKE_TEST, ANNOTATE_RUST, "src/lib.rs"], RUST),
     base(Language::Rust, Shape::Contract, [NEEDS_RUST, MAKE, MAKE_TEST, COPY_RUST, "src/lib.rs"], RUST),
@@ -165,8 +165,8 @@ pub const BASES: [Base; 15] = [
     base(Language::C, Shape::Program, [NEEDS_C, MAKE, MAKE_TEST, "", "src/main.c"], C),
 ];
 
-/// A base; `texts` holds what it needs, its build, its test, its last step and its main file. That
-/// of JavaScript has StarlingMonkey.
+/// A base; `texts` has its requirements, its build, its test, its last step and its main file. For
+/// JavaScript the engine is StarlingMonkey.
 const fn base(language: Language, shape: Shape, texts: [&'static str; 5], files: &'static [File]) -> Base {
     let [needs, build, test, finish, main] = texts;
     let engine = match language {
@@ -244,7 +244,7 @@ macro_rules! start {
     };
 }
 
-/// Every start; of those of an example and language, the first is the usual one.
+/// Every start; the first one of an example and language is the default.
 pub const STARTS: &[Start] = &[
     start!(Words Rust Typed: "src/lib.rs" = "rust/words.rs"; COUNTS_RS),
     start!(Words Rust Contract: "src/lib.rs" = "rust/words_contract.rs"; COUNTS_RS),

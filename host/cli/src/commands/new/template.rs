@@ -1,4 +1,4 @@
-//! A project of `toolcell new` with its name filled in.
+//! A project of `toolcell new`, with its name filled in.
 
 use crate::args::{Engine, Example, Language, NewArgs, Shape};
 
@@ -85,7 +85,7 @@ fn tools(example: Example) -> &'static str {
     }
 }
 
-/// Part of the manifest of an example: of functions over WIT values, and of a program.
+/// An example's part of the manifest: of functions over WIT values, and of a program.
 fn manifest(example: Example, shape: Shape) -> &'static str {
     match (shape, example) {
         (Shape::Typed, Example::Words) => text!("examples/words.toml"),
@@ -96,7 +96,7 @@ fn manifest(example: Example, shape: Shape) -> &'static str {
         (Shape::Program, Example::Words) => text!("examples/program_words.toml"),
         (Shape::Program, Example::Files) => text!("examples/program_files.toml"),
         (Shape::Program, Example::Image) => text!("examples/program_image.toml"),
-        // Tools of the contract say everything themselves, and these reach nothing.
+        // Contract tools describe themselves, and these need no grants.
         _ => "",
     }
 }
@@ -121,7 +121,7 @@ impl Template {
         matches!(self.base.language, Language::Python | Language::Js | Language::Typescript)
     }
 
-    /// Folders that its build writes besides those of every project.
+    /// Folders that its build writes, in addition to the common ones.
     fn generated(&self) -> &'static str {
         if self.base.language == Language::Typescript { "/types/\n" } else { "" }
     }
@@ -186,7 +186,7 @@ impl Template {
         let world = if shape == Shape::Contract { "tool-component" } else { "tool" };
         let project_world =
             if shape == Shape::Contract { "toolcell:mcp/tool-component@1.2.0" } else { "local:tool/tool" };
-        // The name is filled in last, since other values have its slot.
+        // The name is filled in last, since other values contain its slot.
         [
             ("{{language}}", language.name()),
             ("{{needs}}", needs),
@@ -220,7 +220,7 @@ const IMPORT_HTTP: &str = "    import wasi:http/outgoing-handler@0.2.12;\n";
 const IMPORT_LOGGING: &str = "    import wasi:logging/logging@0.1.0-draft;\n";
 const IMPORT_FILES: &str = "    import wasi:filesystem/preopens@0.2.12;\n    import wasi:filesystem/types@0.2.12;\n";
 
-/// Lines of the README's table, and a sentence, on a shape.
+/// Lines of the README's table, and a sentence, about a shape.
 const fn about(shape: Shape) -> (&'static str, &'static str) {
     match shape {
         Shape::Typed => (
@@ -238,7 +238,7 @@ const fn about(shape: Shape) -> (&'static str, &'static str) {
     }
 }
 
-/// Crates of a Rust project: for tests too, and for the component alone.
+/// Crates of a Rust project: those also for tests, and those only for the component.
 const fn crates(example: Example, shape: Shape) -> (&'static str, &'static str) {
     const SERDE: &str = "serde = { version = \"1\", features = [\"derive\"] }\n";
     const JSON: &str = "[dependencies]\nserde_json = \"1\"\n\n";
@@ -250,7 +250,7 @@ const fn crates(example: Example, shape: Shape) -> (&'static str, &'static str) 
     }
 }
 
-/// Parts of JavaScript's engine that an example does without.
+/// Parts of JavaScript's engine that an example does not need.
 const fn left_out(example: Example) -> &'static str {
     match example {
         Example::Fetch | Example::Secret => r#""random", "fetch-event""#,
@@ -258,7 +258,7 @@ const fn left_out(example: Example) -> &'static str {
     }
 }
 
-/// The source of a C project next to main.c.
+/// The source of a C project besides main.c.
 const fn unit(example: Example) -> &'static str {
     match example {
         Example::Files => "files",
@@ -267,7 +267,7 @@ const fn unit(example: Example) -> &'static str {
     }
 }
 
-/// The project's name for its language's tools, which allow no digit at the beginning.
+/// The project's name for its language's tools, which do not allow a digit at the beginning.
 fn package_name(name: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_digit()) { format!("tool-{name}") } else { name.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! `toolcell policy explain`: prints if a tool may do something, and the line that decides.
+//! `toolcell policy explain`: prints whether a tool may do something, and the line that decides.
 use serde_json::{Value, json};
 use toolcell_policy::{Ask, Explanation, Source};
 

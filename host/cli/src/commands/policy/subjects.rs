@@ -1,4 +1,4 @@
-//! The manifest in question, and the grants that a tool's name stands for.
+//! The manifest in question, and the grants of a tool.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::manifest::report_note;
 use crate::sandbox_process;
 use crate::terminal;
 
-/// A checked manifest. Its components are only loaded for a name that needs them.
+/// A checked manifest. Its components are only loaded if a name requires it.
 pub struct Subjects<'a> {
     pub file: ManifestFile,
     manifest: Manifest,
     code: &'a CodeCacheArgs,
-    /// Component, own name and name for clients of every tool, once they are needed.
+    /// Component, own name and name for clients of every tool, loaded when needed.
     listed: Option<Vec<[String; 3]>>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Subjects<'a> {
         Ok(grants)
     }
 
-    /// Lists the tools of every component. One that cannot be loaded is reported, and has none.
+    /// Lists the tools of every component. One that cannot be loaded is reported, and skipped.
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
         let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), &sandbox_process::guests())?;
         machine.notes.iter().for_each(report_note);

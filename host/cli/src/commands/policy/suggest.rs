@@ -15,14 +15,14 @@ use crate::edit::apply_or_report;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Most bytes of one line: more than an audit record may have.
+/// Bytes of one line: more than an audit record may have.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// Tries of lines that a manifest cannot have. Each reads it whole; sixty odd attempts among a
-/// hundred thousand are found one by one.
+/// Failed tries of adding lines. Each parses the whole manifest; this is enough to find sixty bad
+/// attempts among a hundred thousand.
 const TRIES_MAX: usize = 1_000;
 
-/// Attempts that are named one by one where they are left out.
+/// Left out attempts that are named individually.
 const LEFT_OUT_SHOWN: usize = 20;
 
 /// Fields of a line of an audit or an observation.
@@ -56,8 +56,8 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Merges the tables into the manifest. What it cannot have is left out and said, and so is what no
-/// table is proposed for.
+/// Merges the tables into the manifest. Attempts that it cannot express, or that get no table, are
+/// left out and reported.
 fn apply(args: &SuggestArgs, attempts: &[Attempt]) -> anyhow::Result<Exit> {
     let merged = ManifestFile::read(&args.manifest.manifest).and_then(|file| {
         let fitting = Fitting::of(&file, attempts)?;
@@ -84,11 +84,11 @@ fn apply(args: &SuggestArgs, attempts: &[Attempt]) -> anyhow::Result<Exit> {
     apply_or_report(&file, &fitting.text, args.consent.consent())
 }
 
-/// Attempts whose lines a manifest can have, and those whose lines it cannot.
+/// Sorts attempts by whether the manifest can have their lines.
 struct Fitting<'a> {
     original: &'a ManifestFile,
     taken: Vec<Attempt>,
-    /// The manifest with the lines of these.
+    /// The manifest with these lines.
     text: String,
     left_out: Vec<(Attempt, String)>,
     tries: usize,
@@ -99,7 +99,7 @@ impl<'a> Fitting<'a> {
         let text = original.text();
         let mut edit = ManifestEdit::of(text).map_err(|problem| format!("{}: {problem}", original.name()))?;
         if parse(&Source { name: original.name(), text }).is_err() {
-            // Its own problems are shown with what it would be.
+            // Problems of the manifest itself are shown with the result.
             edit.merge(&suggest(attempts))?;
             return Ok(FittingLines { taken: attempts.to_vec(), text: edit.text(), left_out: Vec::new() });
         }
@@ -110,7 +110,7 @@ impl<'a> Fitting<'a> {
         Ok(FittingLines { taken, text, left_out })
     }
 
-    /// Takes these attempts: all of them, or else those of each half that fit.
+    /// Adds these attempts: all of them, or else those of each half that fit.
     fn take(&mut self, attempts: &[Attempt]) {
         let problem = match self.with(attempts) {
             Ok(text) => {
@@ -135,7 +135,7 @@ impl<'a> Fitting<'a> {
         }
     }
 
-    /// The manifest with the lines of those taken so far, and of these.
+    /// The manifest with the lines added so far, and with these.
     fn with(&self, attempts: &[Attempt]) -> Result<String, String> {
         let all = [&self.taken, attempts].concat();
         let mut edit = ManifestEdit::of(self.original.text())?;

@@ -56,7 +56,7 @@ fn missing(source: &SecretSource, folder: &Path, state: &Path) -> Option<String>
     secrets::read(source, folder).err().map(|fault| fault.problem)
 }
 
-/// Where a secret goes, in words.
+/// Where a secret is used, in words.
 fn goes(secret: &Secret) -> String {
     match secret.delivery() {
         Delivery::Header { name, target, .. } => format!("header {name} for {}", target.rule().text()),

@@ -1,5 +1,5 @@
-//! `toolcell secret login` and `secret logout`: a person agrees at an authorization server, and the
-//! host keeps the tokens.
+//! `toolcell secret login` and `secret logout`: a person logs in at an authorization server, and
+//! the host keeps the tokens.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::args::{ManifestArg, SecretLoginArgs, SecretLogoutArgs};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// A login of the manifest, and the folders that belong to it.
+/// A login of the manifest, with its folders.
 struct Named {
     policy: Arc<LoginPolicy>,
     folder: PathBuf,

@@ -1,5 +1,5 @@
 //! `toolcell secret`: keeps, lists and removes the values of secrets that a manifest names, and
-//! logs in where they are from. A value is never printed.
+//! manages logins. A value is never printed.
 mod list;
 mod login;
 mod remove;
@@ -25,10 +25,10 @@ pub fn run(args: &SecretArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Folder of the files that hold secrets, in the folder of states.
+/// The folder of files with secrets, in the folder of states.
 const FOLDER: &str = "secrets";
 
-/// A manifest with its meaning, to be edited.
+/// A manifest to edit, with its parsed form.
 struct Edited {
     file: ManifestFile,
     edit: ManifestEdit,
@@ -47,8 +47,8 @@ impl Edited {
         }
     }
 
-    /// The component that a secret belongs to: the named one, or the only one that has it, or the
-    /// only one there is.
+    /// The component of a secret: the named one, or the only one that has it, or the only one of
+    /// the manifest.
     fn component(&self, secret: &str, named: Option<&str>) -> Result<String, Failure> {
         if let Some(named) = named {
             edit::check_known(&self.file, &self.edit, named)?;
@@ -72,19 +72,19 @@ impl Edited {
         }
     }
 
-    /// Place of a secret's value. `None` if the manifest does not name it.
+    /// Where a secret's value is kept. `None` if the manifest does not name it.
     fn place(&self, component: &str, secret: &str) -> Option<&SecretSource> {
         let secrets = self.manifest.component(component)?.grants().secrets();
         secrets.iter().find(|other| other.name() == secret).map(|secret| secret.source())
     }
 
-    /// Path of the file that holds a secret by default, relative to the manifest.
+    /// Default path of the file of a secret, relative to the manifest.
     fn usual_file(&self, component: &str, secret: &str) -> String {
         format!("{}/{FOLDER}/{component}.{secret}", self.manifest.server().state())
     }
 }
 
-/// The place as the manifest writes it.
+/// The place in the manifest's form.
 fn written(place: &SecretSource) -> String {
     match place {
         SecretSource::Env(name) => format!("env:{name}"),

@@ -1,5 +1,5 @@
-//! `toolcell secret remove`: takes a secret out of the manifest, and removes its value where this
-//! program keeps it.
+//! `toolcell secret remove`: removes a secret from the manifest, and its value if this program
+//! keeps it.
 use toolcell_policy::SecretSource;
 use toolcell_policy::edit::ManifestEntry;
 use toolcell_server::ManifestFile;
@@ -12,7 +12,7 @@ use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// Takes it out, then removes the value.
+/// Edits the manifest, then removes the value.
 pub fn run(args: &SecretRemoveArgs) -> anyhow::Result<Exit> {
     let (file, text, place, is_ours) = edited(args)?;
     agree(&file, &text, args.consent.consent(), Screen::Stdout)?;
@@ -26,7 +26,7 @@ pub fn run(args: &SecretRemoveArgs) -> anyhow::Result<Exit> {
 }
 
 /// The manifest, its text without the secret, the place of the value, and true if this program
-/// keeps it there for nobody else.
+/// keeps the value there only for this secret.
 fn edited(args: &SecretRemoveArgs) -> Result<(ManifestFile, String, SecretSource, bool), Failure> {
     let mut edited = Edited::read(&args.manifest.manifest)?;
     let component = edited.component(&args.name, args.component.as_deref())?;

@@ -65,12 +65,12 @@ fn edited(args: &SecretSetArgs) -> Result<(toolcell_server::ManifestFile, String
         added
             .map_err(|problem| Failure::at_fault(format!("{name} cannot be added: {problem}"), "edit the manifest"))?;
     }
-    // A place that did not change leaves the text as it was written.
+    // An unchanged place leaves the text unchanged.
     let text = if before.as_ref() == Some(&place) { edited.file.text().to_owned() } else { edited.edit.text() };
     Ok((edited.file, text, place))
 }
 
-/// Where the value is kept: where the manifest says already, unless that is the environment.
+/// Where the value will be kept: according to the manifest, unless that is the environment.
 fn place(args: &SecretSetArgs, component: &str, before: Option<&SecretSource>, edited: &Edited) -> SecretSource {
     match before {
         Some(place @ SecretSource::Keyring { .. }) => place.clone(),
@@ -99,7 +99,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{name:?} cannot be the name of a file"), hint))
 }
 
-/// The value: typed on a terminal, or all of stdin.
+/// The value: typed on a terminal, or everything on stdin.
 fn given(name: &str) -> Result<GivenSecret, Failure> {
     let hint = "a secret is one line of 1 byte to 32 KiB";
     let wrong = |problem: String| Failure::at_fault(format!("{name} is not set: {problem}"), hint);
@@ -107,7 +107,7 @@ fn given(name: &str) -> Result<GivenSecret, Failure> {
     if !stdin.is_terminal() {
         return GivenSecret::read(stdin.lock()).map_err(wrong);
     }
-    // The standard library would keep what it read.
+    // The standard library would keep the value in its buffer.
     let input = stdin.as_fd().try_clone_to_owned().map_err(|error| wrong(error.to_string()))?;
     let prompt = || terminal::eprint(&format!("Value of {name} (it is not shown): "));
     let typed = GivenSecret::type_in(File::from(input), prompt);

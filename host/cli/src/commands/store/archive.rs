@@ -13,7 +13,7 @@ use crate::args::{StoreExportArgs, StoreImportArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// Writes the components that the manifest names. Without any, all of the store.
+/// Writes the components of the manifest, or of the whole store.
 pub(super) fn export(args: &StoreExportArgs) -> anyhow::Result<Exit> {
     let written = write(args)?;
     let file = args.file.display();
@@ -47,13 +47,13 @@ fn write(args: &StoreExportArgs) -> Result<Vec<Digest>, Failure> {
     let exported = store.export(&digests, &mut writer).map_err(of_store);
     let flushed = exported.and_then(|()| writer.flush().map_err(wrong));
     if flushed.is_err() {
-        // Half of an archive would be taken for one.
+        // A partial archive must not remain.
         let _ = std::fs::remove_file(&args.file);
     }
     flushed.map(|()| digests)
 }
 
-/// Takes over what an archive holds, each by its digest.
+/// Imports the content of an archive, each file by its digest.
 pub(super) fn import(args: &StoreImportArgs) -> anyhow::Result<Exit> {
     let store = open(&args.store, &args.manifest.manifest)?;
     let file = File::open(&args.file).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `toolcell store`: what was pulled, and what becomes of it. Must not hold: the form of the store.
+//! `toolcell store`: managing pulled components. Must not hold: the layout of the store.
 mod archive;
 
 use std::collections::BTreeSet;
@@ -17,7 +17,6 @@ use crate::edit::agrees_or_reports;
 use crate::exit::{Exit, Failure, reported};
 use crate::terminal;
 
-/// Does what the command line says.
 pub fn run(args: &StoreArgs) -> anyhow::Result<Exit> {
     match &args.command {
         StoreCommand::Ls(args) => reported(list(args), args.json),
@@ -33,7 +32,7 @@ fn of_store(error: StoreError) -> Failure {
     Failure::at_fault(error.to_string(), error.hint().unwrap_or_default())
 }
 
-/// The store that a command line means: the named one, or the manifest's, or the user's.
+/// The store: the named one, or the manifest's, or the user's.
 fn open(named: &StoreArg, manifest: &Path) -> Result<Store, Failure> {
     Store::open(&folder(named, manifest)?).map_err(of_store)
 }
@@ -42,7 +41,7 @@ fn folder(named: &StoreArg, manifest: &Path) -> Result<PathBuf, Failure> {
     if let Some(store) = &named.store {
         return Ok(store.clone());
     }
-    // Without a manifest in this folder, there is the user's store.
+    // Without a manifest in this folder, the user's store is used.
     if manifest == Path::new(MANIFEST) && !manifest.exists() {
         return Ok(registries::user_store());
     }
@@ -130,7 +129,7 @@ fn gc(args: &StoreGcArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The store, the digests to keep, and the components that go.
+/// The store, the digests to keep, and the components to remove.
 fn plan(args: &StoreGcArgs) -> Result<(Store, BTreeSet<toolcell_policy::Digest>, Vec<Listed>), Failure> {
     let own = args.manifest.manifest.as_path();
     let store = open(&args.store, own)?;

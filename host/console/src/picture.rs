@@ -12,13 +12,13 @@ use crate::text::{line, name, words};
 const ROW: usize = 34;
 /// Height of the name of a kind.
 const HEAD: usize = 26;
-/// Letters of a text in the picture; the table beneath has more.
+/// Letters of a text in the picture; the table below shows more.
 const LETTERS: usize = 54;
-/// Letters at the end of a server's name that are shown always: who owns it stands there.
+/// Letters at the end of a server's name that are always shown, because they tell who owns it.
 const OWNER_LETTERS: usize = 30;
 /// The picture's width.
 const WIDTH: usize = 860;
-/// Where arrows begin, end, and what they lead to begins.
+/// Where arrows begin and end, and where their targets begin.
 const FROM: usize = 190;
 const TO: usize = 300;
 
@@ -70,8 +70,8 @@ pub fn place(place: Option<&Place>) -> Markup {
     html! { @match place { Some(place) => (at(place)), None => span.dim { "default" } } }
 }
 
-/// The place of a grant in words. No grant is a default: without a place, the manifest as it is
-/// written now has no such grant, or cannot be read.
+/// The place of a grant in words. Grants have no default: without a place, the manifest as it is
+/// now does not have the grant, or cannot be read.
 pub fn granted_in(place: Option<&Place>) -> Markup {
     html! { @match place { Some(place) => (at(place)), None => span.dim { "not in the manifest as it is now" } } }
 }
@@ -153,8 +153,7 @@ fn node(top: usize, item: &PictureItem<'_>) -> Markup {
     }
 }
 
-/// The text of what is reached, cut where that hides least: behind the server's name, else within
-/// it.
+/// The text of a target, cut where least is lost: after the server's name, else within it.
 fn target(thing: &Reach) -> String {
     let whole: Vec<char> = words(&thing.target, LINE_BYTES).chars().collect();
     if whole.len() <= LETTERS {
@@ -207,7 +206,7 @@ mod tests {
         let lying = shown(&format!("GET https://api.example.com.{}evil.example/x", "a.".repeat(40)));
         assert!(lying.ends_with("a.evil.example/…") && lying.starts_with("GET https://…"), "{lying}");
         assert!([long, lying].iter().all(|text| text.chars().count() <= super::LETTERS));
-        // No place for the path is left: the name ends where it is cut.
+        // No space is left for the path: the name ends where it is cut.
         assert!(shown(&format!("{}.example", "a".repeat(300))).contains('…'));
     }
 

@@ -46,9 +46,9 @@ pub const STOP: &str = "/calls/stop";
 pub const APPLY: &str = "/denials/apply";
 /// Mutes a group of denials.
 pub const MUTE: &str = "/denials/mute";
-/// Ends that.
+/// Unmutes a group of denials.
 pub const UNMUTE: &str = "/denials/unmute";
-/// Reads a component in quarantine, to show how it differs.
+/// Reads a component in quarantine, to show the differences.
 pub const READ: &str = "/changes/read";
 /// Approves a component in quarantine.
 pub const APPROVE: &str = "/changes/approve";
@@ -65,7 +65,7 @@ pub const SIGN_IN: &str = "/sign-in";
 /// Signs out.
 pub const SIGN_OUT: &str = "/sign-out";
 
-/// The field with the token that proves that a form is ours.
+/// The field with the token that proves that a form came from the console.
 pub const CSRF: &str = "csrf";
 /// The field with a call's number.
 pub const CALL: &str = "call";
@@ -75,7 +75,7 @@ pub const KEY: &str = "key";
 pub const COMPONENT: &str = "component";
 /// The field with a digest.
 pub const DIGEST: &str = "digest";
-/// The field that approves other signers than those that are pinned, by [`OTHER_SIGNERS`].
+/// The field that approves other signers than the pinned ones, with the value [`OTHER_SIGNERS`].
 pub const SIGNERS: &str = "signers";
 /// The value of [`SIGNERS`].
 pub const OTHER_SIGNERS: &str = "other";
@@ -85,7 +85,7 @@ pub const ANSWER: &str = "answer";
 pub const NAME: &str = "name";
 /// The field with scopes, spaces between.
 pub const SCOPES: &str = "scopes";
-/// The field with the time until a token ends: `30d`, or empty.
+/// The field with the lifetime of a token: `30d`, or empty.
 pub const EXPIRES: &str = "expires";
 /// The field with a token's id.
 pub const ID: &str = "id";

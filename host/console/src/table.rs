@@ -40,8 +40,8 @@ impl Row {
     }
 }
 
-/// A table; of more than [`ROWS`] rows the first are shown, and the number of all. `empty` stands
-/// in place of a table without rows.
+/// A table. If there are more than [`ROWS`] rows, shows the first ones and the number of all.
+/// `empty` is shown if there are no rows.
 pub fn table(caption: &str, columns: &[Column], rows: &[Row], empty: &str) -> Markup {
     html! {
         @if rows.is_empty() {

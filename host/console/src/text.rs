@@ -1,23 +1,23 @@
-//! Texts of others, made visible: clipped, escaped, with names in place of what would hide or turn
-//! text.
+//! Foreign texts made visible: clipped, escaped, with names in place of characters that would hide
+//! or reorder text.
 
 use maud::{Escaper, Markup, Render, html};
 use std::fmt::Write as _;
 
 use crate::bounds::{BLOCK_BYTES, COMBINING_MARKS, LINE_BYTES, NAME_BYTES};
 
-/// Bytes that a character counts for which is written as an entity, such as `<`.
+/// What a character that is written as an entity, such as `<`, counts in bytes.
 const ENTITY_COST: usize = 5;
-/// Bytes that a character counts for whose name is shown.
+/// What a character that is shown by its name counts in bytes.
 const NAMED_COST: usize = 12;
-/// Letters that stand before a break within a word, at least: no line ends behind `a_`, and breaks
-/// add little to a page.
+/// Least number of letters before a break within a word: no line ends after `a_`, and breaks add
+/// little to a page.
 const BREAK_LETTERS: usize = 4;
-/// Letters between two breaks that keep a column as wide as they are. A text with more of them
-/// breaks at any letter where its line ends: it may be hostile, and the page keeps its width.
+/// Letters between two breaks up to which a column widens. Longer words break at any letter at the
+/// end of a line: they may be hostile, and the page keeps its width.
 const WORD_LETTERS: usize = 20;
 
-/// A text of somebody else.
+/// A text from elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Foreign<'a> {
     text: &'a str,
@@ -68,8 +68,8 @@ pub fn is_plain_block(text: &str) -> bool {
     text.len() * ENTITY_COST <= BLOCK_BYTES && !letters(text, true).any(|(_, _, named)| named)
 }
 
-/// A text for a place that holds no elements, such as a title: clipped, without a remark, with
-/// names for what would hide or turn text.
+/// A text for a place without elements, such as a title: clipped, with names for characters that
+/// would hide or reorder text.
 #[must_use]
 pub fn words(text: &str, max: usize) -> String {
     let mut shown = String::new();
@@ -87,7 +87,7 @@ pub fn words(text: &str, max: usize) -> String {
     shown
 }
 
-/// The names of several things in one cell, commas between; at most
+/// Several names in one cell, separated by commas; at most
 /// [`CELL_ITEMS`](crate::bounds::CELL_ITEMS).
 #[must_use]
 pub fn list(items: &[String]) -> Markup {
@@ -169,11 +169,11 @@ struct ShownPart {
     longest_word: usize,
 }
 
-/// A word that is being written. Its line may end behind `_`, `-`, `.` and `/`, and nowhere else:
+/// A word that is being written. Its line may break after `_`, `-`, `.` and `/`, and nowhere else:
 /// `weather_` and `normals`, never `weather_norma` and `ls`.
 #[derive(Default)]
 struct Word {
-    /// Letters since the last place where a line may end.
+    /// Letters since the last possible break.
     letters: usize,
     longest: usize,
     last: Option<char>,
@@ -182,7 +182,7 @@ struct Word {
 }
 
 impl Word {
-    /// Takes the next letter. True if a line may end before it.
+    /// Takes the next letter. True if a line may break before it.
     fn breaks_before(&mut self, letter: char) -> bool {
         if letter.is_whitespace() {
             self.ends();
@@ -210,7 +210,7 @@ impl Word {
     }
 }
 
-/// A character that is shown by its name, and how many times it stands there.
+/// A character that is shown by its name, and how often it occurs in a row.
 struct SignRun {
     letter: char,
     times: usize,
@@ -254,8 +254,7 @@ fn letters(text: &str, lines: bool) -> impl Iterator<Item = (usize, char, bool)>
     })
 }
 
-/// True for a selector of the form of an emoji that stands behind no symbol: each could carry a bit
-/// that nobody sees.
+/// True for an emoji variation selector that follows no symbol: each could carry a hidden bit.
 fn is_stray_selector(before: Option<char>, letter: char) -> bool {
     let is_selector = |letter: char| matches!(letter, '\u{fe0e}' | '\u{fe0f}');
     let is_symbol = |before: char| match before {
@@ -265,7 +264,7 @@ fn is_stray_selector(before: Option<char>, letter: char) -> bool {
     is_selector(letter) && !before.is_some_and(is_symbol)
 }
 
-/// True for characters that hide, turn or break text: they are shown by name.
+/// True for characters that hide, reorder or break text: they are shown by name.
 const fn is_named(letter: char, lines: bool) -> bool {
     match letter {
         '\n' | '\t' | '\r' => !lines,
@@ -295,7 +294,7 @@ const fn is_named(letter: char, lines: bool) -> bool {
     }
 }
 
-/// True for marks that stand on the letter before, of the blocks that every letter can carry.
+/// True for combining marks, of the blocks that any letter can carry.
 const fn is_mark(letter: char) -> bool {
     matches!(letter,
         '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}'

@@ -2,9 +2,10 @@
 //! functions as the whole page.
 //!
 //! The script listens at [`EVENTS`](crate::routes::EVENTS) with the view's
-//! [`key`](crate::View::key). Each event `update` has a JSON object as its data: `parts`, a
-//! list of markup whose outermost elements have ids, and `say`, a sentence for screen readers. An
-//! event `ended` says that the session is over: the script stops, and says that the page is old.
+//! [`key`](crate::View::key). Each event `update` has a JSON object as its data: `parts`, a list of
+//! markup whose outermost elements have ids, and `say`, a sentence for screen readers. An event
+//! `ended` says that the session is over: the script stops, and tells the person that the page is
+//! out of date.
 
 use maud::Markup;
 use serde_json::json;
@@ -16,7 +17,7 @@ use crate::page::parts;
 /// The event that ends a page's updates: the session is over.
 pub const ENDED: &str = "event: ended\ndata: {}\n\n";
 
-/// A line that keeps a connection open, and does nothing.
+/// A comment line that keeps a connection open.
 pub const KEEP_ALIVE: &str = ": \n\n";
 
 /// Parts of a page.
@@ -29,16 +30,16 @@ pub struct Update {
 }
 
 impl Update {
-    /// Adds a sentence that screen readers say when they are done with others. Meant for what a
-    /// person has to know, such as a call that waits for them; not for each tick.
+    /// Adds a sentence for screen readers, which read it after what they are reading. Meant for
+    /// what a person has to know, such as a call that waits for them; not for each tick.
     #[must_use]
     pub fn saying(mut self, sentence: &str) -> Self {
         self.say = Some(crate::text::words(sentence, crate::bounds::LINE_BYTES));
         self
     }
 
-    /// The event as `text/event-stream` has it, for a page that shows `shown`: parts that are the
-    /// same there are left out.
+    /// The event as `text/event-stream`, for a page that shows `shown`. Parts that did not change
+    /// are left out.
     #[must_use]
     pub fn event(&self, shown: &Self) -> String {
         let parts: Vec<&String> = self.parts.iter().filter(|part| !shown.parts.contains(part)).collect();
@@ -76,8 +77,7 @@ pub fn approvals(frame: &Frame, view: &Approvals) -> Update {
     Update::of(frame, View::Approvals, parts::approvals(frame, view))
 }
 
-/// The counts next to the names of views alone: for views whose content stays until it is loaded
-/// anew.
+/// Only the counts next to the names of views: for views whose content stays until it is reloaded.
 #[must_use]
 pub fn counts(frame: &Frame, view: View) -> Update {
     Update::of(frame, view, [])

@@ -1,5 +1,4 @@
-//! A client of registries: requests to a repository with what they need to be answered, digests of
-//! tags, and manifests.
+//! A client of registries: authenticated requests to a repository, digests of tags, and manifests.
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -52,7 +51,7 @@ impl RegistryClient {
     /// The digest that a reference names: its own, else that of its tag, else that of `latest`.
     ///
     /// # Errors
-    /// [`PullError`] where the registry does not tell.
+    /// [`PullError`] if the registry does not answer.
     pub async fn resolve(&self, reference: &Reference) -> Result<Digest, PullError> {
         if let Some(digest) = reference.digest() {
             return Ok(digest.clone());
@@ -61,8 +60,8 @@ impl RegistryClient {
         self.digest_of_tag(&repository, reference.tag().unwrap_or("latest")).await
     }
 
-    /// The digest of a tag: of its head's header, else of its bytes. A registry that lies in the
-    /// header is found out when the digest is pulled.
+    /// The digest of a tag: from the header of a HEAD request, else computed from the manifest. A
+    /// false header is noticed when the digest is pulled.
     pub(crate) async fn digest_of_tag(&self, repository: &Repository, tag: &str) -> Result<Digest, PullError> {
         let ask = self.manifest_ask(Method::HEAD, repository, tag);
         let answer = self.ask(repository, ask).await?;
@@ -75,13 +74,12 @@ impl RegistryClient {
         Ok(crate::digest_of(&self.manifest(repository, tag).await?))
     }
 
-    /// The bytes of a manifest or an index, by a tag or a digest. They are checked against a
-    /// digest.
+    /// The bytes of a manifest or an index, by tag or digest. A digest is verified.
     pub(crate) async fn manifest(&self, repository: &Repository, name: &str) -> Result<Vec<u8>, PullError> {
         self.manifest_within(repository, name, MANIFEST_BYTES_MAX).await
     }
 
-    /// The bytes of a manifest of at most this size, in the same way.
+    /// [`manifest`](Self::manifest), of at most this size.
     pub(crate) async fn manifest_within(
         &self,
         repository: &Repository,
@@ -101,7 +99,7 @@ impl RegistryClient {
         Ok(bytes)
     }
 
-    /// An answer with a good status.
+    /// Turns an answer with an error status into an error.
     pub(crate) async fn checked(
         &self,
         repository: &Repository,
@@ -176,7 +174,7 @@ impl RegistryClient {
         let (host, prefix) = mirror.split_once('/').unwrap_or((mirror, ""));
         let name = [prefix.trim_end_matches('/'), reference.repository()];
         let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-        // A mirror has the form of a name in a reference.
+        // A mirror is written as the name in a reference.
         let checked = Reference::parse(&format!("oci://{host}/{name}")).map_err(|error| PullError::Settings {
             host: registry.to_owned(),
             problem: format!("the mirror {mirror:?}: {error}"),
@@ -192,7 +190,7 @@ impl RegistryClient {
         Ok(Repository { registry: registry.to_owned(), name, right, base })
     }
 
-    /// The address of a registry: https, unless its settings or this machine do without.
+    /// The address of a registry: https, unless its settings or a loopback address allow http.
     pub(crate) fn address(&self, registry: &str) -> Result<Url, PullError> {
         let settings = self.http.of_registry(registry);
         let host = if registry == HUB { HUB_HOST } else { registry };

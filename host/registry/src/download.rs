@@ -1,4 +1,4 @@
-//! Downloads of layers into the store: each goes on where one before it stopped.
+//! Downloads of layers into the store: each resumes where an earlier one stopped.
 use std::time::Duration;
 
 use ::http::header::{CONTENT_RANGE, RANGE};
@@ -13,13 +13,13 @@ use crate::pull::Progress;
 use crate::repository::Repository;
 use crate::store::{Finished, Partial, Store};
 
-/// Most connections for one layer, as long as each brings something.
+/// Most connections for one layer, as long as each brings some bytes.
 const ATTEMPTS_MAX: u32 = 8;
 
 /// Time between two polls of a download that another process makes.
 const WAIT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A layer, or a config, that has to come into the store.
+/// A layer or a config to download.
 pub(crate) struct Download<'d> {
     pub(crate) client: &'d RegistryClient,
     pub(crate) repository: &'d Repository,
@@ -30,7 +30,7 @@ pub(crate) struct Download<'d> {
     pub(crate) progress: &'d (dyn Fn(Progress) + Send + Sync),
 }
 
-/// Runs something that reads or writes whole files, on a thread that may block.
+/// Runs something that reads or writes whole files on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, PullError> {
@@ -41,7 +41,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Download<'_> {
-    /// Brings the part into the store, and gives the number of bytes that came.
+    /// Downloads the part into the store. Returns the number of bytes received.
     pub(crate) async fn run(&self) -> Result<u64, PullError> {
         let ends = Instant::now() + self.client.bounds().whole;
         loop {
@@ -67,7 +67,7 @@ impl Download<'_> {
         blocking(move || Ok(store.has_blob(&digest, size))).await
     }
 
-    /// Fills the file and makes it a blob. All connections together end at `ends`.
+    /// Fills the file and makes it a blob. All connections together share the deadline `ends`.
     async fn fill(&self, mut partial: Partial, ends: Instant) -> Result<u64, PullError> {
         let host = &self.repository.registry;
         let within = self.client.bounds().whole;
@@ -81,7 +81,7 @@ impl Download<'_> {
             (partial, finished) = blocking(move || partial.finish(&digest).map(|finished| (partial, finished))).await?;
             match finished {
                 Finished::Blob => return Ok(came),
-                // The beginning was of an earlier time: everything is asked for once more.
+                // The bytes of an earlier download were wrong: everything is downloaded again.
                 Finished::Wrong(_) if resumed => resumed = false,
                 Finished::Wrong(found) => {
                     let expected = self.part.digest.clone();
@@ -91,7 +91,7 @@ impl Download<'_> {
         }
     }
 
-    /// Fills the file to the size of the part, over several connections if need be.
+    /// Fills the file to the size of the part, over several connections if needed.
     async fn fetch_all(&self, partial: &mut Partial) -> Result<u64, PullError> {
         let mut came = 0;
         let mut attempts = 1;
@@ -133,7 +133,7 @@ impl Download<'_> {
                     partial.restart()?;
                     answer = self.ask(0).await?;
                 }
-                // An error says nothing about what has come.
+                // An error may come after some bytes.
                 _ => {}
             }
         }
@@ -161,7 +161,7 @@ impl Download<'_> {
         self.client.ask(self.repository, ask).await
     }
 
-    /// True if the answer is the rest of the part (RFC 9110, section 14.4).
+    /// True if the answer continues the part (RFC 9110, section 14.4).
     fn goes_on(&self, answer: &Answer, from: u64) -> bool {
         let range = answer.headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
         let last = self.part.size.saturating_sub(1);

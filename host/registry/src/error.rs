@@ -29,10 +29,10 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The step of an exchange that ends with a connection.
+/// The step of an exchange that establishes the connection.
 const CONNECTING: &str = "take a connection";
 
-/// Reason why a registry gave or took nothing.
+/// Why a pull, a push or a look-up failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PullError {
@@ -44,26 +44,26 @@ pub enum PullError {
         /// The key, and what is wrong.
         problem: String,
     },
-    /// The reference has no digest, and the step needs one.
+    /// The reference has no digest, and this step needs one.
     #[error("{0} has no digest: resolve it first")]
     NoDigest(String),
-    /// The reference has no tag, and the step needs one.
+    /// The reference has no tag, and this step needs one.
     #[error("{0} has no tag")]
     NoTag(String),
-    /// Every address of the host is of a kind that is not connected to.
+    /// Every address of the host is of a class that is not connected to.
     #[error("{host} is not asked: {address} is {}", class.describe())]
     Address {
         /// The host.
         host: String,
         /// The first of its addresses.
         address: std::net::IpAddr,
-        /// Its kind.
+        /// Its class.
         class: AddressClass,
     },
     /// Plain HTTP to a host that is not this machine.
     #[error("{0} is not asked over plain HTTP")]
     PlainHttp(String),
-    /// No name, no TCP, or no TLS.
+    /// Name look-up, TCP or TLS failed.
     #[error("no connection to {host}: {source}")]
     Connect {
         /// The host.
@@ -77,19 +77,19 @@ pub enum PullError {
     Late {
         /// The host.
         host: String,
-        /// A verb, with what belongs to it.
+        /// A verb and its object.
         step: &'static str,
         /// The bound.
         within: Duration,
     },
-    /// A body that comes too slowly.
+    /// A body arrives too slowly.
     #[error("{host} sends less than {bytes} bytes in {within:?}")]
     Slow {
         /// The host.
         host: String,
-        /// The least that has to come.
+        /// The least number of bytes.
         bytes: u64,
-        /// In this time.
+        /// The window in which they have to arrive.
         within: Duration,
     },
     /// The answer is not HTTP, or was cut off.
@@ -97,7 +97,7 @@ pub enum PullError {
     Broken {
         /// The host.
         host: String,
-        /// Words of the HTTP library.
+        /// The HTTP library's message.
         problem: String,
     },
     /// A redirect that is not followed.
@@ -130,17 +130,17 @@ pub enum PullError {
         /// The bound.
         max: u64,
     },
-    /// The registry wants credentials, or others.
+    /// The registry requires credentials, or other ones.
     #[error("{host} wants {} for {repository}", if *.had_credential { "other credentials" } else { "credentials" })]
     Unauthorized {
         /// The host.
         host: String,
         /// The repository.
         repository: String,
-        /// True if there were some.
+        /// True if credentials were sent.
         had_credential: bool,
     },
-    /// Credentials are not sent where others could read them.
+    /// Credentials were withheld, because others could read them.
     #[error("credentials for {host} are not sent to {to}: {problem}")]
     CredentialKept {
         /// The registry.
@@ -150,7 +150,7 @@ pub enum PullError {
         /// The reason.
         problem: &'static str,
     },
-    /// The registry does not allow it.
+    /// The registry forbids it.
     #[error("{host} does not allow to {step} {repository}")]
     Forbidden {
         /// The host.
@@ -186,17 +186,17 @@ pub enum PullError {
         host: String,
         /// The status of HTTP.
         status: u16,
-        /// The registry's own code, as `MANIFEST_INVALID`.
+        /// The registry's error code, such as `MANIFEST_INVALID`.
         code: Option<String>,
     },
-    /// The bytes are not those of the digest.
+    /// The bytes do not match the digest.
     #[error("{host} sends bytes for {expected} whose digest is {found}")]
     WrongDigest {
         /// The host.
         host: String,
-        /// The digest that was asked for.
+        /// The expected digest.
         expected: Digest,
-        /// The digest of what came.
+        /// The digest of the received bytes.
         found: Digest,
     },
     /// More bytes than the descriptor says.
@@ -261,10 +261,10 @@ pub enum PullError {
         /// The first platforms.
         platforms: String,
     },
-    /// The server of tokens gives none.
+    /// The token server returned none.
     #[error("no token from {realm}: {problem}")]
     Token {
-        /// Host of the server of tokens.
+        /// Host of the token server.
         realm: String,
         /// Reason.
         problem: String,
@@ -285,7 +285,6 @@ pub enum PullError {
         /// Reason.
         problem: String,
     },
-    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -349,18 +348,18 @@ impl PullError {
         Self::Redirect { host: shown(url), to, problem }
     }
 
-    /// True if nothing was reached, perhaps for lack of a network.
+    /// True if no server was reached, perhaps because the network is down.
     #[must_use]
     pub fn is_unreached(&self) -> bool {
         match self {
-            // A certificate that is refused was reached.
+            // A server whose certificate is rejected was reached.
             Self::Connect { source, .. } => source.kind() != std::io::ErrorKind::InvalidData,
             Self::Late { step, .. } => *step == CONNECTING,
             _ => false,
         }
     }
 
-    /// True if the same may succeed at another time.
+    /// True if a later attempt may succeed.
     pub(crate) const fn is_of_the_connection(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::Late { .. } | Self::Slow { .. } | Self::Broken { .. } => true,
@@ -370,13 +369,13 @@ impl PullError {
         }
     }
 
-    /// True if the registry sends something else than it says.
+    /// True if the registry's bytes differ from what it announced.
     pub(crate) const fn is_a_lie(&self) -> bool {
         matches!(self, Self::Longer { .. } | Self::Shorter { .. } | Self::WrongDigest { .. } | Self::Compressed { .. })
     }
 }
 
-/// Reason why the store gives or takes nothing.
+/// Why an operation on the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -402,7 +401,6 @@ pub enum StoreError {
     /// `index.json` cannot be read.
     #[error("{path} is not understood: {problem}")]
     Index {
-        /// The file.
         path: PathBuf,
         /// Reason.
         problem: String,
@@ -410,13 +408,13 @@ pub enum StoreError {
     /// The store does not have it.
     #[error("the store does not have {0}")]
     Missing(Digest),
-    /// The bytes on disk are not those of the digest.
+    /// The bytes on disk do not match the digest.
     #[error("{path} was changed: its digest is not its name")]
     Changed {
         /// The file.
         path: PathBuf,
     },
-    /// The file has another size than the manifest says.
+    /// The file's size differs from the manifest's.
     #[error("{path} was changed: it does not have {said} bytes")]
     Size {
         /// The file.
@@ -445,13 +443,13 @@ pub enum StoreError {
     /// Another process uses the store.
     #[error("another process {0}")]
     Busy(&'static str),
-    /// The store holds as much as it may.
+    /// The store is full.
     #[error("the store has {0} entries, the most allowed")]
     Full(usize),
-    /// The list of what the store holds is as long as it may be.
+    /// `index.json` has reached its largest size.
     #[error("the store's index.json would have more than {0} bytes, the most allowed")]
     FullIndex(u64),
-    /// The archive is not one of this store's form.
+    /// The archive does not have the expected form.
     #[error("the archive is not taken: {0}")]
     Archive(String),
     /// The archive cannot be read or written.
@@ -486,7 +484,7 @@ impl StoreError {
         }
     }
 
-    /// Makes an error of an operation on a file.
+    /// Makes an error of a file operation.
     pub(crate) fn files(step: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Files { step, path, source }

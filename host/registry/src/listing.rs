@@ -12,7 +12,7 @@ use crate::error::PullError;
 use crate::http::{Ask, next};
 use crate::repository::{RegistryRight, Repository};
 
-/// Most pages of a list, so that a registry with empty pages comes to an end.
+/// Most pages of a list, so that a registry that sends empty pages comes to an end.
 pub(crate) const PAGES_MAX: usize = 100;
 
 /// Tags that are asked for at once.
@@ -29,7 +29,7 @@ pub struct Tags {
 
 #[derive(Deserialize)]
 struct TagsPage {
-    // Some registries say `null` for none.
+    // Some registries send `null` for none.
     #[serde(default)]
     tags: Option<Vec<String>>,
 }
@@ -77,7 +77,7 @@ impl RegistryClient {
     }
 }
 
-/// The address of the next page (RFC 8288), if there is one. It is at the same server.
+/// The address of the next page (RFC 8288), if there is one. It must be at the same server.
 pub(crate) fn following(url: &Url, headers: &HeaderMap) -> Option<Result<Url, PullError>> {
     let link = headers.get(LINK)?.to_str().ok()?;
     let (target, parameters) = link.trim_start().strip_prefix('<')?.split_once('>')?;

@@ -1,4 +1,4 @@
-//! Packages by their names: a registry's own word on where they are, as `wkg` reads it.
+//! Packages by name: the registry's own metadata says where they are, as for `wkg`.
 use ::http::Method;
 use serde::Deserialize;
 use toolcell_policy::{PackageName, Reference};
@@ -14,7 +14,7 @@ const METADATA_PATH: &str = "/.well-known/wasm-pkg/registry.json";
 /// Most bytes of the metadata: those of public registries have about a hundred.
 const METADATA_BYTES_MAX: usize = 16 << 10;
 
-/// The only protocol that is spoken here.
+/// The only supported protocol.
 const PROTOCOL: &str = "oci";
 
 /// A registry's metadata. Members of other protocols are left out.
@@ -23,7 +23,7 @@ const PROTOCOL: &str = "oci";
 struct RegistryMetadata {
     preferred_protocol: Option<String>,
     oci: Option<PackagePlace>,
-    // An older form of the same, which wins in `wkg` as well.
+    // The older name of this field, which takes precedence in `wkg` as well.
     oci_registry: Option<String>,
     oci_namespace_prefix: Option<String>,
 }
@@ -40,7 +40,8 @@ impl RegistryClient {
     /// name has none. `host` is asked for its metadata, and without it is the registry itself.
     ///
     /// # Errors
-    /// [`PullError`] where the host does not answer, answers something else, or has no release.
+    /// [`PullError`] where the host does not answer, does not answer as expected, or has no
+    /// release.
     pub async fn package(&self, host: &str, package: &PackageName) -> Result<Reference, PullError> {
         let metadata = self.metadata(host).await?;
         let wrong = |problem: String| PullError::Document { what: format!("the package metadata of {host}"), problem };

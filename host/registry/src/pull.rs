@@ -13,22 +13,22 @@ use crate::referrers::{Fetched, Skipped};
 use crate::repository::{RegistryRight, Repository};
 use crate::store::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Attached, Store, component_entry, of_repository};
 
-/// Most bytes of all layers next to the component: as many as may be attached to it.
+/// Most bytes of all layers besides the component: as many as may be attached to it.
 const BESIDE_BYTES_MAX: u64 = ATTACHED_BYTES_MAX;
 
-/// Decides whether a component comes: by the digest of its manifest, and what is attached to it.
+/// Decides whether to pull a component, by the digest of its manifest and the attached artifacts.
 pub type Accept<'a, R> = dyn Fn(&Digest, &[&Attached]) -> Result<(), R> + Send + Sync + 'a;
 
 /// State of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes that are there, with those of an earlier download.
+    /// Bytes received, those of an earlier download included.
     pub bytes: u64,
-    /// Bytes that there will be.
+    /// Bytes in total.
     pub total: u64,
 }
 
-/// A component that is in the store now.
+/// A pulled component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
     /// The digest that was asked for: of a manifest, or of an index.
@@ -39,24 +39,24 @@ pub struct Pulled {
     pub layer: Digest,
     /// Size of the component, in bytes.
     pub bytes: u64,
-    /// Bytes of layers that came this time. None if the store had them.
+    /// Bytes of layers that were downloaded; 0 if the store had them.
     pub downloaded: u64,
     /// Number of attached artifacts that were stored.
     pub attached: usize,
-    /// Artifacts that were listed, and not stored, with the reason.
+    /// Artifacts that were listed but not stored, with the reason.
     pub skipped: Vec<Skipped>,
-    /// Number of artifacts, at the least, that were listed and not looked at: there are too many.
+    /// At least how many listed artifacts were not examined, because there are too many.
     pub not_looked_at: usize,
 }
 
-/// A component that was refused for what is attached to it. None of it is in the store.
+/// A component that was refused because of its attached artifacts. None of it is in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unaccepted<R> {
     /// Why.
     pub reason: R,
-    /// Artifacts that were listed, and are not what they should be, with the reason.
+    /// Artifacts that were listed but are invalid, with the reason.
     pub skipped: Vec<Skipped>,
-    /// Number of artifacts, at the least, that were listed and not looked at.
+    /// At least how many listed artifacts were not examined.
     pub not_looked_at: usize,
 }
 
@@ -70,14 +70,14 @@ struct Documents {
 }
 
 impl RegistryClient {
-    /// Brings a component into the store with everything that is attached to it. The reference
-    /// needs a digest, which [`RegistryClient::resolve`] finds. Of a component that the store has,
-    /// only the attached artifacts are asked for again.
+    /// Downloads a component and everything attached to it into the store. The reference needs a
+    /// digest, which [`RegistryClient::resolve`] finds. If the store has the component, only the
+    /// attached artifacts are requested again.
     ///
     /// # Errors
-    /// [`PullError::NoDigest`], [`PullError::TagMoved`] where the digest is gone and the tag names
-    /// another one, [`PullError::Late`] where all of it takes longer than [`Bounds::pull`], and
-    /// those of each step. Downloaded bytes are kept unless they were a lie.
+    /// [`PullError::NoDigest`], [`PullError::TagMoved`] if the digest is gone and the tag names
+    /// another one, [`PullError::Late`] if all of it takes longer than [`Bounds::pull`], and those
+    /// of each step. Downloaded bytes are kept unless they were wrong.
     ///
     /// [`Bounds::pull`]: crate::Bounds::pull
     pub async fn pull(
@@ -93,9 +93,9 @@ impl RegistryClient {
         }
     }
 
-    /// [`RegistryClient::pull`], once `accept` took what is attached to the component. It gets the
-    /// digest of the manifest and what the registry has for it, and of a component that the store
-    /// has also what is attached there. No layer of the component is asked for before.
+    /// [`RegistryClient::pull`], if `accept` agrees. It gets the digest of the manifest and the
+    /// attached artifacts: those of the registry, and those of the store if it has the component.
+    /// No layer of the component is requested before.
     ///
     /// # Errors
     /// Those of [`RegistryClient::pull`].
@@ -128,14 +128,14 @@ impl RegistryClient {
         let documents = self.documents(repository, reference, digest, store).await?;
         let layer = component_layer(&documents.digest, &documents.manifest)?;
         let parts = self.checked_parts(repository, &documents.manifest, layer)?;
-        // Signatures of the manifest are those that count: a long list of an index around it cannot
-        // take their place.
+        // Signatures of the manifest come first, so that a long list for its index cannot crowd
+        // them out.
         let mut subjects = vec![documents.digest.clone()];
         if documents.digest != *digest {
             subjects.push(digest.clone());
         }
         let found = self.fetch_referrers(repository, &subjects).await?;
-        // Those that were imported may count as well.
+        // Imported artifacts may count as well.
         let mut stored = store.attached(digest, &reference.name()).unwrap_or_default();
         let is_there = |one: &Attached| found.fetched.iter().any(|other| other.attached.digest == one.digest);
         stored.retain(|one| !is_there(one));
@@ -215,7 +215,7 @@ impl RegistryClient {
         Ok(Documents { index: Some((bytes, media_type)), digest, manifest_bytes, manifest })
     }
 
-    /// The document of the digest that was asked for. Where it is gone, its tag may say why.
+    /// The document of the requested digest. If it is gone, its tag may tell why.
     async fn first_document(
         &self,
         repository: &Repository,
@@ -247,7 +247,7 @@ impl RegistryClient {
         if manifest.config.size > CONFIG_BYTES_MAX {
             return too_large("the config", CONFIG_BYTES_MAX);
         }
-        // The chosen descriptor alone is left out: another one with its digest is downloaded too.
+        // Only the chosen descriptor is left out: another one with its digest is downloaded too.
         let others = manifest.layers.iter().filter(|other| !std::ptr::eq(*other, layer));
         let mut sum = 0_u64;
         for other in others {

@@ -60,8 +60,8 @@ pub struct AttachedLayer {
 }
 
 impl Artifact {
-    /// A component with the least config that other tools take. The same component gives the same
-    /// digest: the config's time is always the same.
+    /// A component with the smallest config that other tools accept. The same component gives the
+    /// same digest: the config's time is always the same.
     #[must_use]
     pub fn new(component: impl Into<Bytes>) -> Self {
         let component = component.into();
@@ -110,8 +110,8 @@ impl RegistryClient {
     /// The digest is that of its manifest.
     ///
     /// # Errors
-    /// [`PullError`] where the registry does not take it. The tag is written last of all, so that
-    /// it never names half of a component, or one without its signatures.
+    /// [`PullError`] if the registry does not accept it. The tag is written last, so that it never
+    /// names half of a component, or one without its signatures.
     pub async fn push(
         &self,
         reference: &Reference,
@@ -141,11 +141,11 @@ impl RegistryClient {
         Ok(subject.digest)
     }
 
-    /// Attaches artifacts to what the reference's digest, or else its tag, names. Their digests are
-    /// in the same order.
+    /// Attaches artifacts to what the reference's digest, or else its tag, names. Returns their
+    /// digests in the same order.
     ///
     /// # Errors
-    /// [`PullError`] where the registry does not have the one or take the other.
+    /// [`PullError`] if the registry does not have the subject or refuses an artifact.
     pub async fn attach(&self, reference: &Reference, attached: &[AttachedArtifact]) -> Result<Vec<Digest>, PullError> {
         let repository = self.repository(reference, RegistryRight::Push)?;
         let name = reference.digest().map(Digest::as_str).or(reference.tag());
@@ -199,7 +199,7 @@ impl RegistryClient {
                 let problem = |problem| PullError::Document { what: format!("the list {tag}"), problem };
                 let index = index.map_err(problem)?;
                 if index.manifests.listed > index.manifests.len() {
-                    // Writing it anew would drop the others.
+                    // Writing it again would drop the others.
                     return Err(problem("it has too many entries to add one".to_owned()));
                 }
                 index.manifests.into_vec()
@@ -242,7 +242,7 @@ impl RegistryClient {
         Ok(())
     }
 
-    /// Pushes a manifest; true if the registry lists it at its subject.
+    /// Pushes a manifest. True if the registry lists it as a referrer of its subject.
     async fn push_manifest(
         &self,
         repository: &Repository,

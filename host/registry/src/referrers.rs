@@ -21,11 +21,10 @@ use crate::listing::{PAGES_MAX, following};
 use crate::repository::{RegistryRight, Repository};
 use crate::store::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Attached, StoredLayer, attached_entry};
 
-/// Most referrers of a list that are known of at all: anybody who may push to a repository can add
-/// to it.
+/// Most referrers of a list that are read: anybody who may push to a repository can add to it.
 pub const REFERRERS_LISTED_MAX: usize = 1_000;
 
-/// Most referrers that are looked at, each with two requests or more. Components have one for each
+/// Most referrers that are examined, each with two requests or more. Components have one for each
 /// signer, and a few that describe them.
 pub const REFERRERS_LOOKED_AT_MAX: usize = 64;
 
@@ -33,7 +32,7 @@ pub const REFERRERS_LOOKED_AT_MAX: usize = 64;
 /// Those under cosign's tags hold certificates of each signer, and may be as large as any manifest.
 pub const ATTACHED_MANIFEST_BYTES_MAX: usize = 1 << 20;
 
-/// An artifact that was listed, and is not taken; or a list that is wrong.
+/// An artifact that was listed and not used, or an invalid list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Its digest; of a list, that of what it is attached to.
@@ -45,11 +44,11 @@ pub struct Skipped {
 /// Artifacts that are attached to a component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Referrers {
-    /// Those that are what they should be.
+    /// The valid ones.
     pub found: Vec<Attached>,
-    /// Those that are not.
+    /// The others.
     pub skipped: Vec<Skipped>,
-    /// Number of further ones that are listed, at the least.
+    /// At least how many further ones are listed.
     pub not_looked_at: usize,
 }
 
@@ -87,7 +86,8 @@ impl RegistryClient {
         Ok(Referrers { found: fetched.into_iter().map(|one| one.attached).collect(), skipped, not_looked_at })
     }
 
-    /// Artifacts of these subjects, the first one first, within one bound and one time for all.
+    /// Artifacts attached to these subjects, in this order, within one bound and one time limit for
+    /// all.
     pub(crate) async fn fetch_referrers(
         &self,
         repository: &Repository,
@@ -101,13 +101,13 @@ impl RegistryClient {
     async fn look_for(&self, repository: &Repository, subjects: &[Digest]) -> Result<FoundReferrers, PullError> {
         let mut found = FoundReferrers::default();
         for subject in subjects {
-            // Those of cosign 2 come first: nobody can push them out with a long list.
+            // Those of cosign 2 come first: a long list of referrers cannot crowd them out.
             for end in COSIGN_TAGS {
                 self.artifact_of_tag(repository, subject, end, &mut found).await?;
             }
             let ReferrerList { entries, unlisted, problem } = self.listed(repository, subject).await?;
             found.not_looked_at = found.not_looked_at.saturating_add(unlisted);
-            // A list that is wrong is left out and said, as an artifact is.
+            // An invalid list is skipped and reported like an artifact.
             found.skipped.extend(problem.map(|reason| Skipped { digest: subject.clone(), reason }));
             for digest in entries {
                 if !found.seen.insert((digest.clone(), subject.clone())) {
@@ -123,7 +123,7 @@ impl RegistryClient {
         Ok(found)
     }
 
-    /// The list of referrers, as far as it is taken.
+    /// The list of referrers, up to its bound.
     async fn listed(&self, repository: &Repository, subject: &Digest) -> Result<ReferrerList, PullError> {
         let mut url = repository.url(&format!("referrers/{subject}"));
         let mut listed = ReferrerList::default();
@@ -131,7 +131,7 @@ impl RegistryClient {
             let ask = Ask::new(Method::GET, url.clone(), self.bounds().answer)
                 .header(ACCEPT, HeaderValue::from_static(OCI_INDEX));
             let answer = self.ask(repository, ask).await?;
-            // Registries without this list answer in several ways.
+            // Registries without this API answer in several ways.
             if page == 1 && matches!(answer.status.as_u16(), 400 | 403..=406 | 415 | 501) {
                 return self.listed_by_tag(repository, subject).await;
             }
@@ -143,7 +143,7 @@ impl RegistryClient {
             let may_go_on = !is_over && listed.entries.len() < REFERRERS_LISTED_MAX && page < PAGES_MAX;
             match following {
                 Some(following) if may_go_on => url = following?,
-                // At least one more: its page is not asked for.
+                // At least one more: its page is not requested.
                 Some(_) => {
                     listed.unlisted = listed.unlisted.saturating_add(1);
                     break;
@@ -270,19 +270,19 @@ pub(crate) fn fallback_tag(subject: &Digest) -> String {
     format!("sha256-{}", subject.hex())
 }
 
-/// A list of referrers, as far as it is taken: anybody who may push can add to it, or make it long.
+/// A list of referrers, up to its bound: anybody who may push can add to it, or make it long.
 #[derive(Default)]
 struct ReferrerList {
-    /// Digests up to the bound. Nothing else of a list counts.
+    /// Digests up to the bound. The list's other fields are ignored.
     entries: Vec<Digest>,
-    /// Number of further ones, at the least.
+    /// At least how many further ones there are.
     unlisted: usize,
-    /// The error that the list is.
+    /// Why the list is invalid.
     problem: Option<String>,
 }
 
 impl ReferrerList {
-    /// Takes a page, or its beginning where it is too long.
+    /// Takes a page, or its beginning if it is too long.
     fn take(&mut self, subject: &Digest, bytes: &[u8], is_whole: bool) {
         let room = REFERRERS_LISTED_MAX.saturating_sub(self.entries.len());
         if !is_whole {
@@ -317,8 +317,8 @@ fn manifest_with_subject(bytes: &[u8], subject: &Digest) -> Result<Manifest, Str
     if is_of_it { Ok(manifest) } else { Err("it is attached to something else".to_owned()) }
 }
 
-/// Keeps what was fetched, or why not. Only a connection that fails ends everything: who signed a
-/// component must not depend on the weather.
+/// Keeps an artifact, or why it was skipped. Only a failed connection is an error: who signed a
+/// component must not depend on the state of the network.
 fn keep(fetched: Result<Fetched, PullError>, digest: Digest, found: &mut FoundReferrers) -> Result<(), PullError> {
     match fetched {
         Ok(fetched) => found.fetched.push(fetched),

@@ -1,4 +1,4 @@
-//! A repository at a registry, and the right that a request needs there.
+//! A repository at a registry, and the access right that a request needs.
 use url::Url;
 
 use crate::error::PullError;
@@ -6,10 +6,10 @@ use crate::error::PullError;
 /// Name of Docker Hub in references.
 pub(crate) const HUB: &str = "docker.io";
 
-/// Host at which Docker Hub's registry answers.
+/// Host of Docker Hub's registry.
 pub(crate) const HUB_HOST: &str = "registry-1.docker.io";
 
-/// Right that a token asks for.
+/// The access right of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegistryRight {
     Pull,

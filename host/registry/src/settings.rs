@@ -10,11 +10,11 @@ use crate::store::COMPONENT_BYTES_MAX;
 /// Options of a [`RegistryClient`](crate::RegistryClient).
 #[derive(Debug, Clone, Default)]
 pub struct RegistryOptions {
-    /// Settings by host, with its port where the reference has one: `registry.internal:5000`. Hosts
-    /// that are not here have the default.
+    /// Settings by host, with its port where the reference has one: `registry.internal:5000`. Other
+    /// hosts have the default settings.
     pub by_host: BTreeMap<String, RegistrySettings>,
-    /// Files of credentials in the form of Docker's `config.json`, the first one first. Those that
-    /// do not exist are left out. None by default.
+    /// Files of credentials in the form of Docker's `config.json`, the first one first. Missing
+    /// files are ignored. None by default.
     pub credential_files: Vec<PathBuf>,
     /// Folders in which the programs of `credsStore` and `credHelpers` are. None by default.
     pub helper_folders: Vec<PathBuf>,
@@ -25,14 +25,14 @@ pub struct RegistryOptions {
 /// Settings of one registry.
 #[derive(Debug, Clone, Default)]
 pub struct RegistrySettings {
-    /// Allows addresses of an own network: loopback, private ones and those behind a provider's
-    /// translation. Addresses of metadata, link-local ones and multicast stay refused.
+    /// Allows private addresses: loopback, private networks and those behind a provider's
+    /// translation. Metadata, link-local and multicast addresses stay refused.
     pub private: bool,
-    /// Speaks HTTP without TLS. Loopback addresses without `authorities` do so anyway.
+    /// Uses HTTP without TLS. Loopback addresses without `authorities` do so anyway.
     pub plain_http: bool,
-    /// PEM file of the certificate authorities that vouch for it. The machine's by default.
+    /// PEM file of trusted certificate authorities. The machine's by default.
     pub authorities: Option<PathBuf>,
-    /// Host that is asked in place of the registry, `host[:port][/path]`, for everything but
+    /// Host that is used in place of the registry, `host[:port][/path]`, for everything but
     /// pushing. Its own settings and credentials apply.
     pub mirror: Option<String>,
     /// Credential in place of those in the files.
@@ -48,11 +48,11 @@ pub struct Bounds {
     /// Time to the end of a document, or to the head of a layer. 30 s by default, several times the
     /// slowest answer of the large registries.
     pub answer: Duration,
-    /// Time of one layer, either way, over all its connections. 30 min by default: the largest
-    /// component over 2.5 megabits a second.
+    /// Time limit of one layer, up or down, over all its connections. 30 min by default: the
+    /// largest component at 2.5 megabits a second.
     pub whole: Duration,
-    /// Time of everything that is attached to a component. 5 min by default: the most bytes that it
-    /// may have over 2.5 megabits a second, and half a second for each look-up.
+    /// Time limit of everything attached to a component. 5 min by default: the most bytes that it
+    /// may have at 2.5 megabits a second, and half a second for each look-up.
     pub attached: Duration,
     /// Time of a list of tags, with all of its pages. 2 min by default: ten pages, several times as
     /// slow as the large registries.
@@ -60,8 +60,8 @@ pub struct Bounds {
     /// Time of a whole pull. 45 min by default: one layer, everything attached, and ten minutes for
     /// the layers next to it and for another process that pulls the same.
     pub pull: Duration,
-    /// Time in which [`Self::rate_bytes`] have to come. 30 s by default, a pause that a mobile
-    /// network makes.
+    /// Window in which [`Self::rate_bytes`] have to arrive. 30 s by default: mobile networks pause
+    /// that long.
     pub rate_window: Duration,
     /// Least bytes of a layer in each window. 30 KiB by default: a kilobyte a second.
     pub rate_bytes: u64,

@@ -1,7 +1,7 @@
 //! The cost of state that tools keep on a server, next to the bare client. Prints a table of
 //! microseconds.
 //!
-//! The rows take turns in short rounds on one machine, so that other work affects all of them
+//! The rows run alternately in short rounds on one machine, so that other load affects all of them
 //! equally. A ratio is the median of the rounds' ratios.
 #![expect(
     clippy::unwrap_used,
@@ -28,10 +28,9 @@ const OPERATIONS: usize = 200;
 const BUCKET: Bucket<'_> = Bucket { component: "notes", namespace: "", name: "default" };
 const QUOTA: Quota = Quota { bytes: 64 << 20, entries: 100_000, value_bytes: 1 << 20, namespaces: 1_000 };
 
-/// Bytes of a value.
 const VALUE: [u8; 100] = [b'v'; 100];
 
-/// The rows, each with the one that it is compared with.
+/// The rows, each with the baseline that it is compared with.
 const ROWS: [(&str, usize); 5] = [
     ("the client: GET", 0),
     ("a tool's get", 0),
@@ -73,7 +72,7 @@ async fn measure(engine: &Engine) -> Vec<[f64; ROWS.len()]> {
             }
             *took = micros(began.elapsed()) / OPERATIONS as f64;
         }
-        // The first one connects, and loads the scripts.
+        // The first round connects, and loads the scripts.
         if round > 0 {
             rounds.push(took);
         }

@@ -4,21 +4,20 @@ use std::time::{Duration, Instant};
 
 use crate::{Allowance, Pace};
 
-/// Name under which callers beyond these share one allowance; no caller has this name.
+/// Name under which callers beyond `callers_max` share one allowance; no caller has this name.
 const EVERYBODY_ELSE: &str = "";
 
 /// The allowances of many callers at one rate.
 #[derive(Debug)]
 pub struct Allowances {
     pace: Pace,
-    /// Callers with an allowance of their own, about 100 bytes each. Beyond these, new ones share
-    /// one.
+    /// Callers with an allowance of their own, about 100 bytes each. Further ones share one.
     callers_max: usize,
     callers: HashMap<Box<str>, Allowance>,
 }
 
 impl Allowances {
-    /// A whole allowance for each caller, up to `callers_max`. Beyond these, new ones share one.
+    /// A full allowance for each caller, up to `callers_max`. Further callers share one.
     #[must_use]
     pub fn new(pace: Pace, callers_max: usize) -> Self {
         Self { pace, callers_max, callers: HashMap::new() }
@@ -27,7 +26,8 @@ impl Allowances {
     /// Takes one call of this caller at this instant.
     ///
     /// # Errors
-    /// The time until there is a call.
+    ///
+    /// The time until the next call is allowed.
     pub fn take(&mut self, caller: &str, now: Instant) -> Result<(), Duration> {
         if let Some(allowance) = self.callers.get_mut(caller) {
             return allowance.take(now);
@@ -36,7 +36,7 @@ impl Allowances {
         self.callers.entry(name.into()).or_insert_with(|| Allowance::new(self.pace)).take(now)
     }
 
-    /// Time until there is a call of this caller at this instant, if that is not now.
+    /// Time until this caller's next call is allowed; `None` if it is allowed now.
     pub(crate) fn missing(&mut self, caller: &str, now: Instant) -> Option<Duration> {
         if let Some(allowance) = self.callers.get(caller) {
             return allowance.missing(now);
@@ -53,7 +53,7 @@ impl Allowances {
         if self.callers.len() >= self.callers_max { EVERYBODY_ELSE } else { caller }
     }
 
-    /// A whole allowance need not be kept: a new one equals it.
+    /// Drops full allowances: a new one equals them.
     pub(crate) fn forget_whole(&mut self, now: Instant) {
         self.callers.retain(|_, allowance| !allowance.is_whole(now));
     }

@@ -1,7 +1,6 @@
 //! The one error of shared state.
 
-/// The state could not be asked, or did not answer in time. An operation that failed so may have
-/// taken place all the same.
+/// The state could not be reached, or did not answer in time. The operation may have taken effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the state that replicas share cannot be reached; try again")]
 pub struct Away {
@@ -9,7 +8,7 @@ pub struct Away {
 }
 
 impl Away {
-    /// For this reason, which only the operator sees: it may name hosts.
+    /// With this reason, which only the operator sees: it may name hosts.
     #[must_use]
     pub fn new(internal: impl Into<String>) -> Self {
         Self { internal: internal.into() }

@@ -10,8 +10,8 @@ use crate::local_replicated_sets::LocalReplicatedSets;
 use crate::requests::Requests;
 use crate::{AllowanceName, Allowances, Away, Begun, Claim, Place, Posted, Request, SharedState, Taken};
 
-/// Scopes with allowances. A manifest has one or two for each tool; those of earlier rates go once
-/// they are whole.
+/// Scopes with allowances. A manifest has one or two for each tool; those of former rates are
+/// dropped once they are full.
 const SCOPES_MAX: usize = 10_000;
 
 /// Most names noted, and most names used. A person gives a few approvals in an hour.
@@ -126,7 +126,7 @@ impl EmbeddedRates {
             if !self.scopes.contains_key(name.scope) {
                 self.add(name, now);
             }
-            // It has a call: nothing was taken since it was asked.
+            // It has a call: it was checked above under the same lock.
             let _ = self.scopes.get_mut(name.scope).map(|allowances| allowances.take(caller, now));
         }
         Taken::All
@@ -143,7 +143,7 @@ impl EmbeddedRates {
     }
 }
 
-/// A panic elsewhere leaves whole entries behind.
+/// The entries are consistent even after a panic.
 fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Rates and concurrency that go on while shared state is away: each process counts its own calls
+//! Rates and concurrency while shared state is unreachable: each process counts its own calls
 //! meanwhile.
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::{AllowanceName, Away, Begun, Claim, Embedded, Place, Posted, Request, SharedState, Taken};
 
-/// Shared state whose rates and running calls are counted here while it is away.
+/// Shared state whose rates and running calls are counted in this process while it is unreachable.
 #[derive(Debug)]
 pub struct LocalRatesWhileAway {
     state: Arc<dyn SharedState>,
@@ -15,7 +15,7 @@ pub struct LocalRatesWhileAway {
 }
 
 impl LocalRatesWhileAway {
-    /// Of this state.
+    /// Wraps this state.
     #[must_use]
     pub fn new(state: Arc<dyn SharedState>) -> Self {
         Self { state, here: Embedded::default() }

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::state::{Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX};
 
-/// Most sets. A program has one for each kind of thing that is posted.
+/// Most sets. A program has one for each kind of entry.
 const SETS_MAX: usize = 64;
 
-/// By name: the entries of each replicated set, by the time at which each ends.
+/// The entries of each replicated set by its name, with the time at which each ends.
 type Sets = HashMap<String, HashMap<String, Instant>>;
 
 /// Replicated sets of one process.
@@ -53,7 +53,7 @@ impl LocalReplicatedSets {
         left.filter(|(_, left)| !left.is_zero()).map(|(entry, left)| Posted { entry: entry.clone(), left }).collect()
     }
 
-    /// A panic elsewhere leaves whole entries behind.
+    /// The entries are consistent even after a panic.
     fn sets(&self) -> MutexGuard<'_, Sets> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! Tasks of one process, in memory, with a file for each where there is a folder: other processes
-//! with the same folder find them there, and take over those of one that has ended.
+//! Tasks of one process, in memory, and in a file each if there is a folder. Other processes with
+//! the same folder find them there, and take over those of a process that has ended.
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,14 +14,14 @@ use crate::tasks::{
     Changed, Creation, LostTask, NewTask, SMALL_RESULT_BYTES, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,
 };
 
-/// Time for another process to do what a letter says. It looks ten times a second; one that is
-/// stopped does it later.
+/// Time for another process to act on a letter. It checks ten times a second; one that is stopped
+/// acts later.
 const LETTER_READ_WITHIN: Duration = Duration::from_secs(2);
 
-/// Time between two polls if it has.
+/// Time between two checks whether it has.
 const LETTER_POLL_EVERY: Duration = Duration::from_millis(10);
 
-/// Called with the name of a task that was changed from outside of this process.
+/// Called with the id of a task that another process has changed.
 type OnChange = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Tasks of one process.
@@ -45,18 +45,18 @@ struct TaskNews {
 struct HeldTasks {
     tasks: HashMap<String, HeldTask>,
     callers: HashMap<String, TasksOfCaller>,
-    /// Names by the time at which each ends, in milliseconds since 1970, and its number.
+    /// Ids by the time at which each ends, in milliseconds since 1970, and its number.
     ends: BTreeMap<(u64, u64), String>,
     bytes: usize,
-    /// The number of the last one.
+    /// The last number given.
     number: u64,
-    /// Tells the numbers of this process from those of others.
+    /// Distinguishes the numbers of this process from those of others.
     own: u64,
 }
 
 #[derive(Debug, Default)]
 struct TasksOfCaller {
-    /// Names by number.
+    /// Ids by number.
     tasks: BTreeMap<u64, String>,
     bytes: usize,
 }
@@ -70,27 +70,28 @@ struct HeldTask {
 }
 
 impl LocalTasks {
-    /// Tasks with these bounds, which hold for each process. With a folder, those of processes that
-    /// have ended are taken over from there in the background; who asks meanwhile waits for it.
+    /// Tasks with these bounds, which apply to each process. With a folder, the tasks of processes
+    /// that have ended are taken over in the background; look-ups wait for that.
     #[must_use]
     pub fn new(bounds: TaskBounds, folder: Option<&Path>, lost: LostTask) -> Self {
         let held = Arc::<Mutex<HeldTasks>>::default();
-        // Without random numbers, lists of tasks that began in one millisecond may miss one.
+        // Without random numbers, lists may miss one of several tasks that began in the same
+        // millisecond.
         lock(&held).own = task_files::random().unwrap_or_default();
         let news = Arc::new(TaskNews { bounds, held: Arc::clone(&held), on_change: OnceLock::new() });
         let files = folder.map(|folder| TaskFiles::new(folder, lost, bounds.all_max, Box::new(Arc::clone(&news))));
         Self { bounds, held, files, lost, news }
     }
 
-    /// Calls this with each task that another process changed: one of this process by a
-    /// letter, or one that was asked for here. To be set once.
+    /// Calls this with each task that another process has changed: one of this process by a letter,
+    /// or one that was looked up here. Set once.
     #[must_use]
     pub fn telling(self, on_change: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let _ = self.news.on_change.set(Box::new(on_change));
         self
     }
 
-    /// The caller's task of this name, where another process runs it.
+    /// The caller's task with this id, if another process runs it.
     async fn find_elsewhere(&self, caller: &str, id: &str) -> Option<TaskRecord> {
         match self.files.as_ref()?.find(caller, id).await {
             TaskElsewhere::Runs(task) => Some(task.record),
@@ -99,7 +100,8 @@ impl LocalTasks {
         }
     }
 
-    /// Makes the process that runs a task do this, and waits until it has. False where it has not.
+    /// Sends a letter to the process that runs a task, and waits until it has acted on it. False if
+    /// it has not.
     async fn send(&self, id: &str, letter: Letter) -> bool {
         let Some(files) = &self.files else { return false };
         let Some(sent) = files.send(id, letter).await else { return false };
@@ -117,7 +119,7 @@ impl LocalTasks {
         lock(&self.held)
     }
 
-    /// Waits until tasks of earlier processes are known.
+    /// Waits until the tasks of earlier processes are read.
     async fn read(&self) {
         if let Some(files) = &self.files {
             files.were_read().await;
@@ -133,7 +135,7 @@ impl LocalTasks {
         }
     }
 
-    /// Forgets tasks whose time is over.
+    /// Removes expired tasks.
     fn expire(&self) {
         let ended = self.held().expire(now_ms());
         self.remove_files(ended);
@@ -171,7 +173,7 @@ impl Tasks for LocalTasks {
     async fn list(&self, caller: &str, after: u64, most: usize) -> Result<Vec<TaskRecord>, Away> {
         self.read().await;
         self.expire();
-        // First of all: those of processes that have ended are taken over meanwhile.
+        // First, since it takes over tasks of processes that have ended.
         let elsewhere = match &self.files {
             Some(files) => files.list(caller).await,
             None => Vec::new(),
@@ -193,7 +195,7 @@ impl Tasks for LocalTasks {
             if !self.held().has_room(id, body.len(), &self.bounds) {
                 return Ok(Changed::NoRoom);
             }
-            // It has ended for others once a later process would know as well.
+            // Other processes see the end once a later process would see it too.
             if let Some(files) = &self.files {
                 files.write(ended).await;
             }
@@ -298,7 +300,7 @@ impl std::fmt::Debug for TaskNews {
 }
 
 impl HeldTasks {
-    /// Takes answers to questions of the caller's task. False if it does not exist.
+    /// Answers questions of the caller's task. False if there is no such task.
     fn answer(&mut self, caller: &str, id: &str, answers: &[(String, String)]) -> bool {
         let Some(task) = self.of_caller(caller, id) else { return false };
         for (key, answer) in answers {
@@ -312,8 +314,8 @@ impl HeldTasks {
         true
     }
 
-    /// Cancels the caller's task, unless it has ended: its status before, and the task as it is
-    /// now.
+    /// Cancels the caller's task unless it has ended. Returns its status before, and the task
+    /// after.
     fn cancel(&mut self, caller: &str, id: &str, message: &str) -> Option<(TaskStatus, TaskRecord)> {
         let before = self.of_caller(caller, id)?.record.status;
         if !before.is_over() {
@@ -353,7 +355,7 @@ impl HeldTasks {
             record.number = self.number;
         }
         let own = self.callers.entry(caller.clone()).or_default();
-        // Those of an earlier form, and of other processes, may have one number.
+        // Tasks of an earlier format or of other processes may have the same number.
         while own.tasks.contains_key(&record.number) || self.ends.contains_key(&(record.ends_ms(), record.number)) {
             record.number += 1;
         }
@@ -378,7 +380,7 @@ impl HeldTasks {
         }
     }
 
-    /// The caller's task of this name.
+    /// The caller's task with this id.
     fn of_caller(&mut self, caller: &str, id: &str) -> Option<&mut HeldTask> {
         self.tasks.get_mut(id).filter(|task| task.caller == caller)
     }
@@ -391,7 +393,7 @@ impl HeldTasks {
         bytes <= SMALL_RESULT_BYTES || (fits(own, bounds.caller_bytes_max) && fits(self.bytes, bounds.all_bytes_max))
     }
 
-    /// A task as it is with this end, unless it has ended.
+    /// The task with this end, unless it has ended already.
     fn ended(&self, id: &str, status: TaskStatus, body: &str, message: &str) -> Option<KeptTask> {
         let task = self.tasks.get(id).filter(|task| !task.record.status.is_over())?;
         let mut kept = task.kept();
@@ -432,7 +434,7 @@ impl HeldTasks {
         Changed::Done
     }
 
-    /// Forgets those whose time is over. Returns their names.
+    /// Removes expired tasks. Returns their ids.
     fn expire(&mut self, now: u64) -> Vec<String> {
         let mut ended = Vec::new();
         while let Some((&(ends, _), id)) = self.ends.first_key_value() {
@@ -475,7 +477,7 @@ impl HeldTask {
 }
 
 impl TaskRecord {
-    /// The end of its time, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     pub(crate) fn ends_ms(&self) -> u64 {
         self.created_ms.saturating_add(self.ttl_ms)
     }
@@ -487,7 +489,7 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A panic elsewhere leaves whole tasks behind.
+/// The tasks are consistent even after a panic.
 fn lock(held: &Mutex<HeldTasks>) -> MutexGuard<'_, HeldTasks> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,30 +1,30 @@
-//! Rates: an allowance of some calls per time, all of which may come at once, and which then
-//! refills evenly (a token bucket).
+//! Rates as token buckets: a number of calls per time, all of which may come at once; the bucket
+//! then refills evenly.
 //!
 //! This is our own code, since all of it is one comparison of instants. The `governor` crate would
 //! add a concurrent map, a clock and a random number generator. `valkey/rates.lua` decides in the
-//! same way; a test holds the two against each other.
+//! same way; a test compares the two.
 use std::time::{Duration, Instant};
 
 /// A rate as durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Time between two calls that come evenly.
+    /// Time between two calls at an even pace.
     pub(crate) interval: Duration,
-    /// Time ahead of the clock up to which the allowance may be spent: all calls but one.
+    /// How far ahead of the clock the allowance may be spent: all calls but one.
     pub(crate) ahead: Duration,
 }
 
-/// One allowance.
+/// The allowance of one caller.
 #[derive(Debug)]
 pub struct Allowance {
     pace: Pace,
-    /// Instant at which the allowance is whole again.
+    /// When the allowance is full again.
     spent_until: Option<Instant>,
 }
 
 impl Pace {
-    /// So many calls in this time.
+    /// This many calls in this time.
     #[must_use]
     pub fn new(count: u64, per: Duration) -> Self {
         let count = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
@@ -34,13 +34,13 @@ impl Pace {
 }
 
 impl Allowance {
-    /// A whole allowance.
+    /// A full allowance.
     #[must_use]
     pub fn new(pace: Pace) -> Self {
         Self { pace, spent_until: None }
     }
 
-    /// Time until there is a call at this instant, if that is not now.
+    /// Time until the next call is allowed; `None` if it is allowed at this instant.
     #[must_use]
     pub fn missing(&self, now: Instant) -> Option<Duration> {
         let spent_until = self.spent_until.filter(|until| *until > now).unwrap_or(now);
@@ -48,10 +48,11 @@ impl Allowance {
         (!missing.is_zero()).then_some(missing)
     }
 
-    /// Takes one call at this instant, or returns the time until there is one.
+    /// Takes one call at this instant.
     ///
     /// # Errors
-    /// The time until there is a call.
+    ///
+    /// The time until the next call is allowed.
     pub fn take(&mut self, now: Instant) -> Result<(), Duration> {
         if let Some(missing) = self.missing(now) {
             return Err(missing);
@@ -61,7 +62,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// True if the whole allowance is left.
+    /// True if the allowance is full.
     #[must_use]
     pub fn is_whole(&self, now: Instant) -> bool {
         self.spent_until.is_none_or(|until| until <= now)

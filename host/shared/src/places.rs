@@ -1,6 +1,6 @@
 //! A place among those that run at once.
 
-/// A place among those that run at once, left when dropped.
+/// A place among those that run at once, released when dropped.
 #[derive(Default)]
 #[must_use = "a place is left when it is dropped"]
 pub struct Place {
@@ -8,12 +8,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place that calls this when it is left.
+    /// A place that calls this when it is released.
     pub(crate) fn new(leave: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self { leave: Some(Box::new(leave)) }
     }
 
-    /// It was not taken, so nothing is left.
+    /// Drops it without releasing anything, because it was not taken.
     pub(crate) fn forget(mut self) {
         self.leave = None;
     }

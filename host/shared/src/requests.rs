@@ -1,4 +1,4 @@
-//! Requests with a key: their bounds, and those of one process in memory.
+//! Idempotent requests: their bounds, and the state of one process in memory.
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -8,17 +8,17 @@ use crate::{Begun, Claim};
 /// Bytes of an answer that is kept: a text that a model reads, or a small picture.
 pub const REQUEST_ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// Requests of one caller that are known at once. With the default rate of a tool, 600 in a minute,
-/// a client may give each call a key for seven minutes.
+/// Most requests of one caller at once. At the default rate of a tool, 600 a minute, a client may
+/// give each call a key for seven minutes.
 pub const OF_CALLER_MAX: usize = 4_096;
 
-/// Bytes of the answers of one caller. Those of calls that run meanwhile may be added.
+/// Bytes of the answers of one caller. Calls that are running may exceed it.
 pub const OF_CALLER_BYTES_MAX: usize = 16 << 20;
 
-/// Requests of all callers that one process knows.
+/// Most requests of all callers in one process.
 const ALL_MAX: usize = 16_384;
 
-/// Bytes of all answers that one process keeps. Those of calls that run meanwhile may be added.
+/// Bytes of all answers in one process. Calls that are running may exceed it.
 const ALL_BYTES_MAX: usize = 64 << 20;
 
 /// A request with a key.
@@ -26,13 +26,13 @@ const ALL_BYTES_MAX: usize = 64 << 20;
 pub struct Request<'a> {
     /// Who sends it.
     pub caller: &'a str,
-    /// Its name among those of the caller.
+    /// Its key, unique for the caller.
     pub name: &'a str,
-    /// The question. Two requests of one name are the same if they ask the same.
+    /// What it asks for. A request with the same key and another content is a conflict.
     pub what: &'a str,
 }
 
-/// The requests that one process knows.
+/// The requests of one process.
 #[derive(Debug, Default)]
 pub struct Requests {
     callers: HashMap<String, RequestsOfCaller>,
@@ -45,7 +45,7 @@ struct RequestsOfCaller {
     used: RequestsRoom,
 }
 
-/// Room that requests take.
+/// The room that requests take.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestsRoom {
     requests: usize,
@@ -54,7 +54,7 @@ struct RequestsRoom {
 
 #[derive(Debug)]
 struct KnownRequest {
-    /// Digest of the question.
+    /// Digest of what it asks for.
     what: String,
     until: Instant,
     state: KnownState,
@@ -68,7 +68,7 @@ enum KnownState {
 }
 
 impl Requests {
-    /// Begins this request, unless it began before.
+    /// Begins this request, unless it has begun already.
     pub fn begin(&mut self, request: &Request<'_>, holder: String, until: Instant) -> Begun {
         let what = digest(request.what);
         let now = Instant::now();
@@ -94,7 +94,7 @@ impl Requests {
         Begun::Now(Claim { caller: request.caller.to_owned(), name: request.name.to_owned(), holder })
     }
 
-    /// Keeps the answer to a request until then. Without one it is forgotten.
+    /// Keeps the answer to a request until this time. Without an answer the request is removed.
     pub fn end(&mut self, claim: &Claim, answer: &str, until: Instant) {
         let Some(of_caller) = self.callers.get_mut(&claim.caller) else { return };
         let Some(known) = of_caller.known.get_mut(&claim.name) else { return };
@@ -118,7 +118,7 @@ impl Requests {
         has_room(used, OF_CALLER_MAX, OF_CALLER_BYTES_MAX) && has_room(self.all, ALL_MAX, ALL_BYTES_MAX)
     }
 
-    /// Forgets all that are over.
+    /// Removes expired requests.
     fn forget(&mut self, now: Instant) {
         let mut all = RequestsRoom::default();
         self.callers.retain(|_, of_caller| {
@@ -177,7 +177,7 @@ mod tests {
                 requests.end(&claim, &answer, Instant::now() + time);
             }
         };
-        // All answers to one caller are forgotten at once.
+        // All answers to one caller expire at once.
         for (caller, time) in [("ann", MINUTE), ("ben", Duration::ZERO), ("cid", MINUTE), ("dan", MINUTE)] {
             fill(&mut requests, caller, time);
         }

@@ -1,4 +1,4 @@
-//! The questions that can be asked of shared state.
+//! The operations of shared state.
 use std::fmt;
 use std::time::Duration;
 
@@ -6,48 +6,47 @@ use async_trait::async_trait;
 
 use crate::{Away, Pace, Place, Request};
 
-/// State that is one for all replicas. Names may have any length and any bytes; no name of one
-/// operation is one of another.
+/// State that all replicas share. Names may have any length and any bytes; each operation has names
+/// of its own.
 #[async_trait]
 pub trait SharedState: fmt::Debug + Send + Sync {
-    /// Takes one call from each allowance, or from none where one of them is used up. All are of
+    /// Takes one call from each allowance, or from none if one of them is used up. All belong to
     /// one caller.
     ///
     /// # Errors
     /// [`Away`].
     async fn take(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away>;
 
-    /// Takes one of `most` places of this name among those that run at once. `None` if all are
-    /// taken, or if others wait. Memory has a place for everybody: a process counts those that run
-    /// itself.
+    /// Takes one of `most` places of this name. `None` if all are taken, or if others wait. In
+    /// memory there is always a place: a process counts its own running calls.
     ///
     /// # Errors
-    /// [`Away`]. A place that was taken all the same comes free within ten seconds.
+    /// [`Away`]. If the place was taken all the same, it is released within ten seconds.
     async fn enter(&self, name: &str, most: usize) -> Result<Option<Place>, Away>;
 
-    /// Waits for one of `most` places of this name. Waiters of one replica get theirs in order, and
+    /// Waits for one of `most` places of this name. Within a replica, waiters are served in order;
     /// replicas take turns. Dropping the future stops waiting.
     ///
     /// # Errors
     /// [`Away`], as [`enter`](Self::enter).
     async fn wait(&self, name: &str, most: usize) -> Result<Place, Away>;
 
-    /// Uses what has this name for a time, unless somebody has used it. `None` if somebody has, or
-    /// if the use cannot be noted.
+    /// Claims this name for a time. `None` if it is claimed already, or if there is no room.
     ///
     /// # Errors
     /// [`Away`].
     async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away>;
 
-    /// Makes what was claimed usable again.
+    /// Releases a claim.
     ///
     /// # Errors
-    /// [`Away`]: it stays used for the time of the claim.
+    /// [`Away`]: the name stays claimed for its time.
     async fn give_back(&self, claim: Claim) -> Result<(), Away>;
 
-    /// Begins a request for a time, unless it began before.
+    /// Begins a request for a time, unless it has begun already.
     ///
     /// # Errors
+    ///
     /// [`Away`]. It may have begun, and then counts as running for that time.
     async fn begin(&self, request: &Request<'_>, time: Duration) -> Result<Begun, Away>;
 
@@ -58,29 +57,32 @@ pub trait SharedState: fmt::Debug + Send + Sync {
     /// [`Away`]: it counts as running for the time of its beginning.
     async fn end(&self, request: Claim, answer: &str, time: Duration) -> Result<(), Away>;
 
-    /// Notes this name for a time. Without room it is not noted.
+    /// Notes this name for a time, if there is room.
     ///
     /// # Errors
+    ///
     /// [`Away`].
     async fn note(&self, name: &str, time: Duration) -> Result<(), Away>;
 
     /// True while this name is noted.
     ///
     /// # Errors
+    ///
     /// [`Away`].
     async fn is_noted(&self, name: &str) -> Result<bool, Away>;
 
-    /// Posts an entry in a replicated set for a time. One that is there stays for the longer of
-    /// both times. False where the replicated set has no room, or the entry is too long.
+    /// Adds an entry to a replicated set for a time. An existing entry stays for the longer of both
+    /// times. False if the set has no room, or the entry is too long.
     ///
     /// # Errors
-    /// [`Away`]. It may be posted.
+    /// [`Away`]. It may have been added.
     async fn post(&self, set: &str, entry: &str, time: Duration) -> Result<bool, Away>;
 
-    /// Takes an entry off a replicated set, if it is there.
+    /// Removes an entry from a replicated set.
     ///
     /// # Errors
-    /// [`Away`]. It may be off the replicated set.
+    ///
+    /// [`Away`]. It may have been removed.
     async fn take_down(&self, set: &str, entry: &str) -> Result<(), Away>;
 
     /// The entries of a replicated set.
@@ -97,62 +99,60 @@ pub const REPLICATED_SET_ENTRIES_MAX: usize = 4_096;
 /// Longest entry of a replicated set, in bytes: two digests.
 pub const REPLICATED_SET_ENTRY_BYTES_MAX: usize = 128;
 
-/// An entry of a replicated set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
     /// The entry.
     pub entry: String,
-    /// Time for which it stays.
+    /// The time that it has left.
     pub left: Duration,
 }
 
 /// One allowance of a caller.
 #[derive(Clone, Copy, Debug)]
 pub struct AllowanceName<'a> {
-    /// The rule that allows it, with its rate: another rate is another allowance.
+    /// The rule that sets the rate: another rate is another allowance.
     pub scope: &'a str,
     /// The rate.
     pub pace: Pace,
-    /// Callers with an allowance of their own where it is kept in memory. Beyond these, new ones
-    /// share one.
+    /// Callers with an allowance of their own in memory. Further ones share one.
     pub callers_max: usize,
 }
 
-/// Answer to a call that counts against allowances.
+/// The answer to [`SharedState::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Each allowance has one call less.
     All,
-    /// None has.
+    /// None was taken from.
     Refused {
-        /// The first that is used up, by its place among those that were asked.
+        /// The index of the first allowance that is used up.
         place: usize,
-        /// Time until it has a call again.
+        /// Time until it allows a call again.
         wait: Duration,
     },
 }
 
-/// Answer to the beginning of a request.
+/// The answer to [`SharedState::begin`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// It begins now.
     Now(Claim),
-    /// It runs.
+    /// It is running.
     Runs,
     /// It ended with this answer.
     Ended(String),
-    /// A request of this name asked for something else.
+    /// An earlier request with this key asked for something else.
     Other,
     /// The caller's requests, or all of them, are at their bound.
     NoRoom,
 }
 
-/// A use of a name.
+/// A claim to a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Who made the request; nothing for other uses.
+    /// Who made the request; empty for other claims.
     pub(crate) caller: String,
     pub(crate) name: String,
-    /// Tells this use from a later one.
+    /// Distinguishes this claim from later ones.
     pub(crate) holder: String,
 }

@@ -1,10 +1,10 @@
-//! A file for each task of a process, so that other processes know it, also once this one has
-//! ended: written and read on a thread of its own.
+//! A file for each task of a process, so that other processes find it, also after this one has
+//! ended. The files are written and read on a thread of their own.
 //!
-//! Each process has a folder with a lock, `tasks/PROCESS/`, and a file for each task, named by it.
-//! Who finds a folder whose lock nobody holds takes over its tasks. What others have to say about a
-//! task of a process that runs is a letter in its folder, `ID.letter-NUMBER`, which that process
-//! removes once it has done what the letter says.
+//! Each process has a folder with a lock, `tasks/PROCESS/`, and in it a file for each task, named
+//! by its id. A process that finds a folder without a lock holder takes over its tasks. Messages to
+//! the process that runs a task are letters in its folder, `ID.letter-NUMBER`. That process removes
+//! a letter once it has acted on it.
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -20,50 +20,52 @@ use crate::local_tasks::now_ms;
 use crate::task_form::{self, KeptTask, Letter};
 use crate::tasks::{LostTask, TaskStatus};
 
-/// Files that wait to be written. Who begins or ends a task waits for its own.
+/// Files that wait to be written. Whoever begins or ends a task waits for its file.
 const WAITING_MAX: usize = 1_024;
 
-/// Folders of processes that are looked at. Each start clears those of processes that ended.
+/// Most folders of processes that are read. Each start removes those of processes that have ended.
 const FOLDERS_MAX: usize = 4_096;
 
-/// Files of others that a list looks at. Each is opened, which takes some ten microseconds.
+/// Most files of other processes that a list reads. Each is opened, which takes some ten
+/// microseconds.
 const LISTED_MAX: usize = 4_096;
 
 /// Bytes that a list reads of a file: numbers, names, sentence and questions, without the result.
 const HEAD_BYTES_MAX: u64 = 256 << 10;
 
-/// Bytes that are read first: without questions, the rest is rarely longer.
+/// Bytes that are read first: without questions, a head is rarely longer.
 const SHORT_HEAD_BYTES: u64 = 2 << 10;
 
 /// Longest file that is read: the longest result that the manifest allows, and the rest of the
 /// file.
 const FILE_BYTES_MAX: u64 = (64 << 20) + (1 << 20);
 
-/// Tasks of others whose changes are looked for: as many clients may wait for one here.
+/// Most tasks of other processes that are watched for changes: as many clients may wait for one
+/// here.
 const WATCHED_MAX: usize = 1_024;
 
-/// Time between two polls for letters and for changes, while a task runs here, or one of others is
-/// waited for.
+/// Interval of checks for letters and changes, while a task runs here or one of another process is
+/// watched.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// Digits of a task's name.
+/// Digits of a task's id.
 const ID_DIGITS: usize = 32;
 
 /// The name of the lock in a process's folder.
 const LOCK: &str = "lock";
 
-/// Stands between a task's name and the number of a letter.
+/// Separates a task's id from the number of a letter.
 const LETTER: &str = ".letter-";
 
-/// The receiver of news of tasks from the thread.
+/// Receives events from the thread.
 pub trait TasksNews: Send {
-    /// A task of an earlier process is this one's from now on.
+    /// A task of an earlier process now belongs to this one.
     fn taken_over(&self, task: KeptTask);
 
-    /// Does what a letter says. Returns the task as it is now, if it changed.
+    /// Acts on a letter. Returns the task if that changed it.
     fn letter(&self, id: &str, letter: Letter) -> Option<KeptTask>;
 
-    /// A task that this process knows of has changed.
+    /// A watched task has changed.
     fn changed(&self, id: &str);
 }
 
@@ -72,7 +74,7 @@ pub struct TaskFiles {
     all: PathBuf,
     jobs: mpsc::Sender<Job>,
     read: Arc<FirstRead>,
-    /// The thread's work, until it begins.
+    /// The thread's work, until the thread starts.
     waits: Mutex<Option<FilesWork>>,
 }
 
@@ -88,19 +90,19 @@ struct FilesWork {
     jobs: mpsc::Receiver<Job>,
 }
 
-/// Set once tasks of earlier processes were read.
+/// Set once the tasks of earlier processes are read.
 #[derive(Debug, Default)]
 struct FirstRead {
     done: OnceLock<()>,
     waiting: Notify,
 }
 
-/// A caller's task of another process.
+/// A caller's task that another process began.
 #[derive(Debug)]
 pub enum TaskElsewhere {
-    /// As its file has it.
+    /// It runs; this is its file.
     Runs(Box<KeptTask>),
-    /// Its process has ended: it is one of this process now, where there is room for it.
+    /// Its process has ended: it now belongs to this process, if there was room for it.
     TakenOver,
     /// It does not exist.
     Unknown,
@@ -119,13 +121,13 @@ enum Job {
 struct FilesKeeper {
     /// The folder of all processes.
     all: PathBuf,
-    /// The folder of this one, and its lock, once there is a task.
+    /// The folder of this process and its lock, once there is a task.
     own: Option<(PathBuf, File)>,
     /// Tasks that run here.
     running: HashSet<String>,
-    /// Tasks that have ended here, until they are removed.
+    /// Tasks that have ended here and are not removed yet.
     over: HashSet<String>,
-    /// Tasks of others that somebody here may wait for, and how each file looked.
+    /// Watched tasks of other processes, with the last stamp of each file.
     watched: HashMap<String, WatchedFile>,
     lost: LostTask,
     most: usize,
@@ -134,7 +136,7 @@ struct FilesKeeper {
     told: bool,
 }
 
-/// Number and times of a file.
+/// Inode number and times of a file.
 type TaskFileStamp = (u64, i64, i64);
 
 struct WatchedFile {
@@ -143,8 +145,8 @@ struct WatchedFile {
 }
 
 impl TaskFiles {
-    /// Files below this folder, which is made with the first task. At most `most` tasks of a folder
-    /// are taken over.
+    /// Files below this folder, which is created with the first task. At most `most` tasks of a
+    /// folder are taken over.
     pub fn new(folder: &Path, lost: LostTask, most: usize, news: Box<dyn TasksNews>) -> Self {
         let (jobs, waiting) = mpsc::channel(WAITING_MAX);
         let keeper = FilesKeeper {
@@ -169,7 +171,7 @@ impl TaskFiles {
         files
     }
 
-    /// Begins the thread, once.
+    /// Starts the thread, once.
     fn begin(&self) {
         let work = self.waits.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(FilesWork { keeper, jobs }) = work else { return };
@@ -188,7 +190,7 @@ impl TaskFiles {
         }
     }
 
-    /// Waits until tasks of earlier processes were read.
+    /// Waits until the tasks of earlier processes are read.
     pub async fn were_read(&self) {
         loop {
             let waiting = self.read.waiting.notified();
@@ -204,18 +206,18 @@ impl TaskFiles {
         self.begin();
         let (done, written) = oneshot::channel();
         if self.jobs.send(Job::Write(task, done)).await.is_ok() {
-            // Without a thread nothing is written.
+            // Without the thread nothing is written.
             let _ = written.await;
         }
     }
 
-    /// Removes the file of a task whose time is over. Without room for that it stays, and is
-    /// removed at a later start.
+    /// Removes the file of an expired task. If the queue is full it stays, and a later start
+    /// removes it.
     pub fn remove(&self, id: String) {
         let _ = self.jobs.try_send(Job::Remove(id, None));
     }
 
-    /// Removes the file of a task, and waits for it: nobody finds the task any more.
+    /// Removes the file of a task, and waits for it: then no process finds the task any more.
     pub async fn forget(&self, id: String) {
         if self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             // It has never had a task.
@@ -223,12 +225,12 @@ impl TaskFiles {
         }
         let (done, removed) = oneshot::channel();
         if self.jobs.send(Job::Remove(id, Some(done))).await.is_ok() {
-            // Without a thread the file does not exist.
+            // Without the thread there is no file.
             let _ = removed.await;
         }
     }
 
-    /// The caller's task of another process. Changes of one that runs are reported from now on.
+    /// The caller's task of another process. If it runs, its changes are reported from now on.
     pub async fn find(&self, caller: &str, id: &str) -> TaskElsewhere {
         if !is_id(id) || !self.are_there() {
             return TaskElsewhere::Unknown;
@@ -249,8 +251,8 @@ impl TaskFiles {
         answer.await.unwrap_or_default()
     }
 
-    /// Sends a letter about a task that another process runs. The file that is returned is gone
-    /// once that process has done what it says.
+    /// Sends a letter about a task that another process runs. The returned file disappears once
+    /// that process has acted on it.
     pub async fn send(&self, id: &str, letter: Letter) -> Option<PathBuf> {
         let (sent, answer) = oneshot::channel();
         let _ = self.jobs.send(Job::Send { id: id.to_owned(), letter, sent }).await;
@@ -281,7 +283,7 @@ impl FilesKeeper {
         let mut look_at = tokio::time::Instant::now();
         loop {
             let looks = !self.running.is_empty() || !self.watched.is_empty();
-            // By the clock, not after a silence: jobs may come without a pause.
+            // By the clock, not after a pause: jobs may come without one.
             if looks && tokio::time::Instant::now() >= look_at {
                 self.look();
                 look_at = tokio::time::Instant::now() + POLL_EVERY;
@@ -299,7 +301,7 @@ impl FilesKeeper {
         let done = match job {
             Job::Write(task, written) => {
                 let done = self.write(&task);
-                // Nobody may wait any more.
+                // The caller may have stopped waiting.
                 let _ = written.send(());
                 done
             }
@@ -336,7 +338,7 @@ impl FilesKeeper {
             self.running.remove(id);
             self.over.insert(id.clone());
         } else if self.over.contains(id) {
-            // This was noted before the task ended, and comes after its end.
+            // This was noted before the task ended, and arrives after its end.
             return Ok(());
         } else {
             self.running.insert(id.clone());
@@ -355,7 +357,7 @@ impl FilesKeeper {
         }
     }
 
-    /// The folder of this process. Nobody sees it before it is locked.
+    /// The folder of this process. It is locked before others can see it.
     fn own_folder(&mut self) -> io::Result<PathBuf> {
         if let Some((folder, _)) = &self.own {
             return Ok(folder.clone());
@@ -390,13 +392,13 @@ impl FilesKeeper {
 
     /// Takes over the tasks in the folder of a process that has ended, by its lock.
     fn take_over_folder(&mut self, path: &Path, lock: File) {
-        // The first one is this process's own from now on: its files stay where they are.
+        // The first one becomes this process's own: its files stay where they are.
         let (own, lock) = match &self.own {
             None => (self.own.insert((path.to_owned(), lock)).0.clone(), None),
             Some((own, _)) => (own.clone(), Some(lock)),
         };
         let done = self.take_over(path, &own);
-        // Whatever else lies in another one is nobody's.
+        // Other files in a foreign folder do not matter.
         let done = done.and_then(|()| if lock.is_some() { fs::remove_dir_all(path) } else { Ok(()) });
         if let Err(error) = done {
             tracing::warn!("tasks of an earlier process are not known: {}: {error}", path.display());
@@ -415,7 +417,7 @@ impl FilesKeeper {
             let read = Some(id).filter(|_| left > 0).and_then(|_| read_bounded(&path));
             let later = read.as_deref().and_then(task_form::end_of_later_form);
             if later.is_some_and(|ends_ms| ends_ms > now_ms()) {
-                // A version that can read it may come back.
+                // A newer version, which can read it, may start again.
                 if folder != own {
                     fs::rename(&path, own.join(id))?;
                 }
@@ -443,7 +445,7 @@ impl FilesKeeper {
         Ok(())
     }
 
-    /// Looks for a task of another process.
+    /// Finds a task of another process.
     fn find(&mut self, id: &str, caller: &str) -> TaskElsewhere {
         for folder in self.others() {
             let path = folder.join(id);
@@ -490,7 +492,7 @@ impl FilesKeeper {
         found
     }
 
-    /// Puts a letter next to the file of its task. Nothing where that is gone.
+    /// Puts a letter next to the file of its task. `None` if that is gone.
     fn send(&self, id: &str, letter: &Letter) -> io::Result<Option<PathBuf>> {
         let Some(folder) = self.others().into_iter().find(|folder| folder.join(id).exists()) else { return Ok(None) };
         let name = format!("{id}{LETTER}{:016x}", random()?);
@@ -498,7 +500,7 @@ impl FilesKeeper {
         Ok(Some(folder.join(name)))
     }
 
-    /// Looks for letters about tasks that run here, and for changes of those of others.
+    /// Checks for letters about tasks that run here, and for changes of watched tasks.
     fn look(&mut self) {
         if !self.running.is_empty()
             && let Some((own, _)) = &self.own
@@ -528,7 +530,7 @@ impl FilesKeeper {
             }
             self.news.changed(&id);
         }
-        // The process of one that is watched may have ended without a word.
+        // The process of a watched task may have died.
         let left = self.watched.iter().filter(|(_, watched)| watched.is_left());
         let left: Vec<String> = left.map(|(id, _)| id.clone()).collect();
         for id in left {
@@ -537,11 +539,11 @@ impl FilesKeeper {
         }
     }
 
-    /// Does what a letter says, and removes it.
+    /// Acts on a letter, and removes it.
     fn open_letter(&mut self, id: &str, path: &Path) {
         let letter = read_bounded(path).and_then(|bytes| Letter::decoded(&bytes));
         if let Some(task) = letter.and_then(|letter| self.news.letter(id, letter)) {
-            // The sender checks the file next.
+            // The sender reads the file next.
             let _ = self.write(&task);
             self.news.changed(id);
         }
@@ -566,8 +568,7 @@ fn is_hidden(folder: &Path) -> bool {
     folder.file_name().and_then(|name| name.to_str()).is_none_or(|name| name.starts_with('.'))
 }
 
-/// Tells one state of a file from another: each is a file of its own, whose number may be used
-/// again.
+/// Tells whether a file has changed: each version is a new file, whose inode number may be reused.
 fn stamp(path: &Path) -> Option<TaskFileStamp> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.ino(), found.ctime(), found.ctime_nsec()))
@@ -592,7 +593,7 @@ fn read_head(id: &str, path: &Path) -> Option<KeptTask> {
     None
 }
 
-/// Writes a file that is there as a whole or not at all, also where the process is killed.
+/// Writes a file atomically, also if the process is killed.
 fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = folder.join(format!("{name}.new"));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;

@@ -1,21 +1,21 @@
-//! The form of a task's file, and of a letter about a task to the process that runs it: a line of
-//! numbers, then texts one behind the other.
+//! The format of task files, and of letters to the process that runs a task: a line of numbers,
+//! then texts one after the other.
 use std::sync::Arc;
 
 use crate::tasks::{TaskRecord, TaskStatus};
 
-/// The first word of each task's file, with the version of its form. The one before had neither
-/// number nor questions.
+/// The first word of a task's file, with the version of its format. Version 1 had neither numbers
+/// nor questions.
 const FORM: &str = "toolcell-task-2";
 const FORM_BEFORE: &str = "toolcell-task-1";
 
-/// The beginning of that word in every form.
+/// The prefix of that word in all versions.
 const FORM_BEGINS: &str = "toolcell-task-";
 
-/// Most bytes of a first line in which a form of a later version is looked for.
+/// Most bytes of the first line of a later version.
 const HEAD_BYTES_MAX: usize = 256;
 
-/// The first word of each letter.
+/// The first word of a letter.
 const LETTER: &str = "toolcell-letter-1";
 
 /// Bits of a task's number below the milliseconds of its beginning.
@@ -43,9 +43,9 @@ pub enum LetterContent {
     Answers(Vec<(String, String)>),
 }
 
-/// The number of a task that begins now, greater than that of the last one of this process. Numbers
-/// of all processes are in the order of beginnings, as far as clocks tell; `own` tells processes
-/// apart within a millisecond.
+/// The number of a task that begins now, greater than the last one of this process. Numbers of all
+/// processes are in the order of beginnings, as far as their clocks agree; `own` keeps those of one
+/// millisecond distinct.
 pub fn next_number(now_ms: u64, own: u64, last: u64) -> u64 {
     let own = own & ((1 << (NUMBER_BITS - 6)) - 1);
     ((now_ms << NUMBER_BITS) | (own << 6)).max(last + 1)
@@ -63,7 +63,7 @@ impl KeptTask {
         with_texts(head, &texts)
     }
 
-    /// The task of a file; nothing where it is not whole.
+    /// The task of a file; `None` if it is truncated.
     pub fn decoded(id: &str, bytes: &[u8]) -> Option<Self> {
         let (task, body) = Self::read(id, bytes)?;
         let body = body?;
@@ -72,12 +72,12 @@ impl KeptTask {
 
     /// The task of the beginning of a file, without its result.
     pub fn decoded_head(id: &str, bytes: &[u8]) -> Option<Self> {
-        // The result may end in the middle of a letter.
+        // The bytes may end within a character of the result.
         let bytes = bytes.utf8_chunks().next().map_or(bytes, |chunk| chunk.valid().as_bytes());
         Self::read(id, bytes).map(|(task, _)| task)
     }
 
-    /// The task without its result, and that where all of it is there.
+    /// The task without its result, and the result if all of it is there.
     fn read<'b>(id: &str, bytes: &'b [u8]) -> Option<(Self, Option<&'b str>)> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (head, rest) = text.split_once('\n')?;
@@ -112,8 +112,8 @@ impl KeptTask {
     }
 }
 
-/// The time at which a task ends that a later version has written, in milliseconds since 1970. Its
-/// first line begins as in this form: the word, the status, then three numbers.
+/// When a task that a later version wrote ends, in milliseconds since 1970. Its first line begins
+/// like this version's: the word, the status, then three numbers.
 pub fn end_of_later_form(bytes: &[u8]) -> Option<u64> {
     let head = bytes.get(..bytes.len().min(HEAD_BYTES_MAX))?;
     let head = std::str::from_utf8(head.split(|byte| *byte == b'\n').next()?).ok()?;
@@ -158,7 +158,7 @@ impl Letter {
     }
 }
 
-/// Texts one behind the other, with their lengths.
+/// Texts one after the other, with their lengths.
 struct TaskTexts<'l, 't> {
     lengths: std::slice::Iter<'l, usize>,
     rest: &'t str,
@@ -171,7 +171,7 @@ impl<'t> TaskTexts<'_, 't> {
         Some(text)
     }
 
-    /// Two by two, all that are left.
+    /// The remaining texts in pairs.
     fn pairs(&mut self) -> Option<Vec<(String, String)>> {
         let mut pairs = Vec::new();
         while self.lengths.len() > 0 {

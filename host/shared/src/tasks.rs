@@ -1,4 +1,4 @@
-//! Tasks: calls whose results are asked for later, at any replica.
+//! Tasks: calls whose results are fetched later, from any replica.
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::Away;
 
-/// Bytes of a result that there is always room for: that of a failure.
+/// Size of a result for which there is always room: that of a failure.
 pub const SMALL_RESULT_BYTES: usize = 1_024;
 
 /// The status of a task.
@@ -41,9 +41,9 @@ pub struct TaskBounds {
 /// A task that begins.
 #[derive(Clone, Copy, Debug)]
 pub struct NewTask<'a> {
-    /// Its name: 32 random digits of hexadecimal numbers.
+    /// Its id: 32 random hexadecimal digits.
     pub id: &'a str,
-    /// Its caller. Nobody else finds it.
+    /// Its caller. No other caller finds it.
     pub caller: &'a str,
     /// Time for which it is kept.
     pub ttl: Duration,
@@ -51,27 +51,27 @@ pub struct NewTask<'a> {
     pub bytes: usize,
 }
 
-/// Answer to the beginning of a task.
+/// The answer to [`Tasks::create`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
-    /// It is there, for everybody who may find it.
+    /// It was created, and can be found from now on.
     Created,
     /// The caller has no room for it.
     CallerFull,
-    /// All tasks together are at their bound.
+    /// All tasks together have reached a bound.
     Full,
 }
 
 /// A task, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRecord {
-    /// Its name.
+    /// Its id.
     pub id: String,
     /// Its number: later tasks have greater ones.
     pub number: u64,
     /// Its status.
     pub status: TaskStatus,
-    /// A sentence on its status; empty: none.
+    /// A sentence about its status; may be empty.
     pub message: String,
     /// Its beginning, in milliseconds since 1970.
     pub created_ms: u64,
@@ -79,7 +79,7 @@ pub struct TaskRecord {
     pub changed_ms: u64,
     /// Time for which it is kept from its beginning on, in milliseconds.
     pub ttl_ms: u64,
-    /// Its questions that nobody has answered, by their keys.
+    /// Its unanswered questions, by their keys.
     pub questions: Vec<(String, String)>,
     /// Its result, or its error; empty while it runs, and in lists.
     pub body: Arc<str>,
@@ -88,9 +88,9 @@ pub struct TaskRecord {
 /// A change of a task by the process that runs it.
 #[derive(Clone, Copy, Debug)]
 pub enum TaskChange<'a> {
-    /// The sentence on it is another.
+    /// A new sentence about its status.
     Says(&'a str),
-    /// These are its questions from now on, by their keys.
+    /// Its questions from now on, by their keys.
     Asks(&'a [(String, String)]),
     /// It has ended.
     Ends {
@@ -98,28 +98,28 @@ pub enum TaskChange<'a> {
         status: TaskStatus,
         /// Its result, or its error.
         body: &'a str,
-        /// A sentence on it.
+        /// A sentence about it.
         message: &'a str,
     },
 }
 
-/// Answer to a change.
+/// The answer to [`Tasks::change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// It is so.
+    /// It was changed.
     Done,
-    /// The task has ended before, or is forgotten.
+    /// The task had ended, or does not exist.
     Over,
     /// Its result does not fit.
     NoRoom,
 }
 
-/// The end of tasks whose process has ended without a word.
+/// What becomes of tasks whose process has died.
 #[derive(Clone, Copy, Debug)]
 pub struct LostTask {
     /// The error of such a task.
     pub body: &'static str,
-    /// The sentence on it.
+    /// The sentence about its status.
     pub message: &'static str,
 }
 
@@ -132,14 +132,15 @@ pub trait Tasks: fmt::Debug + Send + Sync {
     /// [`Away`]. It may have begun, and then ends with its time.
     async fn create(&self, task: &NewTask<'_>) -> Result<Creation, Away>;
 
-    /// The caller's task of this name.
+    /// The caller's task with this id.
     ///
     /// # Errors
+    ///
     /// [`Away`].
     async fn find(&self, caller: &str, id: &str) -> Result<Option<TaskRecord>, Away>;
 
-    /// The caller's tasks after this number in the order of their beginnings, without results, at
-    /// most `most`.
+    /// At most `most` of the caller's tasks after this number, in the order of their beginnings,
+    /// without results.
     ///
     /// # Errors
     /// [`Away`].
@@ -151,8 +152,8 @@ pub trait Tasks: fmt::Debug + Send + Sync {
     /// [`Away`]. It may be changed.
     async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away>;
 
-    /// Answers questions of the caller's task, by their keys. Answers to others are ignored. False
-    /// if the task does not exist.
+    /// Answers questions of the caller's task, by their keys. Other answers are ignored. False if
+    /// the task does not exist.
     ///
     /// # Errors
     /// [`Away`]. Some may be answered.
@@ -165,7 +166,7 @@ pub trait Tasks: fmt::Debug + Send + Sync {
     /// [`Away`].
     async fn pull(&self, id: &str) -> Result<Option<Vec<(String, String)>>, Away>;
 
-    /// Cancels the caller's task, unless it has ended. Returns it as it is now, and its status
+    /// Cancels the caller's task, unless it has ended. Returns the task after, and its status
     /// before.
     ///
     /// # Errors
@@ -178,10 +179,10 @@ pub trait Tasks: fmt::Debug + Send + Sync {
     /// [`Away`]. It ends with its time then.
     async fn forget(&self, id: &str) -> Result<(), Away>;
 
-    /// This process ends, and with it all tasks that it runs.
+    /// Ends all tasks that this process runs, because it stops.
     ///
     /// # Errors
-    /// [`Away`]. They are known to have ended a moment later.
+    /// [`Away`]. They count as ended a moment later.
     async fn leave(&self) -> Result<(), Away>;
 }
 
@@ -189,7 +190,7 @@ impl TaskStatus {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled];
 
-    /// Its letter where tasks are kept.
+    /// Its letter in stored tasks.
     pub(crate) const fn letter(self) -> &'static str {
         match self {
             Self::Working => "w",
@@ -204,7 +205,7 @@ impl TaskStatus {
         Self::ALL.into_iter().find(|status| status.letter() == letter)
     }
 
-    /// True once nothing changes it any more.
+    /// True if it is final.
     #[must_use]
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)

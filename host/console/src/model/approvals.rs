@@ -39,8 +39,7 @@ pub struct WaitingApproval {
     pub since: Moment,
     /// The time that is left until it is declined by itself.
     pub left: Option<Duration>,
-    /// Time for which an allowance would hold for further calls; none where it cannot be
-    /// remembered.
+    /// How long an allowance would hold for further calls; none if it cannot be remembered.
     pub remember: Option<Duration>,
 }
 

@@ -37,11 +37,11 @@ pub enum GenerationOutcome {
     Started,
     /// A new generation serves.
     Replaced,
-    /// The old generation serves on, because something was wrong.
+    /// The old generation keeps serving, because something was wrong.
     Refused,
     /// A component was approved.
     Approved,
-    /// A component was put in quarantine; its old version serves on.
+    /// A component was put in quarantine; its old version keeps serving.
     Quarantined,
 }
 
@@ -50,15 +50,14 @@ pub enum GenerationOutcome {
 pub struct Quarantined {
     /// The component's name in the manifest.
     pub component: String,
-    /// The time since when.
     pub since: Moment,
     /// The version that serves; none for a component that is new.
     pub old: Option<SourceState>,
-    /// The version that waits.
+    /// The new version, which is not approved yet.
     pub new: SourceState,
-    /// True if nothing of its bytes was read: its tools are not among the differences.
+    /// True if its bytes were not read: then its tools are not among the differences.
     pub is_unread: bool,
-    /// True if it is not signed as the lock pins it: that is approved by itself.
+    /// True if its signers are not those that the lock pins. That needs an approval of its own.
     pub other_signers: bool,
     /// Definitions of tools that differ.
     pub definitions: Vec<DefinitionChange>,
@@ -66,7 +65,7 @@ pub struct Quarantined {
     pub grants: Vec<GrantChange>,
     /// Anything else that differs, one line each.
     pub other: Vec<String>,
-    /// Numbers of definitions, grants and other differences that are left out here.
+    /// How many definitions, grants and other differences are left out here.
     pub beyond: Beyond,
 }
 
@@ -100,7 +99,7 @@ pub struct DefinitionChange {
     pub part: String,
     /// The text that is approved.
     pub old: String,
-    /// The text that waits.
+    /// The new text, which is not approved yet.
     pub new: String,
     /// Bytes of both texts that are left out here.
     pub bytes_left: usize,

@@ -9,7 +9,7 @@ pub struct Frame {
     pub version: String,
     /// The manifest, as the command line named it.
     pub manifest: String,
-    /// The name of who is signed in; empty where nobody has one.
+    /// The name of the signed-in person; empty without one.
     pub viewer: String,
     /// True if forms that change something are rendered.
     pub decide: bool,
@@ -60,17 +60,17 @@ pub enum SignInReason {
     /// Nobody is signed in.
     #[default]
     NotSignedIn,
-    /// The link's time is over, or it was used before.
+    /// The link has expired, or was used before.
     LinkSpent,
     /// The token is not known, has expired, or is not of an operator.
     WrongToken,
-    /// The session's time is over, or the server was started anew.
+    /// The session has expired, or the server was restarted.
     SessionEnded,
     /// The person has signed out.
     SignedOut,
-    /// Too many wrong tokens came; further ones wait.
+    /// Too many wrong tokens were sent; further ones have to wait.
     TooMany,
-    /// The token cannot be checked now: its issuer does not answer.
+    /// The token cannot be checked now, because its issuer does not answer.
     NotNow,
 }
 

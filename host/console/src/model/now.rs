@@ -58,9 +58,7 @@ pub struct SeriesPoint {
 /// Figures of parts of time, all of one length.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The end of the newest part.
     pub end: Moment,
-    /// The length of a part.
     pub part: Duration,
     /// The parts, oldest first. At most
     /// [`HISTORY_POINTS`](crate::bounds::HISTORY_POINTS) are drawn, the newest.
@@ -70,7 +68,7 @@ pub struct History {
 /// One part of time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HistoryPoint {
-    /// Calls and denials that were counted in it.
+    /// Calls and denials in this part.
     pub counts: SeriesPoint,
     /// The median of the time from a call's arrival to its end; none without calls.
     pub p50: Option<Duration>,
@@ -78,7 +76,6 @@ pub struct HistoryPoint {
     pub p99: Option<Duration>,
 }
 
-/// A call that runs or waits.
 #[derive(Debug, Clone, Default)]
 pub struct RunningCall {
     /// The host's number of the call.
@@ -91,15 +88,15 @@ pub struct RunningCall {
     pub caller: String,
     /// Where the call is on its way.
     pub phase: Phase,
-    /// The time since it came.
+    /// The time since it arrived.
     pub age: Duration,
     /// The time where it is on its way: of a call that runs, that in its guest.
     pub elapsed: Duration,
-    /// The most that this time may be.
+    /// The limit of `elapsed`.
     pub deadline: Option<Duration>,
-    /// Units of fuel; none where nothing is known yet.
+    /// Units of fuel; none if not known yet.
     pub fuel: Option<Gauge>,
-    /// Bytes of memory; none where nothing is known yet.
+    /// Bytes of memory; none if not known yet.
     pub memory: Option<Gauge>,
     /// True if the call can be stopped.
     pub can_stop: bool,

@@ -7,8 +7,8 @@ pub struct Reach {
     pub kind: ReachKind,
     /// The thing: `api.weather.example:443`, `/data`, `WEATHER_KEY`.
     pub target: String,
-    /// Ways in which it can be used: `GET, POST /v1/*`, `read-only`, `sent to api.weather.example`.
-    /// May be empty.
+    /// How it can be used: `GET, POST /v1/*`, `read-only`, `sent to api.weather.example`. May be
+    /// empty.
     pub detail: String,
     /// Where the grant stands; none if the manifest as it is now does not have it.
     pub place: Option<Place>,

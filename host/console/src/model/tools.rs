@@ -87,9 +87,9 @@ pub struct ToolPage {
 pub struct MeasuredCalls {
     /// All of them.
     pub all: u64,
-    /// The newest of them, which quantiles are of.
+    /// How many of them, the newest, the quantiles cover.
     pub newest: u64,
-    /// Those that the tool answered without an error, which proposals are for.
+    /// How many of them the tool answered without an error, which proposals are based on.
     pub answered: u64,
 }
 
@@ -139,11 +139,9 @@ pub enum Unit {
     /// Things that are counted.
     #[default]
     Count,
-    /// Bytes.
     Bytes,
     /// Units of fuel.
     Fuel,
-    /// Microseconds.
     Microseconds,
     /// Things in a second.
     PerSecond,
@@ -189,7 +187,6 @@ pub struct TryResult {
 /// A piece of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Text.
     Text(String),
     /// A picture.
     Picture {

@@ -42,7 +42,7 @@ pub fn waiting(frame: &Frame, approvals: &Approvals) -> Markup {
 }
 
 /// The cards that fit into [`CARDS_BYTES`], in the order of the calls. Those with short arguments
-/// come first: long ones take no other caller's place, and nothing is laid out that is not shown.
+/// are placed first, so that long ones do not displace those of other callers.
 fn fitting(frame: &Frame, waiting: &[WaitingApproval]) -> Vec<Markup> {
     let mut by_length: Vec<(usize, &WaitingApproval)> = waiting.iter().enumerate().collect();
     by_length.sort_by_key(|(_, call)| call.arguments.len());

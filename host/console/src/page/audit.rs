@@ -11,7 +11,7 @@ use crate::text::{line, name, words};
 
 /// Bytes of a field of the search that the page repeats.
 const FIELD_BYTES: usize = 256;
-/// Outcomes to choose from: more than there are.
+/// Outcomes to choose from, not all that exist.
 const OUTCOMES: usize = 64;
 
 pub fn view(frame: &Frame, audit: &Audit) -> Markup {

@@ -77,7 +77,7 @@ fn records(page: &CallPage) -> Markup {
     }
 }
 
-/// The chain as it was checked last, and if that says nothing about this call.
+/// The chain as last checked, and whether that covers this call.
 fn checked(page: &CallPage) -> Markup {
     let last = page.records.last().map(|record| record.at);
     let is_before = match &page.chain {

@@ -23,7 +23,7 @@ pub fn view(frame: &Frame, changes: &Changes) -> Markup {
     }
 }
 
-/// Room that is left for the differences of one page.
+/// The space that is left for the differences of one page.
 struct PageRoom {
     bytes: usize,
     effort: Effort,
@@ -186,7 +186,7 @@ fn definition(change: &DefinitionChange, effort: &mut Effort) -> Markup {
     }
 }
 
-/// The fields that name a version; `None` where nothing is decided about it here.
+/// The fields that name a version; `None` if nothing can be decided about it here.
 fn version<'w>(frame: &Frame, waiting: &'w Quarantined) -> Option<[(&'static str, &'w str); 2]> {
     let hidden = [(routes::COMPONENT, waiting.component.as_str()), (routes::DIGEST, waiting.new.digest.as_str())];
     let is_decided = frame.decide && hidden.iter().all(|(_, value)| value.len() <= HIDDEN_BYTES);

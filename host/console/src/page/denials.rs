@@ -53,7 +53,7 @@ enum DenialState {
     Allowed,
 }
 
-/// Groups that nobody has to look at any more.
+/// Groups that need no more attention.
 fn closed(frame: &Frame, name: &str, groups: &[DenialGroup], state: DenialState) -> Markup {
     let words = if state == DenialState::Allowed { "allowed since" } else { "muted" };
     html! {

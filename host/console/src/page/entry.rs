@@ -45,8 +45,8 @@ pub fn error(page: &ErrorPage) -> String {
     bare(&format!("{} · toolcell", title(page.status)), &html! {}, &content)
 }
 
-/// A page that leads on to `path`, one of the console's own: from there a browser sends the cookie
-/// of a session, which it does not send where the page of another site leads here.
+/// A page that leads on to `path` within the console. A browser sends the session's cookie from
+/// there, but not when another site's page leads here.
 #[must_use]
 pub fn going_on(path: &str) -> String {
     let refresh = html! { meta http-equiv="refresh" content=(format!("0;url={path}")); };
@@ -57,7 +57,7 @@ pub fn going_on(path: &str) -> String {
     bare("toolcell", &refresh, &content)
 }
 
-/// The form for a token. Nobody has a session yet, so that it carries no token of one.
+/// The form for a token. It carries no token of a session, because there is none yet.
 fn token(reason: SignInReason) -> Markup {
     let is_wrong = reason == SignInReason::WrongToken;
     html! {

@@ -76,7 +76,7 @@ fn limits(tool: &ToolPage) -> Markup {
     }
 }
 
-/// The calls that the columns are of.
+/// The calls that the columns cover.
 fn measured(calls: MeasuredCalls) -> Markup {
     html! {
         p.dim {

@@ -82,7 +82,7 @@ fn group(tool: &ToolPage, group: &Field, fields: &[Field], demands: bool) -> Mar
     }
 }
 
-/// The field; the browser demands a value only where no group around it may be left out.
+/// The field. The browser requires a value only if no group around it may be left out.
 fn input(tool: &ToolPage, field: &Field, demands: bool) -> Markup {
     if let FieldKind::Group(fields) = &field.kind {
         return group(tool, field, fields, demands);
@@ -128,7 +128,7 @@ fn input(tool: &ToolPage, field: &Field, demands: bool) -> Markup {
     }
 }
 
-/// Text of a field as it was sent; nothing where it is too long to be shown again.
+/// The text of a field as it was sent; empty if it is too long to show again.
 fn sent<'a>(tool: &'a ToolPage, name: &str) -> Option<&'a str> {
     let field = tool.tried.fields.iter().find(|(field, _)| field == name)?;
     Some(field.1.as_str()).filter(|text| text.len() <= FIELD_BYTES)

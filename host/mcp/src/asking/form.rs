@@ -1,4 +1,3 @@
-
 use serde_json::{Map, Value};
 use toolcell_schema::{Patience, Schema, SchemaUse, portable};
 

@@ -1,28 +1,28 @@
-//! `WWW-Authenticate`: what a registry wants to be shown.
+//! `WWW-Authenticate`: which authentication a registry requires.
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
-/// Most headers that are looked at; registries send one or two.
+/// Most headers that are read; registries send one or two.
 const HEADERS_MAX: usize = 8;
 
 /// Most parameters of a challenge; three have a meaning.
 const PARAMETERS_MAX: usize = 16;
 
-/// Kind of authentication that a registry wants.
+/// The authentication that a registry requires.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
     /// A token of the server at `realm`.
     Bearer {
         /// Address of the server of tokens.
         realm: String,
-        /// Name that the registry has there.
+        /// The registry's name at that server.
         service: Option<String>,
     },
     /// Name and password.
     Basic,
 }
 
-/// The challenge of an answer: a token where there is a choice.
+/// The challenge of an answer: bearer if the registry offers a choice.
 pub(crate) fn of(headers: &HeaderMap) -> Option<Challenge> {
     let texts = headers.get_all(WWW_AUTHENTICATE).iter().take(HEADERS_MAX).filter_map(|value| value.to_str().ok());
     let mut basic = None;
@@ -44,8 +44,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<Challenge> {
 
 type Parameters = Vec<(String, String)>;
 
-/// The challenges of one header (RFC 9110, section 11.6.1). The first that is not understood ends
-/// it.
+/// The challenges of one header (RFC 9110, section 11.6.1), up to the first that does not parse.
 fn challenges(text: &str) -> Vec<(&str, Parameters)> {
     let mut found: Vec<(&str, Parameters)> = Vec::new();
     let mut rest = text;

@@ -1,21 +1,21 @@
-//! What a registry knows its users by.
+//! Credentials for a registry.
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// Something that a registry knows its users by.
+/// A credential for a registry.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// A name and a password or token in its place.
+    /// A name, and a password or a token that stands in for one.
     Password {
         /// The name.
         user: String,
         /// The password.
         password: Zeroizing<String>,
     },
-    /// A token that the server of tokens takes for others (`refresh_token`).
+    /// A token that the token server exchanges for others (`refresh_token`).
     IdentityToken(Zeroizing<String>),
-    /// A token that the registry itself takes.
+    /// A token that the registry itself accepts.
     RegistryToken(Zeroizing<String>),
 }
 

@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Key of Docker Hub in files that `docker login` writes.
 const HUB_KEY: &str = "https://index.docker.io/v1/";
 
-/// User of a credential whose secret is an identity token (protocol of credential helpers).
+/// The user name that marks a secret as an identity token (protocol of credential helpers).
 pub(super) const TOKEN_USER: &str = "<token>";
 
 #[derive(Deserialize)]
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<Option<ConfigFile>, PullError> {
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
         return Err(wrong(format!("it has more than {FILE_BYTES_MAX} bytes")));
     }
-    // The words of the parser could repeat a secret; its place does not.
+    // The parser's message could repeat a secret; its position cannot.
     serde_json::from_slice(&text).map(Some).map_err(|error| {
         wrong(format!("it is not a credentials file, at line {}, column {}", error.line(), error.column()))
     })
@@ -140,7 +140,7 @@ fn normal(key: &str) -> &str {
     bare.strip_suffix("/v1").or_else(|| bare.strip_suffix("/v2")).unwrap_or(bare)
 }
 
-/// The credential of an entry; an entry without one only says that a helper has it.
+/// The credential of an entry. An entry without one only says that a helper has it.
 fn credential(path: &Path, entry: &CredentialEntry) -> Result<Option<Credential>, PullError> {
     let filled = |text: &Option<Zeroizing<String>>| text.clone().filter(|text| !text.is_empty());
     if let Some(token) = filled(&entry.identity_token) {

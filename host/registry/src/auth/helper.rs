@@ -14,16 +14,16 @@ use super::credential::Credential;
 use super::files::{of_pair, secret};
 use crate::error::PullError;
 
-/// Time in which a helper has to answer: a person may have to unlock a keyring.
+/// Time limit of a helper: a person may have to unlock a keyring.
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// Longest answer, in bytes: tokens have some kilobytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
-/// Longest name, in characters, several times those that exist.
+/// Longest name, in characters: several times the longest known.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Words of helpers that have nothing for this server (`credentials/error.go` there).
+/// What helpers print if they have nothing for this server (`credentials/error.go` there).
 const NOT_FOUND: &str = "credentials not found";
 
 #[derive(Deserialize)]

@@ -26,10 +26,10 @@ use crate::http::{Ask, HttpClient};
 use crate::repository::Repository;
 use challenge::Challenge;
 
-/// Longest answer of a server of tokens, in bytes: tokens have some kilobytes.
+/// Longest answer of a token server, in bytes: tokens have some kilobytes.
 const TOKEN_BYTES_MAX: usize = 64 << 10;
 
-/// Name of this program at servers of tokens.
+/// Name of this program at token servers.
 const CLIENT_ID: &str = "toolcell";
 
 #[derive(Deserialize)]
@@ -82,7 +82,7 @@ async fn credential(http: &HttpClient, repository: &Repository) -> Result<Option
     files::find(&options.credential_files, &options.helper_folders, &repository.registry, &repository.name).await
 }
 
-/// Checks that nobody on the way to this address can read what is sent.
+/// Checks that nobody can read what is sent on the way to this address.
 fn check_secret_way(repository: &Repository, to: &Url) -> Result<(), PullError> {
     if is_protected(to) {
         return Ok(());
@@ -100,7 +100,8 @@ fn realm_of(realm: &str, challenged: &Url) -> Result<Url, PullError> {
     if url.host().is_none() || !url.username().is_empty() || url.password().is_some() {
         return wrong(shown(&url), "its address names a user, or no host");
     }
-    // A registry elsewhere never has this machine asked for tokens, and https never goes to http.
+    // A remote registry cannot point to a token server on this machine, and https never falls back
+    // to http.
     let is_plain_here = |url: &Url| url.scheme() == "http" && is_loopback(url);
     let is_here = is_plain_here(&url) && is_plain_here(challenged);
     if url.scheme() != "https" && !is_here {
@@ -109,8 +110,8 @@ fn realm_of(realm: &str, challenged: &Url) -> Result<Url, PullError> {
     Ok(url)
 }
 
-/// A token for the repository (token authentication specification of the distribution project).
-/// The scope is this side's own: a registry does not choose what a token allows.
+/// A token for the repository (token authentication specification of the distribution project). The
+/// scope is ours: a registry does not choose what a token allows.
 async fn token(
     http: &HttpClient,
     repository: &Repository,
@@ -151,7 +152,7 @@ async fn token(
     bearer(&token.ok_or_else(|| failed("its answer has no token".to_owned()))?, realm)
 }
 
-/// The request that changes an identity token into one for the repository (OAuth 2, RFC 6749,
+/// The request that exchanges an identity token for one for the repository (OAuth 2, RFC 6749,
 /// section 6).
 fn by_identity(realm: &Url, service: Option<&str>, scope: &str, token: &str, within: std::time::Duration) -> Ask {
     let mut form = Serializer::new(String::new());

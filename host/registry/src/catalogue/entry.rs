@@ -85,7 +85,7 @@ struct Package {
     runtime_hint: Option<String>,
 }
 
-/// Reads an entry. `None`: it holds nothing that may be a component, or was taken back.
+/// Reads an entry. `None` if it holds nothing that may be a component, or was withdrawn.
 pub(super) fn read(text: &str) -> Result<Option<FoundServer>, serde_json::Error> {
     let CatalogueEntry { server, meta } = serde_json::from_str(text)?;
     let status = meta.and_then(|meta| meta.official).and_then(|official| official.status).unwrap_or_default();
@@ -120,8 +120,8 @@ fn found(package: &Package, says_wasm: bool) -> Option<FoundPackage> {
     Some(FoundPackage { reference: reference(package)?, hint })
 }
 
-/// The place of a package: `ghcr.io/acme/weather:1.2.0` as one text, or in parts as schemas before
-/// 2025-10-17 have it. `None` if it is not a reference.
+/// The reference of a package: `ghcr.io/acme/weather:1.2.0` as one text, or in parts as schemas
+/// before 2025-10-17 have it. `None` if it is not a reference.
 fn reference(package: &Package) -> Option<Reference> {
     let identifier = package.identifier.as_deref()?;
     let whole = Reference::parse(&format!("oci://{identifier}"));
@@ -145,7 +145,7 @@ fn reference(package: &Package) -> Option<Reference> {
     }
 }
 
-/// True if what the publisher adds has a media type of WebAssembly as `mediaType` or
+/// True if the publisher's metadata has a media type of WebAssembly as `mediaType` or
 /// `artifactType`.
 fn names_wasm(said: &serde_json::Value) -> bool {
     ["mediaType", "artifactType"]

@@ -28,8 +28,7 @@ pub const MCP_REGISTRY: &str = "https://registry.modelcontextprotocol.io";
 /// Longest word that is searched for, in characters: names of servers have at most 200.
 pub const SEARCH_WORD_CHARS_MAX: usize = 200;
 
-/// Most pages of one search: with those of `SERVERS_OF_A_PAGE`, as many entries as somebody reads
-/// about, and more.
+/// Most pages of one search: with `SERVERS_OF_A_PAGE` entries each, more than anybody reads.
 pub const SEARCH_PAGES_MAX: usize = 20;
 
 /// Entries that are asked for at once. The public registry gives 100 at most.
@@ -49,13 +48,13 @@ const VERSION_PATH: &str = "v0.1";
 pub struct SearchResult {
     /// Entries with an OCI package that may be a component, in the registry's order.
     pub servers: Vec<FoundServer>,
-    /// Number of entries that were looked at.
+    /// How many entries were examined.
     pub looked_at: usize,
     /// False if there are more pages than are asked for, or an entry could not be read.
     pub is_complete: bool,
 }
 
-/// An entry. Its texts are cut to bounds, and otherwise as the registry sends them.
+/// An entry. Its texts are shortened to their bounds, and otherwise as the registry sends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundServer {
     /// Name in the registry, such as `io.github.acme/weather`; at most 200 characters.
@@ -68,7 +67,7 @@ pub struct FoundServer {
     pub version: String,
     /// True if the publisher advises against it.
     pub is_deprecated: bool,
-    /// Its OCI packages, at most sixteen. No entry has none.
+    /// Its OCI packages, one to sixteen.
     pub packages: Vec<FoundPackage>,
 }
 
@@ -77,25 +76,25 @@ pub struct FoundServer {
 pub struct FoundPackage {
     /// Where it is.
     pub reference: Reference,
-    /// The entry's word on it.
+    /// What the entry says about it.
     pub hint: Hint,
 }
 
-/// An entry's word on an OCI package.
+/// What an entry says about an OCI package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hint {
     /// `runtimeHint` names a runtime of WebAssembly, or the publisher's `_meta` its media type.
     Component,
-    /// Nothing that tells it from an image.
+    /// Nothing that distinguishes it from an image.
     Unsaid,
 }
 
 impl RegistryClient {
-    /// Searches a registry of MCP servers for a word in their names. `address` is where its API is,
-    /// such as [`MCP_REGISTRY`]; `/v0.1/servers` follows. No credentials are sent.
+    /// Searches a registry of MCP servers for a word in their names. `address` is the base address
+    /// of its API, such as [`MCP_REGISTRY`]. No credentials are sent.
     ///
     /// # Errors
-    /// [`PullError`] where the registry does not answer, or with something else.
+    /// [`PullError`] if the registry does not answer, or not as expected.
     pub async fn search(&self, address: &Url, word: &str) -> Result<SearchResult, PullError> {
         let late = |_| PullError::Late { host: shown(address), step: "answer a search", within: SEARCH_WITHIN };
         tokio::time::timeout(SEARCH_WITHIN, self.search_pages(address, word)).await.map_err(late)?
@@ -121,7 +120,7 @@ impl RegistryClient {
             }
             match page.next_cursor {
                 None => return Ok(result),
-                // An empty page, or one that leads to itself, never ends.
+                // An empty page, or one that points to itself, would never end.
                 Some(next) if page.entries.is_empty() || cursor.as_ref() == Some(&next) => break,
                 next => cursor = next,
             }

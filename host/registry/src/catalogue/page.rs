@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 /// Most entries of a page that are kept: twice what is asked for.
 const ENTRIES_MAX: usize = 100;
 
-/// Longest mark of the next page, in bytes: those of the public registry have about a hundred.
+/// Longest cursor, in bytes: those of the public registry have about a hundred.
 const CURSOR_BYTES_MAX: usize = 1_024;
 
-/// The entries of a page, each as it was written, and the mark of the next page.
+/// The unparsed entries of a page, and the cursor of the next page.
 #[derive(Default)]
 pub(super) struct CataloguePage {
     pub(super) entries: Vec<Box<RawValue>>,
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for CataloguePage {
 }
 
 fn entries<'de, D: Deserializer<'de>>(from: D) -> Result<(Vec<Box<RawValue>>, usize), D::Error> {
-    // `null` stands for none in answers of programs that are written in Go.
+    // Programs written in Go send `null` for an empty list.
     Ok(Option::<BoundedEntries>::deserialize(from)?.map_or_else(Default::default, |list| list.0))
 }
 

@@ -1,4 +1,4 @@
-//! Parts of documents that have bounds: lists, annotations, digests.
+//! Bounded parts of documents: lists, annotations, digests.
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use toolcell_policy::Digest;
 
 use super::Descriptor;
 
-/// Most layers of a manifest. A component has one; a signature of cosign has one for each signer.
+/// Most layers of a manifest. A component has one; a cosign signature has one for each signer.
 pub const LAYERS_MAX: usize = 64;
 
 /// Most annotations of a descriptor or document; tools write some ten.
@@ -29,7 +29,7 @@ const ENTRIES_MAX: usize = crate::referrers::REFERRERS_LISTED_MAX;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entries {
     kept: Vec<Descriptor>,
-    /// Number of all there were.
+    /// Number of all entries.
     pub listed: usize,
 }
 
@@ -48,14 +48,13 @@ impl Deref for Entries {
 }
 
 impl Entries {
-    /// The kept entries themselves.
     #[must_use]
     pub fn into_vec(self) -> Vec<Descriptor> {
         self.kept
     }
 }
 
-/// A member that must not be there.
+/// A member that must be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Absent;
 
@@ -83,7 +82,7 @@ pub(super) fn write_digest<S: Serializer>(digest: &Digest, to: S) -> Result<S::O
     to.serialize_str(digest.as_str())
 }
 
-/// A media or artifact type, or a platform's word: the store keeps them.
+/// A media or artifact type, or a platform's name.
 pub(super) fn type_text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     if text.len() > TYPE_BYTES_MAX {
@@ -143,7 +142,8 @@ impl<'de> Visitor<'de> for BoundedList {
     }
 }
 
-/// Takes the digests of an index as they come, so that they are there where its end is not.
+/// Collects the digests of an index while it is parsed, so that a truncated index still yields
+/// some.
 pub(super) struct IndexStart<'d> {
     pub digests: &'d mut Vec<Digest>,
     pub max: usize,
@@ -212,7 +212,7 @@ impl<'de> Visitor<'de> for DigestList<'_> {
 }
 
 pub(super) fn annotations<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    // `null` stands for none in documents of some tools.
+    // Some tools write `null` for none.
     Ok(Option::<Annotations>::deserialize(from)?.map(|annotations| annotations.0).unwrap_or_default())
 }
 

@@ -73,12 +73,12 @@ pub(super) fn is_component_artifact(kind: &str) -> bool {
     ARTIFACTS.contains(&bare(kind))
 }
 
-/// The media type without parameters.
+/// The media type without its parameters.
 fn bare(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim_end()
 }
 
-/// Checks the type that a manifest has for itself; none is as good as OCI's.
+/// Checks the media type that a manifest states; none stands for OCI's.
 pub(super) fn check_manifest(media_type: Option<&str>) -> Result<(), String> {
     match media_type {
         None | Some(OCI_MANIFEST | DOCKER_MANIFEST) => Ok(()),
@@ -86,7 +86,7 @@ pub(super) fn check_manifest(media_type: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Checks the type that an index has for itself.
+/// Checks the media type that an index states.
 pub(super) fn check_index(media_type: Option<&str>) -> Result<(), String> {
     match media_type {
         None | Some(OCI_INDEX | DOCKER_INDEX) => Ok(()),

@@ -214,7 +214,7 @@ impl Index {
 /// other members come before the list.
 pub(crate) fn digests_at_start(bytes: &[u8], max: usize) -> Vec<Digest> {
     let mut digests = Vec::new();
-    // It ends in the middle, and so with an error.
+    // A truncated index ends with an error.
     let _ = bounded::IndexStart { digests: &mut digests, max }
         .deserialize(&mut serde_json::Deserializer::from_slice(bytes));
     digests
@@ -239,8 +239,8 @@ impl Descriptor {
     }
 }
 
-/// The reason why a text of somebody else is not understood: printable, short, on one line. Parsers
-/// quote what they read, which may have megabytes.
+/// Why a foreign text cannot be parsed: printable, short, on one line. Parsers quote what they
+/// read, which may have megabytes.
 pub(crate) fn problem(error: impl std::fmt::Display) -> String {
     const CHARS_SHOWN: usize = 300;
     let text = error.to_string();
@@ -254,6 +254,6 @@ pub(crate) fn problem(error: impl std::fmt::Display) -> String {
 
 /// The JSON of a document of this crate.
 pub(crate) fn written<T: Serialize>(document: &T) -> Vec<u8> {
-    // Its maps have texts as keys, so that it can always be written.
+    // The maps have strings as keys, so writing cannot fail.
     serde_json::to_vec(document).unwrap_or_default()
 }

@@ -34,14 +34,14 @@ pub(crate) fn component_layer<'m>(digest: &Digest, manifest: &'m Manifest) -> Re
     }
 }
 
-/// The media type without the ending that says how the layer is compressed.
+/// The media type without the suffix for its compression.
 fn compressed(media_type: &str) -> Option<(&str, Compression)> {
     let gzip = media_type.strip_suffix("+gzip").or_else(|| media_type.strip_suffix(".gzip"));
     let zstd = || media_type.strip_suffix("+zstd").map(|bare| (bare, Compression::Zstd));
     gzip.map(|bare| (bare, Compression::Gzip)).or_else(zstd)
 }
 
-/// The compression that bytes begin with, whatever their media type says.
+/// The compression that the first bytes show, whatever the media type says.
 pub(crate) fn starts_compressed(bytes: &[u8]) -> Option<Compression> {
     match bytes {
         [0x1f, 0x8b, ..] => Some(Compression::Gzip),

@@ -1,4 +1,5 @@
-//! Answers: documents that are read whole, and layers that are read piece by piece at a least rate.
+//! Answers: documents, which are read whole, and layers, which are read in pieces at a minimum
+//! rate.
 use std::time::Duration;
 
 use ::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
@@ -12,22 +13,22 @@ use url::Url;
 use crate::error::PullError;
 use crate::settings::Bounds;
 
-/// Most bytes of an answer that tells an error: registries send some hundreds.
+/// Most bytes of an error's body: registries send some hundreds.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// Longest code of an error; those of the specification have up to 21 characters.
 const CODE_CHARS_MAX: usize = 64;
 
-/// The head of an answer, and its body while it comes.
+/// The head of an answer, and its body while it arrives.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// Address that answered, behind all redirects.
+    /// The address that answered, after all redirects.
     pub(crate) url: Url,
     body: AnswerBody,
-    /// End of the time for a document.
+    /// Deadline of a document.
     deadline: Instant,
-    /// The time for a document.
+    /// Time limit of a document.
     within: Duration,
 }
 
@@ -37,12 +38,12 @@ impl Answer {
         Self { status: parts.status, headers: parts.headers, url, body, deadline, within }
     }
 
-    /// Length of the body, where the head says one.
+    /// The body's length, if the head states one.
     pub(crate) fn length(&self) -> Option<u64> {
         self.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
-    /// True if the body is coded, which nobody asked for.
+    /// True if the body has a content coding, which was not requested.
     pub(crate) fn is_coded(&self) -> bool {
         self.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
     }
@@ -50,7 +51,7 @@ impl Answer {
     /// The whole body of a document.
     ///
     /// # Errors
-    /// [`PullError::TooLarge`] as soon as there is more, [`PullError::Late`] and
+    /// [`PullError::TooLarge`] as soon as it exceeds the bound, [`PullError::Late`] and
     /// [`PullError::Broken`].
     pub(crate) async fn document(self, what: &'static str, bytes_max: usize) -> Result<Vec<u8>, PullError> {
         let max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
@@ -64,9 +65,10 @@ impl Answer {
         }
     }
 
-    /// At most this many bytes from the beginning of a body, and true if they are all of it.
+    /// At most this many bytes from the beginning of a body, and whether that is all of it.
     ///
     /// # Errors
+    ///
     /// [`PullError::Late`] and [`PullError::Broken`].
     pub(crate) async fn beginning(mut self, bytes_max: usize) -> Result<(Vec<u8>, bool), PullError> {
         let Self { deadline, within, .. } = self;
@@ -75,7 +77,7 @@ impl Answer {
         read.map_err(|error| PullError::outbound(&self.url, error))
     }
 
-    /// The error that this answer tells by its status.
+    /// The error for this answer's status.
     pub(crate) async fn into_status_error(self) -> PullError {
         let host = shown(&self.url);
         let status = self.status.as_u16();
@@ -89,7 +91,7 @@ impl Answer {
             match tokio::time::timeout_at(rate.window_ends, self.body.piece()).await {
                 Ok(Ok(Some(piece))) => {
                     rate.add(piece.len());
-                    // Many small pieces never let the time above run out.
+                    // With many small pieces, the timeout above never expires.
                     if Instant::now() >= rate.window_ends {
                         rate.end_of_window(&self.url)?;
                     }
@@ -102,7 +104,7 @@ impl Answer {
     }
 }
 
-/// Counts the bytes of a layer in windows of time. The reader bounds the total time.
+/// Measures the rate of a layer in windows of time. The caller bounds the total time.
 pub(crate) struct Rate {
     bounds: Bounds,
     window_ends: Instant,
@@ -129,8 +131,8 @@ impl Rate {
     }
 }
 
-/// The first code of a registry's errors (distribution specification, "Error Codes"). Anything else
-/// that it says is not shown: it could be written to mislead.
+/// The first error code of a registry (distribution specification, "Error Codes"). Its messages are
+/// not shown: they could mislead.
 fn code(document: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Errors {

@@ -19,16 +19,16 @@ pub(crate) use answer::{Answer, Rate};
 use crate::error::PullError;
 use crate::settings::{RegistryOptions, RegistrySettings};
 
-/// A request. None of its headers names a host or a credential.
+/// A request. Its headers contain neither a host nor a credential.
 #[derive(Clone)]
 pub(crate) struct Ask {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Time to the head of the answer, and of all redirects to it.
+    /// Time limit until the head of the final answer, redirects included.
     pub(crate) within: Duration,
-    /// Sent to the very server of `url`, and to no other.
+    /// Sent to the server of `url`, and to no other.
     pub(crate) authorization: Option<HeaderValue>,
 }
 
@@ -76,7 +76,7 @@ impl HttpClient {
         found.unwrap_or(&self.default)
     }
 
-    /// Sends a request, and follows redirects of one that only reads.
+    /// Sends a request, and follows redirects if it only reads.
     ///
     /// # Errors
     /// [`PullError::Redirect`], and those of each exchange.

@@ -12,10 +12,10 @@ use toolcell_outbound::{client_config, machine_connector};
 
 use crate::error::PullError;
 
-/// Longest file of authorities, in bytes: that of all public ones has a fifth of it.
+/// Longest file of authorities, in bytes: the file of all public ones has a fifth of it.
 const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
 
-/// The connectors, each made once.
+/// TLS connectors, each made once.
 #[derive(Default)]
 pub(crate) struct Connectors {
     made: Mutex<BTreeMap<Option<PathBuf>, TlsConnector>>,

@@ -1,4 +1,4 @@
-//! Blobs of a store, each under its digest and checked whenever it is read.
+//! Blobs of a store, each named by its digest and verified at each read.
 use std::io::Read as _;
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ impl Store {
         self.read_blob(&descriptor.digest, Some(descriptor.size), descriptor.size)
     }
 
-    /// Reads a blob of at most this many bytes, and checks its digest.
+    /// Reads a blob of at most this many bytes, and verifies its digest.
     pub(super) fn read_blob(&self, digest: &Digest, said: Option<u64>, max: u64) -> Result<Vec<u8>, StoreError> {
         let path = self.blob_path(digest);
         let failed = |source: std::io::Error| match source.kind() {
@@ -40,17 +40,17 @@ impl Store {
         if crate::digest_of(&bytes) == *digest { Ok(bytes) } else { Err(StoreError::Changed { path }) }
     }
 
-    /// True if the blob is there, and is what its name says.
+    /// True if the blob exists and matches its name.
     pub(crate) fn has_blob(&self, digest: &Digest, size: u64) -> bool {
         files::digest(&self.blob_path(digest)).is_ok_and(|found| found == (digest.clone(), size))
     }
 
-    /// A manifest or index, if it is there and what its digest says.
+    /// A manifest or index, if it exists and matches its digest.
     pub(crate) fn document(&self, digest: &Digest) -> Option<Vec<u8>> {
         self.read_blob(digest, None, super::MANIFEST_LENGTH_MAX).ok()
     }
 
-    /// Adds a blob. Its bytes were checked.
+    /// Adds a blob. Its bytes are already verified.
     pub(crate) fn add_blob(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
         if self.has_blob(digest, u64::try_from(bytes.len()).unwrap_or(u64::MAX)) {
             return Ok(());

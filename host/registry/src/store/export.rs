@@ -23,7 +23,7 @@ impl Store {
         put(&mut archive, "oci-layout", &layout_text())?;
         put(&mut archive, "index.json", &written(&IndexFile::new(entries)))?;
         for (digest, size) in parts {
-            // Read whole, so that nothing is written that is not what its name says.
+            // Read as a whole, so that nothing is written that does not match its name.
             let bytes = self.read_blob(&digest, Some(size), size)?;
             put(&mut archive, &format!("blobs/sha256/{}", digest.hex()), &bytes)?;
         }
@@ -48,7 +48,7 @@ impl Store {
             }
         }
         for entry in &mut entries {
-            // An importer would have to trust this side's claim.
+            // An importer would have to trust this claim.
             entry.annotations.remove(REPOSITORY);
         }
         entries.sort_by_key(|entry| (entry.digest.clone(), entry.annotations.clone()));

@@ -11,7 +11,7 @@ use toolcell_policy::Digest;
 
 use crate::error::StoreError;
 
-/// Time to wait for another process that changes the store, which takes milliseconds.
+/// How long to wait for another process that changes the store, which takes milliseconds.
 const LOCK_WITHIN: Duration = Duration::from_secs(30);
 
 /// Time between two polls of a lock.
@@ -20,20 +20,20 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Bytes that are read at once to hash a file.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Beginning of names of files that are still being written.
+/// Prefix of the names of unfinished files.
 pub(super) const UNFINISHED: &str = ".new-";
 
-/// Opens a regular file for reading. Nothing else is waited for, such as a pipe without a writer.
+/// Opens a regular file for reading. Never blocks, as opening a pipe without a writer would.
 pub(crate) fn open_file(path: &Path) -> std::io::Result<File> {
     open(path, OFlags::RDONLY)
 }
 
-/// Opens a regular file of the store itself: links lead nowhere.
+/// Opens a regular file of the store itself, without following links.
 pub(super) fn open_own(path: &Path) -> std::io::Result<File> {
     open(path, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
-/// Opens a file of the store for reading and writing, and makes it if it is missing.
+/// Opens a file of the store for reading and writing, and creates it if it is missing.
 pub(super) fn open_to_write(path: &Path) -> std::io::Result<File> {
     open(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)
 }
@@ -76,14 +76,15 @@ pub(super) fn digest(path: &Path) -> std::io::Result<(Digest, u64)> {
     Ok((crate::finished(hash), bytes))
 }
 
-/// A name for a new file in this folder that no other process uses.
+/// An unused name for a new file in this folder.
 pub(super) fn unfinished(folder: &Path) -> std::path::PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
     folder.join(format!("{UNFINISHED}{}-{now}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// Writes a file whole, or not at all: other processes and a loss of power see either.
+/// Writes a file atomically: other processes see it whole or not at all, also after a power
+/// failure.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let new = unfinished(folder);
@@ -94,20 +95,20 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         publish(&new, path)
     })();
     if written.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = std::fs::remove_file(&new);
     }
     written.map_err(StoreError::files("writing", path))
 }
 
-/// Gives a finished file its name, for good.
+/// Gives a finished file its final name.
 pub(super) fn publish(new: &Path, path: &Path) -> std::io::Result<()> {
     std::fs::rename(new, path)?;
     sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
-/// Keeps the content of these files of a folder over a loss of power. Many files take one round to
-/// the disk here: each by itself takes some milliseconds.
+/// Makes the content of these files durable. One sync covers many files on Linux: each by itself
+/// takes some milliseconds.
 #[cfg(target_os = "linux")]
 pub(super) fn sync<'p>(folder: &Path, _: impl Iterator<Item = &'p Path>) -> std::io::Result<()> {
     #[cfg(test)]
@@ -115,30 +116,30 @@ pub(super) fn sync<'p>(folder: &Path, _: impl Iterator<Item = &'p Path>) -> std:
     Ok(rustix::fs::syncfs(File::open(folder)?)?)
 }
 
-/// Keeps the content of these files of a folder over a loss of power.
+/// Makes the content of these files durable.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn sync<'p>(_: &Path, mut files: impl Iterator<Item = &'p Path>) -> std::io::Result<()> {
     files.try_for_each(|path| sync_file(&File::open(path)?))
 }
 
-/// Keeps a folder's names over a loss of power.
+/// Makes a folder's entries durable.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     sync_file(&File::open(folder)?)
 }
 
-/// Keeps what was written to a file over a loss of power.
+/// Makes the content of a file durable.
 pub(super) fn sync_file(file: &File) -> std::io::Result<()> {
     #[cfg(test)]
     syncs::count();
     file.sync_all()
 }
 
-/// Makes a file whose content is kept later, by [`sync`], with that of others.
+/// Creates a file whose content [`sync`] makes durable later, together with others.
 pub(super) fn create_to_sync_later(path: &Path) -> std::io::Result<impl Write + use<>> {
     open_to_write(path)
 }
 
-/// The rounds to the disk of each thread.
+/// Counts syncs of each thread.
 #[cfg(test)]
 pub(super) mod syncs {
     use std::cell::Cell;
@@ -151,7 +152,7 @@ pub(super) mod syncs {
         SYNCS.set(SYNCS.get() + 1);
     }
 
-    /// Those of this thread while it does this.
+    /// The number of syncs of this thread while it runs this.
     pub(in crate::store) fn of(work: impl FnOnce()) -> usize {
         let before = SYNCS.get();
         work();
@@ -159,7 +160,7 @@ pub(super) mod syncs {
     }
 }
 
-/// A lock between processes, which ends when it is dropped or its process ends.
+/// A lock between processes, released when it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -186,7 +187,7 @@ pub(super) fn lock(path: &Path, kind: LockKind, busy: &'static str) -> Result<Lo
     }
 }
 
-/// A lock on this file, unless another process has it.
+/// Locks this file, unless another process has it.
 pub(super) fn try_lock(path: &Path, kind: LockKind) -> Result<Option<Lock>, StoreError> {
     let file = open_to_write(path).map_err(StoreError::files("opening", path))?;
     let locked = match kind {

@@ -1,4 +1,4 @@
-//! Removing what nobody needs.
+//! Removing what is not needed.
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -22,7 +22,8 @@ pub struct Removed {
 }
 
 impl Store {
-    /// Removes every component but these, what is attached to no other, and unfinished downloads.
+    /// Removes all other components, the artifacts attached only to those, and unfinished
+    /// downloads.
     ///
     /// # Errors
     /// [`StoreError::Busy`] while another process adds to the store: nothing is removed then.
@@ -31,8 +32,8 @@ impl Store {
         let alone = files::try_lock(&self.pulling_lock(), files::LockKind::Exclusive)?;
         let _alone = alone.ok_or(StoreError::Busy("is adding to the store"))?;
         let mut removed = Removed::default();
-        // A part that cannot be read leaves its other parts unknown: those are removed, and missed
-        // by anyone who reads the component, as before.
+        // If a part cannot be read, what it refers to is unknown and removed. The component was
+        // unreadable before.
         let subjects = self.with_chosen(keep)?;
         let needed = self.change(|entries| {
             let gone: BTreeSet<_> = entries.iter().filter(|entry| is_component(entry)).map(|e| &e.digest).collect();
@@ -55,7 +56,7 @@ impl Store {
         Ok(chosen.chain(keep.iter().cloned()).collect())
     }
 
-    /// Digests of everything that the entries are made of.
+    /// Digests of all blobs that the entries need.
     fn needed(&self, entries: &[Descriptor]) -> BTreeSet<Digest> {
         let mut needed = BTreeSet::new();
         let mut read = ReadParts::default();

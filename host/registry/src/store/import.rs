@@ -1,7 +1,7 @@
-//! Components out of an archive that is an image layout, of this store or of another tool.
+//! Importing components from an archive that is an image layout, of this store or of another tool.
 //!
-//! Each blob is written under a name of this side's own while it is read. It becomes a blob once
-//! its digest is known to be its name, and an entry of the index needs it.
+//! Each blob is first written under a temporary name. It becomes a blob once its digest matches its
+//! name, and an entry of the index needs it.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -28,10 +28,10 @@ const FILES_MAX: usize = 3 * super::STORE_ENTRIES_MAX;
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Longest name that the index may give a component, as in a reference with a tag.
+/// Longest name that the index may give a component, as long as a reference with a tag.
 const NAME_CHARS_MAX: usize = 512;
 
-/// Components that came out of an archive.
+/// The components of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Their digests, in the order of the archive's index.
@@ -40,13 +40,13 @@ pub struct Imported {
     pub attached: usize,
 }
 
-/// Blobs of an archive, each in a file that is removed unless it becomes a blob.
+/// Blobs of an archive, each in a temporary file that is removed unless it becomes a blob.
 #[derive(Default)]
 struct Staged {
     blobs: BTreeMap<Digest, (PathBuf, u64)>,
 }
 
-/// All that was found in the index of an archive.
+/// What the index of an archive contains.
 #[derive(Default)]
 struct TakenIndex {
     components: Vec<Descriptor>,
@@ -57,15 +57,15 @@ struct TakenIndex {
     read: BTreeMap<Digest, Rc<Sorted>>,
 }
 
-/// A document that was read.
+/// A parsed document.
 enum Sorted {
     /// An index with one component.
     Index,
     /// A manifest.
     Manifest {
-        /// The digest that it says to be attached to.
+        /// The digest of its subject.
         subject: Option<Digest>,
-        /// Its entry if it is attached to something, or why it is not taken then.
+        /// Its entry as an attached artifact, or why it is none.
         as_attached: Result<Descriptor, String>,
         /// Why it is not a component.
         as_component: Result<(), String>,
@@ -75,15 +75,15 @@ enum Sorted {
 impl Drop for Staged {
     fn drop(&mut self) {
         for (path, _) in self.blobs.values() {
-            // It may have become a blob.
+            // It may already be a blob.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
 impl Store {
-    /// Adds the components of an archive, and what is attached to them. Either all of them come, or
-    /// the index stays as it was.
+    /// Adds the components of an archive, and what is attached to them. Either all of them are
+    /// added, or the index does not change.
     ///
     /// # Errors
     /// [`StoreError::Archive`] says what is wrong with the archive, and [`StoreError::ArchiveFile`]
@@ -110,7 +110,7 @@ impl Store {
         Ok(imported)
     }
 
-    /// Makes blobs of what is needed. All are on the disk before the first one gets its name.
+    /// Makes blobs of what is needed. All are durable before the first one gets its name.
     fn publish(&self, staged: &Staged, needed: &BTreeSet<Digest>) -> Result<(), StoreError> {
         let mut new = Vec::new();
         for digest in needed {
@@ -188,7 +188,7 @@ impl Staged {
         self.blobs.get(digest).ok_or_else(|| refused(format!("it does not have {digest}, which it names")))
     }
 
-    /// The file of something that has the size its descriptor says.
+    /// The file of something whose size matches its descriptor.
     fn path_of(&self, entry: &Descriptor) -> Result<&PathBuf, StoreError> {
         match self.get(&entry.digest)? {
             (path, size) if *size == entry.size => Ok(path),
@@ -196,13 +196,13 @@ impl Staged {
         }
     }
 
-    /// The bytes of a document, which were checked when they were staged.
+    /// The bytes of a document, which were verified when they were staged.
     fn document(&self, entry: &Descriptor) -> Result<Vec<u8>, StoreError> {
         let path = self.path_of(entry)?;
         files::read(path, MANIFEST_LENGTH_MAX).map_err(StoreError::files("reading", path))
     }
 
-    /// Sorts an entry of the index in: a component, or something attached.
+    /// Classifies an entry of the index: a component, or an attached artifact.
     fn take(&self, entry: &Descriptor, taken: &mut TakenIndex) -> Result<(), StoreError> {
         let wrong = |problem: &String| refused(format!("{}: {problem}", entry.digest));
         self.path_of(entry)?;
@@ -211,7 +211,8 @@ impl Staged {
             taken.components.push(named(entry));
             return Ok(());
         };
-        // A component may name a subject as well: it stays one, no matter who keeps its subject.
+        // A component may have a subject as well: it stays a component, whether or not its subject
+        // is there.
         let said = subject_of(entry);
         let is_component = said.is_none() && as_component.is_ok();
         if is_component {
@@ -232,7 +233,7 @@ impl Staged {
         Ok(())
     }
 
-    /// A document, which is read once however many entries name it. Notes all that it needs.
+    /// A document, which is read once even if many entries name it. Records what it needs.
     fn read(&self, entry: &Descriptor, taken: &mut TakenIndex) -> Result<Rc<Sorted>, StoreError> {
         if let Some(read) = taken.read.get(&entry.digest) {
             return Ok(Rc::clone(read));
@@ -242,7 +243,7 @@ impl Staged {
             Document::Index(index) => {
                 let chosen = manifest_of_index(&entry.digest, &index).map_err(|error| wrong(error.to_string()))?;
                 self.path_of(chosen)?;
-                // Only one level is followed: an index within an index does not count.
+                // Only one level is followed: an index within an index is ignored.
                 let of_chosen = match taken.read.get(&chosen.digest) {
                     Some(read) => Rc::clone(read),
                     None => {
@@ -266,7 +267,7 @@ impl Staged {
         Ok(read)
     }
 
-    /// Notes a manifest and its parts, which have the sizes that it says.
+    /// Records a manifest and its parts, whose sizes match it.
     fn read_manifest(
         &self,
         entry: &Descriptor,
@@ -292,7 +293,7 @@ impl Staged {
     }
 }
 
-/// The entry of a component with the name that the archive gives it. It is shown, and nothing else.
+/// The entry of a component with its name in the archive, which is only for display.
 fn named(entry: &Descriptor) -> Descriptor {
     let name = entry.annotations.get(NAME).map(String::as_str);
     let name = name.filter(|name| name.len() <= NAME_CHARS_MAX && name.bytes().all(|b| b.is_ascii_graphic()));
@@ -309,7 +310,7 @@ fn document(archive: &mut impl Read, size: u64, max: u64) -> Result<Vec<u8>, Sto
     Ok(bytes)
 }
 
-/// Copies contents to a file, and gives their digest.
+/// Copies contents to a file, and returns their digest.
 fn copy(
     archive: &mut impl Read,
     file: &mut impl Write,

@@ -23,10 +23,10 @@ pub(super) const REPOSITORY: &str = "dev.toolcell.repository";
 pub(super) const INDEX_BYTES_MAX: u64 = 16 << 20;
 
 /// Most attached artifacts of one component that are kept from one repository: twice those that one
-/// pull looks at.
+/// pull examines.
 pub(super) const ATTACHED_MAX: usize = 128;
 
-/// Most names of one component: a few registries and mirrors have it.
+/// Most names of one component: the same one may come from a few registries and mirrors.
 pub(super) const NAMES_MAX: usize = 16;
 
 /// The file as it is written.
@@ -82,7 +82,7 @@ impl Store {
         IndexFile::parse(&bytes).map_err(|problem| StoreError::Index { path, problem })
     }
 
-    /// Changes the entries, while no other process does.
+    /// Changes the entries under the lock of the index.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Vec<Descriptor>) -> T) -> Result<T, StoreError> {
         self.prepare()?;
         let path = self.root().join("index.lock");
@@ -104,8 +104,9 @@ impl Store {
         Ok(result)
     }
 
-    /// Records components under their names, up to [`NAMES_MAX`] for each, and what is attached to
-    /// them. The newest of these come first; the oldest of a repository go where it has too many.
+    /// Records components under their names, up to [`NAMES_MAX`] for each, and their attached
+    /// artifacts. The newest artifacts come first; the oldest of a repository are dropped if it has
+    /// too many.
     pub(crate) fn record(&self, components: Vec<Descriptor>, attached: Vec<Descriptor>) -> Result<(), StoreError> {
         self.change(|entries| {
             add_named(entries, components);
@@ -125,8 +126,8 @@ impl Store {
     }
 }
 
-/// Adds components that are not there under their name yet. Names beyond the bound are left out: a
-/// name is shown, and nothing else.
+/// Adds components that are not there under their name yet. Names beyond the bound are left out,
+/// since they are only for display.
 fn add_named(entries: &mut Vec<Descriptor>, components: Vec<Descriptor>) {
     let mut names = BTreeMap::<Digest, BTreeSet<Option<String>>>::new();
     let name = |entry: &Descriptor| entry.annotations.get(NAME).cloned();

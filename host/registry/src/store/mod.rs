@@ -4,12 +4,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `oci-layout`, `index.json`, `blobs/sha256/…` | the image layout (image specification 1.1) |
-//! | `index.lock` | its lock is held while `index.json` is changed |
-//! | `pulling.lock` | its lock is shared by those that add, and held alone by removing |
-//! | `partial/` | downloads that are not finished, each locked by the process that goes on with it |
+//! | `index.lock` | locked while `index.json` is changed |
+//! | `pulling.lock` | locked shared by adding, exclusively by removing |
+//! | `partial/` | unfinished downloads, each locked by the process that continues it |
 //!
-//! Everything is read by its digest and checked each time. Nothing that a file of the store says
-//! ever becomes a path but 64 hexadecimal characters.
+//! Everything is read by its digest and verified at each read. The only part of a path that comes
+//! from files of the store is 64 hexadecimal digits.
 mod blobs;
 mod export;
 mod files;
@@ -57,16 +57,16 @@ const LAYOUT_BYTES_MAX: u64 = 4 << 10;
 /// Largest manifest as a length of files.
 const MANIFEST_LENGTH_MAX: u64 = 4 << 20;
 
-/// A store of components. Cheap to clone; each method reads the disk anew.
+/// A store of components. Cheap to clone. Nothing is cached: each method reads the disk.
 #[derive(Debug, Clone)]
 pub struct Store {
     root: PathBuf,
 }
 
-/// A component of the store, checked when it was read.
+/// A verified component of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredComponent {
-    /// Digest of its manifest. Another than that which was asked for, where that is an index.
+    /// Digest of its manifest. Differs from the requested digest if that is an index.
     pub manifest: Digest,
     /// Digest of its bytes.
     pub layer: Digest,
@@ -74,7 +74,7 @@ pub struct StoredComponent {
     pub bytes: Vec<u8>,
     /// Its manifest, as it was pushed.
     pub manifest_bytes: Vec<u8>,
-    /// The index that was asked for, if it is one.
+    /// The requested index, if it was one.
     pub index_bytes: Option<Vec<u8>>,
     /// Its config, as it was pushed.
     pub config: Vec<u8>,
@@ -93,7 +93,7 @@ pub struct Attached {
     pub artifact_type: String,
     /// Its manifest, as it was pushed.
     pub manifest_bytes: Vec<u8>,
-    /// Its layers, checked when they were read.
+    /// Its verified layers.
     pub layers: Vec<StoredLayer>,
 }
 
@@ -108,7 +108,7 @@ pub struct StoredLayer {
     pub bytes: Vec<u8>,
 }
 
-/// A component in the list of a store. Its bytes were not looked at.
+/// A component in the list of a store. Its bytes were not verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Digest of its manifest or index.
@@ -160,9 +160,9 @@ impl Store {
         std::fs::create_dir_all(&self.root).map_err(failed)?;
         for entry in std::fs::read_dir(&self.root).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            // Another process may just be making it a store.
+            // Another process may be creating the store at the same time.
             if !name.to_string_lossy().starts_with(files::UNFINISHED) && name != "oci-layout" {
-                // It may have come since the look for `oci-layout`.
+                // It may have appeared since the check above.
                 if layout.exists() {
                     return Ok(());
                 }
@@ -174,7 +174,7 @@ impl Store {
         self.prepare()
     }
 
-    /// Makes the folders that writing needs.
+    /// Creates the folders for writing.
     fn prepare(&self) -> Result<(), StoreError> {
         for folder in [self.blobs_folder(), self.partial_folder()] {
             std::fs::create_dir_all(&folder).map_err(StoreError::files("making", folder))?;
@@ -188,7 +188,7 @@ impl Store {
         &self.root
     }
 
-    /// Keeps others from removing what is just added.
+    /// The lock that keeps others from removing what is being added.
     pub(crate) fn adding(&self) -> Result<Lock, StoreError> {
         files::lock(&self.pulling_lock(), files::LockKind::Shared, "removes components from the store")
     }
@@ -201,8 +201,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::ComponentTooLarge`] above [`COMPONENT_BYTES_MAX`],
-    /// and [`StoreError::Changed`] or [`StoreError::Size`] where bytes are not those of their
-    /// digest.
+    /// and [`StoreError::Changed`] or [`StoreError::Size`] if bytes do not match their digest.
     pub fn component(&self, digest: &Digest) -> Result<StoredComponent, StoreError> {
         self.component_within(digest, COMPONENT_BYTES_MAX)
     }
@@ -235,7 +234,8 @@ impl Store {
         })
     }
 
-    /// Bytes of this digest, at most `bytes_max`: of a component alone, without its manifest.
+    /// The blob of this digest, of at most `bytes_max` bytes: only a component, without its
+    /// manifest.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Size`] where there are more, [`StoreError::Changed`]
@@ -248,8 +248,8 @@ impl Store {
     ///
     /// Those that were pulled from the named repository come first, and then those that were
     /// imported, the newest first. Others are left out: anyone who copies a component could attach
-    /// so many that those of its own repository are not seen. [`ATTACHED_BYTES_MAX`] holds for all
-    /// with their manifests; one that is too large is left out.
+    /// so many that they crowd out those of its own repository. [`ATTACHED_BYTES_MAX`] holds for
+    /// all with their manifests; one that is too large is left out.
     ///
     /// # Errors
     /// Those of [`Store::component`], and [`StoreError::Index`].
@@ -271,8 +271,8 @@ impl Store {
         Ok(attached)
     }
 
-    /// An attached artifact, unless it does not fit next to the `total` bytes of others: one that
-    /// is too large must not hide those behind it.
+    /// An attached artifact, if it fits next to the `total` bytes of others. One that is too large
+    /// must not hide those after it.
     fn read_attached(&self, digest: &Digest, subject: Digest, total: &mut u64) -> Result<Option<Attached>, StoreError> {
         let manifest_bytes = self.read_blob(digest, None, MANIFEST_LENGTH_MAX)?;
         let manifest = Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(digest, problem))?;
@@ -304,7 +304,7 @@ impl Store {
             names.entry(&entry.digest).or_default().extend(entry.annotations.get(NAME).cloned());
         }
         let mut attached = BTreeMap::<Digest, usize>::new();
-        // One artifact may have come from several repositories.
+        // One artifact may come from several repositories.
         let each: BTreeSet<_> = entries.iter().filter_map(|entry| Some((subject_of(entry)?, &entry.digest))).collect();
         for (subject, _) in each {
             let count = attached.entry(subject).or_default();

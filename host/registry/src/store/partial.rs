@@ -1,6 +1,6 @@
-//! Downloads that are not finished, and go on where they stopped.
+//! Unfinished downloads, which can be resumed.
 //!
-//! One process at a time writes the file of a digest: it holds the file's lock.
+//! One process at a time writes the file of a digest, under the file's lock.
 use std::fs::{File, TryLockError};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -12,7 +12,7 @@ use toolcell_policy::Digest;
 use super::{Store, files};
 use crate::error::StoreError;
 
-/// A file that grows until it is a blob.
+/// A file that grows until it becomes a blob.
 pub(crate) struct Partial {
     file: File,
     path: PathBuf,
@@ -21,17 +21,17 @@ pub(crate) struct Partial {
     bytes: u64,
 }
 
-/// End of a download.
+/// The end of a download.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Finished {
     /// It is a blob now.
     Blob,
-    /// Its digest has changed, and it is empty again.
+    /// Its digest did not match, so it was truncated.
     Wrong(Digest),
 }
 
 impl Store {
-    /// The unfinished download of a digest; `None` while another process goes on with it.
+    /// The unfinished download of a digest; `None` while another process continues it.
     pub(crate) fn partial(&self, digest: &Digest) -> Result<Option<Partial>, StoreError> {
         self.prepare()?;
         let path = self.partial_folder().join(digest.hex());
@@ -42,7 +42,7 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // Another process may have made it a blob, or removed it, before the lock was taken.
+        // Another process may have made it a blob, or removed it, before we got the lock.
         let own = file.metadata().map_err(failed)?;
         let is_same =
             std::fs::symlink_metadata(&path).is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()));
@@ -59,12 +59,12 @@ impl Store {
 }
 
 impl Partial {
-    /// Bytes that are there.
+    /// Bytes so far.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds bytes behind those that are there.
+    /// Appends bytes.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.file.write_all(bytes).map_err(StoreError::files("writing", &self.path))?;
         self.hash.update(bytes);
@@ -72,7 +72,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Begins again with nothing.
+    /// Truncates it, to start again.
     pub(crate) fn restart(&mut self) -> Result<(), StoreError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
         emptied.map_err(StoreError::files("writing", &self.path))?;
@@ -81,7 +81,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Makes it a blob, if its digest is the right one.
+    /// Makes it a blob, if its digest matches.
     pub(crate) fn finish(&mut self, digest: &Digest) -> Result<Finished, StoreError> {
         let found = crate::finished(self.hash.clone());
         if found != *digest {

@@ -1,4 +1,4 @@
-//! Headers of tar archives, in the form of POSIX (`ustar`), and the few of pax and GNU that tools
+//! Headers of tar archives, in the POSIX form (`ustar`), and the few pax and GNU headers that tools
 //! write for short names.
 //!
 //! A reader that knows two ways to write a name or a length can be misled. So an archive
@@ -13,7 +13,7 @@ pub(super) const BLOCK: usize = 512;
 /// Longest extended header, in bytes: tools write times and owners there.
 const EXTENDED_BYTES_MAX: u64 = 64 << 10;
 
-/// Keys of extended headers that change which file comes, or how long it is.
+/// Keys of extended headers that change the name or length of a file.
 const TELLING: [&str; 5] = ["path=", "size=", "linkpath=", "GNU.sparse", "SCHILY.realsize="];
 
 /// A file of an archive.
@@ -40,7 +40,7 @@ pub(super) fn header(name: &str, size: u64) -> [u8; BLOCK] {
     put(108, "0000000\0");
     put(116, "0000000\0");
     put(124, &format!("{size:011o}\0"));
-    // The time is always the same, and so is the archive of the same components.
+    // The time is constant, so that the same components give the same archive.
     put(136, "00000000000\0");
     put(148, "        ");
     put(156, "0");
@@ -52,7 +52,7 @@ pub(super) fn header(name: &str, size: u64) -> [u8; BLOCK] {
     header
 }
 
-/// Bytes behind contents up to the next header.
+/// Bytes between contents and the next header.
 pub(super) fn padding(size: u64) -> u64 {
     let block = u64::try_from(BLOCK).unwrap_or(u64::MAX);
     size.next_multiple_of(block).saturating_sub(size)
@@ -81,7 +81,7 @@ pub(super) fn next(archive: &mut impl Read) -> Result<Option<TarEntry>, StoreErr
     }
 }
 
-/// Reads contents that nobody needs.
+/// Skips contents.
 pub(super) fn skip(archive: &mut impl Read, bytes: u64) -> Result<(), StoreError> {
     let skipped = std::io::copy(&mut archive.take(bytes), &mut std::io::sink()).map_err(unread)?;
     if skipped == bytes { Ok(()) } else { Err(refused("it breaks off".to_owned())) }
@@ -105,7 +105,7 @@ pub(super) fn unread(source: std::io::Error) -> StoreError {
 
 fn entry(block: &[u8; BLOCK], size: u64, is_folder: bool) -> Result<TarEntry, StoreError> {
     let is_posix = field(block, 257, 6) == b"ustar\0";
-    // GNU's own form has other things where POSIX has the beginning of the name.
+    // GNU's format uses the bytes of the name's prefix for other fields.
     let prefix = if is_posix { text(block, 345, 155)? } else { String::new() };
     let name = text(block, 0, 100)?;
     let name = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };

@@ -1,4 +1,4 @@
-//! Checking a whole store.
+//! Verifying a whole store.
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -9,20 +9,20 @@ use super::{MANIFEST_LENGTH_MAX, Store, files};
 use crate::document::{Descriptor, Document, Manifest, component_layer, manifest_of_index};
 use crate::error::StoreError;
 
-/// Most faults that are named; a person reads the first.
+/// Most faults that are listed; a person reads the first.
 const FAULTS_MAX: usize = 1_000;
 
-/// Something in a store that is not as it should be.
+/// Something wrong in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The digest that it is about, unless it is about a file of another name.
+    /// The digest of the faulty blob; none for a file of another name.
     pub digest: Option<Digest>,
     /// One sentence.
     pub text: String,
 }
 
 impl Store {
-    /// Reads everything, and names each fault, at most a thousand.
+    /// Reads everything, and lists each fault, at most a thousand.
     ///
     /// # Errors
     /// [`StoreError::Files`] where folders cannot be read. A broken `index.json` is a fault.
@@ -44,7 +44,7 @@ impl Store {
         Ok(faults)
     }
 
-    /// Every blob is what its name says.
+    /// Verifies that every blob matches its name.
     fn verify_blobs(&self, faults: &mut Vec<Fault>) -> Result<(), StoreError> {
         let folder = self.blobs_folder();
         let failed = |source| StoreError::files("reading", &folder)(source);
@@ -73,7 +73,7 @@ impl Store {
         Ok(())
     }
 
-    /// Every part of an entry is there, with the size that its manifest says.
+    /// Verifies that every part of an entry exists and has the size in its manifest.
     fn verify_entry(&self, entry: &Descriptor, read: &mut ReadParts) -> Vec<Fault> {
         let fault = |text: String| vec![Fault { digest: Some(entry.digest.clone()), text }];
         match self.parts_of(entry, read) {
@@ -95,7 +95,7 @@ impl Store {
         Some(Fault { digest: Some(digest.clone()), text })
     }
 
-    /// Everything that an entry is made of but itself: of an index, its component alone.
+    /// All parts of an entry: of an index, only its component.
     pub(super) fn parts_of(&self, entry: &Descriptor, read: &mut ReadParts) -> Result<Rc<[Part]>, StoreError> {
         if let Some(parts) = read.parts.get(&entry.digest) {
             return Ok(Rc::clone(parts));
@@ -131,7 +131,7 @@ impl Store {
 /// A digest and a size.
 pub(super) type Part = (Digest, u64);
 
-/// Parts of documents that were read: each document is read once, however many entries name it.
+/// Parts of the documents read so far: each document is read once, even if many entries name it.
 #[derive(Default)]
 pub(super) struct ReadParts {
     parts: BTreeMap<Digest, Rc<[Part]>>,

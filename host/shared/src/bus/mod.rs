@@ -1,4 +1,4 @@
-//! The bus: messages from one replica to those that listen. Must not hold: what they mean.
+//! The bus: messages between replicas. Must not hold: what they mean.
 mod embedded;
 mod subscription;
 
@@ -15,17 +15,19 @@ pub(crate) use subscription::{Subscribers, as_wire};
 pub const MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Carries messages between replicas. A subscriber gets each message once, in the order of its
-/// sender. Nothing is kept: without a subscription nothing arrives, and a subscriber that gets
-/// [`News::Listening`] may have missed some.
+/// sender. Messages are not stored: a subscriber gets only what is published while it listens, and
+/// [`News::Listening`] says that it may have missed some.
 #[async_trait]
 pub trait Bus: fmt::Debug + Send + Sync {
-    /// Sends a message to all who listen on this channel, this process included.
+    /// Publishes a message to all subscribers of this channel, this process included.
     ///
     /// # Errors
+    ///
     /// [`PublishError`]. The message may have arrived all the same.
     async fn publish(&self, channel: &str, message: &[u8]) -> Result<(), PublishError>;
 
-    /// Listens on these channels, until it is dropped. To be called within a tokio runtime.
+    /// Subscribes to these channels, until the subscription is dropped. Must be called within a
+    /// tokio runtime.
     fn subscribe(&self, channels: &[&str]) -> Subscription;
 }
 
@@ -35,7 +37,7 @@ pub enum PublishError {
     /// It is too long.
     #[error("the message has {0} bytes, and at most {MESSAGE_BYTES_MAX} are sent")]
     TooLong(usize),
-    /// Nobody carries it.
+    /// The server could not be reached.
     #[error(transparent)]
     Away(#[from] Away),
 }

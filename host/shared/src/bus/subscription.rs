@@ -1,4 +1,4 @@
-//! Those who listen, with their queues, and the form of a message on its way.
+//! Subscribers with their queues, and the format of messages on the wire.
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,33 +7,33 @@ use tokio::sync::Notify;
 
 use super::MESSAGE_BYTES_MAX;
 
-/// Messages that wait for one who listens. 1,024: a busy second.
+/// Messages that wait for one subscriber. 1,024: a busy second.
 const QUEUED_MAX: usize = 1_024;
 
-/// Bytes that wait for one who listens. 16 MiB: eight of the longest messages.
+/// Bytes that wait for one subscriber. 16 MiB: eight of the longest messages.
 const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Numbers of messages that are remembered, 16 bytes each. A message comes twice only within the
-/// time of one operation.
+/// Numbers of recent messages to recognise duplicates by, 16 bytes each. A duplicate comes within
+/// the time of one operation.
 const REMEMBERED_MAX: usize = 8_192;
 
-/// Version of the form of a message.
+/// Version of the message format.
 const VERSION: u8 = 1;
 
 /// Length of a message's number.
 const NUMBER_BYTES: usize = 16;
 
-/// The item that one who listens gets.
+/// What a subscriber gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// All that is published from now on arrives. Earlier messages may be lost. It comes first,
-    /// after each loss of the connection, and where too much was waiting.
+    /// All messages that are published from now on arrive; earlier ones may be lost. Comes first,
+    /// after each loss of the connection, and when the queue was full.
     Listening,
     /// A message.
     Message(Vec<u8>),
 }
 
-/// One who listens. Ends when dropped.
+/// A subscription. Ends when dropped.
 #[derive(Debug)]
 pub struct Subscription {
     queue: Arc<SubscriptionQueue>,
@@ -42,7 +42,7 @@ pub struct Subscription {
 #[derive(Debug, Default)]
 struct SubscriptionQueue {
     channels: BTreeSet<String>,
-    /// The server has confirmed the subscription.
+    /// The server has confirmed it.
     listens: AtomicBool,
     waiting: Mutex<WaitingMessages>,
     ready: Notify,
@@ -55,21 +55,21 @@ struct WaitingMessages {
     bytes: usize,
 }
 
-/// All who listen in this process.
+/// All subscriptions of this process.
 #[derive(Debug, Default)]
 pub struct Subscribers {
     queues: Mutex<Vec<Weak<SubscriptionQueue>>>,
     seen: Mutex<SeenMessage>,
 }
 
-/// The numbers of the last messages.
+/// The numbers of recent messages.
 #[derive(Debug, Default)]
 struct SeenMessage {
     numbers: HashSet<u128>,
     order: VecDeque<u128>,
 }
 
-/// A message as it was sent.
+/// A message as sent over the wire.
 struct WireMessage<'a> {
     number: u128,
     message: &'a [u8],
@@ -82,7 +82,7 @@ impl Subscription {
             if let Some(news) = self.queue.take() {
                 return news;
             }
-            // One who comes between has left a permit.
+            // A message in between has left a permit.
             self.queue.ready.notified().await;
         }
     }
@@ -102,7 +102,7 @@ impl SubscriptionQueue {
     fn push(&self, message: &[u8]) {
         let mut waiting = self.waiting();
         if waiting.messages.len() >= QUEUED_MAX || waiting.bytes + message.len() > QUEUED_BYTES_MAX {
-            // A subscriber that reads too slowly begins anew.
+            // A subscriber that reads too slowly starts over.
             *waiting = WaitingMessages { began: true, ..WaitingMessages::default() };
         }
         waiting.bytes += message.len();
@@ -118,14 +118,14 @@ impl SubscriptionQueue {
         }
     }
 
-    /// A panic elsewhere leaves a whole queue behind.
+    /// The queue is consistent even after a panic.
     fn waiting(&self) -> MutexGuard<'_, WaitingMessages> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Subscribers {
-    /// One more who listens on these channels. It is notified once they are [heard](Self::begin).
+    /// Adds a subscription. [`begin`](Self::begin) notifies it once its channels are confirmed.
     pub fn add(&self, channels: &[&str]) -> Subscription {
         let channels = channels.iter().map(|channel| (*channel).to_owned()).collect();
         let queue = Arc::new(SubscriptionQueue { channels, ..SubscriptionQueue::default() });
@@ -133,33 +133,33 @@ impl Subscribers {
         Subscription { queue }
     }
 
-    /// The channels of all who listen.
+    /// The channels of all subscriptions.
     pub fn channels(&self) -> BTreeSet<String> {
         self.held().iter().flat_map(|queue| queue.channels.clone()).collect()
     }
 
-    /// Tells those who do not know it that what is published from now on arrives, if all of their
-    /// channels are heard.
+    /// Notifies new subscriptions, if all of their channels are confirmed, that messages arrive
+    /// from now on.
     pub fn begin(&self, is_heard: impl Fn(&str) -> bool) {
         let held = self.held();
         let heard = held.iter().filter(|queue| queue.channels.iter().all(|channel| is_heard(channel)));
         heard.for_each(|queue| queue.begin());
     }
 
-    /// Notes that nothing arrives any more.
+    /// Notes that messages no longer arrive.
     pub fn lose(&self) {
         self.held().iter().for_each(|queue| queue.listens.store(false, Ordering::Release));
     }
 
-    /// Passes a message on to those who listen on its channel.
+    /// Passes a message to the subscriptions of its channel.
     pub fn pass_on(&self, channel: &str, message: &[u8]) {
         for queue in self.held().iter().filter(|queue| queue.channels.contains(channel)) {
             queue.push(message);
         }
     }
 
-    /// Passes on a message that came over a connection. One that came before, is too long, or is
-    /// of another version, is dropped.
+    /// Passes on a message from the wire. Duplicates, and messages that are too long or of another
+    /// version, are dropped.
     pub fn pass_on_wire(&self, channel: &str, bytes: &[u8]) {
         let Some(WireMessage { number, message }) = from_wire(bytes) else { return };
         if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(number) {
@@ -193,7 +193,7 @@ impl SeenMessage {
     }
 }
 
-/// A message as it travels: version, number, bytes.
+/// A message as sent over the wire: version, number, bytes.
 pub fn as_wire(number: u128, message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1 + NUMBER_BYTES + message.len());
     bytes.push(VERSION);

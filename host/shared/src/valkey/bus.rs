@@ -1,4 +1,4 @@
-//! The bus over a server's channels: one connection per process that listens.
+//! The bus over a server's channels: one connection for all subscriptions of a process.
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use super::{OPERATION_WITHIN, Valkey};
 use crate::Away;
 use crate::bus::{Bus, MESSAGE_BYTES_MAX, PublishError, Subscribers, Subscription, as_wire};
 
-/// Pause before a lost connection is made again.
+/// Pause before reconnecting.
 const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// Time after which the connection is tried. A server that is gone without a word is noticed this
+/// Interval of health checks of the connection. A server that vanishes silently is noticed this
 /// late.
 const TRIED_EVERY: Duration = Duration::from_secs(5);
 
-/// The connection that listens. It begins with the first who listens.
+/// The connection that listens. It starts with the first subscription.
 #[derive(Debug)]
 pub struct Listening {
     shared: Arc<BusShared>,
@@ -33,9 +33,9 @@ pub struct Listening {
 struct BusShared {
     servers: Arc<Servers>,
     subscribers: Subscribers,
-    /// Beginning of the channels' names on the server.
+    /// Prefix of the channels' names on the server.
     prefix: String,
-    /// Somebody listens on further channels, or the connection is lost.
+    /// There are new channels, or the connection is lost.
     changed: Notify,
 }
 
@@ -84,7 +84,7 @@ impl BusShared {
         format!("{}{channel}", self.prefix)
     }
 
-    /// Listens without end, over one connection after another.
+    /// Listens forever, reconnecting as needed.
     async fn listen(self: Arc<Self>) {
         loop {
             let Err(reason) = self.listen_once().await;
@@ -112,7 +112,7 @@ impl BusShared {
         }
     }
 
-    /// Listens on all channels that somebody listens on, and on no others.
+    /// Subscribes to exactly the channels that have subscriptions.
     async fn follow(
         &self,
         connection: &mut MultiplexedConnection,
@@ -132,7 +132,7 @@ impl BusShared {
         Ok(())
     }
 
-    /// Takes what the server sends, in the order in which it comes.
+    /// Receives what the server sends, in order.
     fn receiver(self: &Arc<Self>, lost: &Arc<Notify>) -> impl Fn(PushInfo) -> Result<(), Gone> + Send + Sync + use<> {
         let shared = Arc::downgrade(self);
         let lost = Arc::clone(lost);
@@ -152,7 +152,7 @@ impl BusShared {
     }
 }
 
-/// Nobody listens any more.
+/// All subscriptions have ended.
 struct Gone;
 
 async fn in_time<T>(operation: impl Future<Output = RedisResult<T>>) -> Result<T, Away> {

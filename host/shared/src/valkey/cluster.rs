@@ -1,7 +1,7 @@
-//! A cluster: which node has the slot of a key, and a connection to each.
+//! A cluster: which node has the slot of a key, and a connection to each node.
 //!
-//! The client's own cluster part would do less here. It loads a script on every node or on none, so
-//! that one node that is away would end the scripts of all. It would also have `rand` built with
+//! The client's own cluster support does not suffice. It loads a script on every node or on none,
+//! so that one unreachable node would fail the scripts of all. It would also have `rand` built with
 //! other features, and `wasmtime-wasi` with it.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,17 +17,16 @@ use super::options::{Address, BadAddress, Opener};
 use super::slot::{SLOTS, slot_of};
 use crate::Away;
 
-/// Most nodes, as Valkey's own documents recommend.
+/// Most nodes, as Valkey's documentation recommends.
 const NODES_MAX: usize = 1_000;
 
-/// Times that nodes may send one operation elsewhere. One does while a slot moves, two where it
-/// moved since.
+/// Most redirects of one operation. One happens while a slot moves, two if it has moved since.
 const REDIRECTS_MAX: usize = 5;
 
-/// Nodes that are asked at once for the table of slots: some may be away.
+/// How many nodes are asked at once for the slot table: some may be unreachable.
 const ASKED_AT_ONCE: usize = 3;
 
-/// A slot that no node is known to have.
+/// A slot without a known node.
 const NOBODY: u16 = u16::MAX;
 
 /// Nodes of one cluster.
@@ -37,18 +36,18 @@ pub struct Cluster {
     /// Nodes that the operator named.
     named: Vec<Arc<Connection>>,
     table: Mutex<SlotTable>,
-    /// Held by who looks slots up: others wait for the outcome.
+    /// Held during a look-up of slots: others wait for its outcome.
     looking: tokio::sync::Mutex<()>,
-    /// Number of look-ups, so that each begins with other nodes.
+    /// Number of look-ups, so that each starts with other nodes.
     look_ups: AtomicUsize,
 }
 
-/// The nodes, and who has which slot.
+/// The nodes, and which of them has which slot.
 struct SlotTable {
     nodes: Vec<Arc<Connection>>,
-    /// Of each slot the place of its node in `nodes`, or [`NOBODY`].
+    /// For each slot the index of its node in `nodes`, or [`NOBODY`].
     slots: Vec<u16>,
-    /// A node that failed, and is not asked for slots: it may not know that it lost them.
+    /// A node that failed. It is not asked for slots: it may not know that it lost them.
     failed: Option<Address>,
 }
 
@@ -66,7 +65,7 @@ impl Cluster {
         })
     }
 
-    /// Does one operation at the node that has its key.
+    /// Runs one operation at the node of its key.
     pub async fn run<T: FromRedisValue>(&self, operation: Operation<'_>, longer: Duration) -> Result<T, Away> {
         let until = Instant::now() + self.within + longer;
         let slot = slot_of(&operation.key().await);
@@ -92,7 +91,7 @@ impl Cluster {
         Err(Away::new(format!("slot {slot} is sent from node to node")))
     }
 
-    /// The node that has a slot. Looks it up where that is not known.
+    /// The node of a slot. Looks it up if it is not known.
     async fn node_of(&self, slot: u16, until: Instant) -> Result<Arc<Connection>, Away> {
         if let Some(node) = self.table().node_of(slot) {
             return Ok(node);
@@ -108,7 +107,7 @@ impl Cluster {
         looked_up.await.unwrap_or_else(|_| Err(Away::new("no node answered in time which node has which slots")))
     }
 
-    /// Asks some nodes for the table of slots, and takes the first answer.
+    /// Asks some nodes for the slot table, and takes the first answer.
     async fn look_up(&self, slot: u16) -> Result<Arc<Connection>, Away> {
         let first = self.look_ups.fetch_add(1, Ordering::Relaxed);
         let (known, failed) = self.known();
@@ -142,7 +141,7 @@ impl Cluster {
         (table.nodes.iter().chain(named).map(Arc::clone).collect(), table.failed.clone())
     }
 
-    /// Makes these the slots. Nodes that are still there keep their connections.
+    /// Sets the slots. Nodes that stay keep their connections.
     fn take_over(&self, ranges: &[SlotRange]) -> Result<(), Away> {
         let mut nodes: Vec<Arc<Connection>> = Vec::new();
         let mut slots = vec![NOBODY; SLOTS];
@@ -165,7 +164,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A connection of its own to some node, another one each time, as some may be away.
+    /// A connection for listening, to another node each time, since some may be unreachable.
     pub async fn listening(&self, push: impl AsyncPushSender) -> RedisResult<MultiplexedConnection> {
         let nodes: Vec<_> = self.table().nodes.iter().chain(&self.named).map(Arc::clone).collect();
         let turn = self.look_ups.fetch_add(1, Ordering::Relaxed) % nodes.len().max(1);
@@ -186,7 +185,7 @@ impl Cluster {
         }
     }
 
-    /// Gives a slot to a node, as another said.
+    /// Assigns a slot to a node, after a redirect.
     fn give(&self, slot: u16, node: &Arc<Connection>) {
         let mut table = self.table();
         let known = table.nodes.iter().position(|known| known.place() == node.place());
@@ -202,7 +201,7 @@ impl Cluster {
         }
     }
 
-    /// Takes all slots from a node that failed: another may have them now.
+    /// Removes all slots of a node that failed: another may have them now.
     fn forget(&self, node: &Connection) {
         let mut table = self.table();
         table.failed = Some(node.place().clone());
@@ -212,7 +211,7 @@ impl Cluster {
         }
     }
 
-    /// A panic elsewhere leaves a whole value behind.
+    /// The table is consistent even after a panic.
     fn table(&self) -> MutexGuard<'_, SlotTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -225,7 +224,7 @@ impl SlotTable {
     }
 }
 
-/// Slots of one node that follow each other.
+/// A range of slots of one node.
 #[derive(Debug, PartialEq, Eq)]
 struct SlotRange {
     first: u16,
@@ -240,7 +239,8 @@ async fn slots_known_to(node: Arc<Connection>) -> Result<Vec<SlotRange>, Away> {
     ranges(&answer, node.place()).ok_or_else(|| Away::new(format!("{}: no table of slots", node.place())))
 }
 
-/// Reads the answer to `CLUSTER SLOTS`: of each range its ends, its main node, and copies of that.
+/// Parses the answer to `CLUSTER SLOTS`: each range with its ends, its primary, and replicas of
+/// that.
 fn ranges(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
     let Value::Array(entries) = answer else { return None };
     if entries.len() > SLOTS {
@@ -253,7 +253,7 @@ fn range(entry: &Value, asked: &Address) -> Option<SlotRange> {
     let Value::Array(parts) = entry else { return None };
     let [Value::Int(first), Value::Int(last), Value::Array(node), ..] = parts.as_slice() else { return None };
     let [host, Value::Int(port), ..] = node.as_slice() else { return None };
-    // A node without a name of its own is at the host that was asked.
+    // A node without a host of its own has the host that was asked.
     let host = match host {
         Value::BulkString(host) => std::str::from_utf8(host).ok().filter(|host| !host.is_empty() && *host != "?"),
         _ => None,

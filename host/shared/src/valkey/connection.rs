@@ -1,8 +1,8 @@
-//! The connection to a Valkey server: made with the first operation, shared by all, made anew after
-//! a loss.
+//! The connection to a Valkey server: opened with the first operation, shared by all, reopened
+//! after a loss.
 //!
-//! The client's own `ConnectionManager` would not do: it gives up for good where the server refuses
-//! the hello, as one does that loads its data or has a new password.
+//! The client's own `ConnectionManager` does not suffice: it gives up for good if the server
+//! rejects the hello, as one does while it loads its data or after its password was changed.
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,15 +18,15 @@ use super::options::{Address, BadAddress, Copies, Opener};
 use super::sentinels::Sentinels;
 use crate::Away;
 
-/// Pause between two tries of one operation.
+/// Pause between two attempts of one operation.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(25);
 
-/// Time after a failed operation in which others fail at once instead of waiting as long. One of
-/// them tries then.
+/// How long after a failed operation others fail at once instead of waiting as long. One of them
+/// tries afterwards.
 const LEFT_ALONE_FOR: Duration = Duration::from_millis(200);
 
-/// Least time between two lines of the log that say that the server is away. One that answers some
-/// questions and not others would fill the log.
+/// Least time between two log lines that say that the server is unreachable. One that answers only
+/// some operations would fill the log.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 
 /// The connection to a server.
@@ -37,32 +37,32 @@ pub struct Connection {
     within: Duration,
     copies: Option<Copies>,
     current: Mutex<CurrentConnection>,
-    /// Held by who connects: others wait for the outcome.
+    /// Held while connecting: others wait for the outcome.
     connecting: tokio::sync::Mutex<()>,
     started: Instant,
-    /// Time since `started`, in milliseconds, up to which operations fail at once.
+    /// Until when operations fail at once, in milliseconds since `started`.
     left_alone_until_ms: AtomicU64,
-    /// True once the operator was notified that it is away.
+    /// True once the outage was logged.
     is_told: AtomicBool,
-    /// Time since `started`, in milliseconds, from which the operator is notified again.
+    /// From when an outage is logged again, in milliseconds since `started`.
     silent_until_ms: AtomicU64,
 }
 
-/// The way to the server.
+/// How to reach the server.
 enum ConnectionWay {
-    /// It is at one address.
+    /// At one address.
     Direct(Client),
-    /// They know where it is.
+    /// Through sentinels, which know where it is.
     By(Sentinels),
 }
 
-/// An operation without an answer.
+/// An operation that failed.
 pub enum Failed {
-    /// It was not tried: another failed a moment ago.
+    /// It was not attempted, because another one just failed.
     LeftAlone(Away),
-    /// The server did not do it, or it is not known to have.
+    /// The server did not do it, as far as is known.
     Away(Away),
-    /// The server did it, and too few copies have it.
+    /// The server did it, and too few replicas have it.
     Behind(Away),
     /// Another node of the cluster has its key: from now on, or for this operation.
     Elsewhere { place: Address, is_moved: bool },
@@ -71,7 +71,7 @@ pub enum Failed {
 #[derive(Default)]
 struct CurrentConnection {
     connection: Option<MultiplexedConnection>,
-    /// Number of the connection: one that is lost ends no later one.
+    /// Number of the connection, so that the loss of an old one does not close a newer one.
     number: u64,
 }
 
@@ -82,7 +82,8 @@ impl Connection {
         Ok(Self::by(ConnectionWay::Direct(client), place.clone(), within, opener.copies))
     }
 
-    /// A connection to the server that these name. The first of them is at this address.
+    /// A connection to the primary that these sentinels name. The first sentinel is at this
+    /// address.
     pub fn to_main_of(place: Address, sentinels: Sentinels, within: Duration, copies: Option<Copies>) -> Self {
         Self::by(ConnectionWay::By(sentinels), place, within, copies)
     }
@@ -107,8 +108,8 @@ impl Connection {
         &self.place
     }
 
-    /// Does one operation. It is tried again where the connection was lost, so it must be one that
-    /// may take place twice. `longer` is more time, for one that carries much.
+    /// Runs one operation. It is repeated if the connection was lost, so it must be idempotent.
+    /// `longer` is additional time, for a large one.
     pub async fn run<T: FromRedisValue>(&self, operation: Operation<'_>, longer: Duration) -> Result<T, Away> {
         self.try_until(operation, false, Instant::now() + self.within + longer).await.map_err(|failed| match failed {
             Failed::LeftAlone(away) | Failed::Away(away) | Failed::Behind(away) => away,
@@ -118,8 +119,8 @@ impl Connection {
         })
     }
 
-    /// Does one operation up to this instant. With `is_asking` a node does it whose slot is on its
-    /// way to that node.
+    /// Runs one operation until this instant. With `is_asking` it runs at a node to which its slot
+    /// is moving (`ASKING`).
     pub async fn try_until<T: FromRedisValue>(
         &self,
         operation: Operation<'_>,
@@ -137,7 +138,7 @@ impl Connection {
                     self.is_back();
                     return Ok(answer);
                 }
-                // It was done, and doing it again would change nothing.
+                // It was done, and repeating it would not help.
                 Ok(Err(error)) if is_of_too_few_copies(&error) => {
                     return Err(Failed::Behind(self.has_too_few_copies(&error)));
                 }
@@ -160,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// Another connection, which passes on what the server sends of its own accord.
+    /// A separate connection, which passes on the server's push messages.
     pub async fn listening(&self, push: impl AsyncPushSender) -> RedisResult<MultiplexedConnection> {
         self.connect(&config().set_push_sender(push)).await
     }
@@ -173,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// The node that this answer sends the operation to.
+    /// The node that this answer redirects to.
     fn elsewhere(&self, error: &RedisError) -> Option<Failed> {
         let (named, _) = error.redirect_node()?;
         let is_moved = error.kind() == ErrorKind::Server(ServerErrorKind::Moved);
@@ -200,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Forgets the connection of this number.
+    /// Drops the connection with this number.
     fn lose(&self, number: u64) {
         let mut current = self.current();
         if current.number == number {
@@ -209,7 +210,7 @@ impl Connection {
         }
     }
 
-    /// False in the pause after a failed operation, but for the one that tries.
+    /// False during the pause after a failed operation, except for one attempt at its end.
     fn may_try(&self) -> bool {
         let now = self.now_ms();
         let left_alone_until = self.left_alone_until_ms.load(Ordering::Relaxed);
@@ -243,7 +244,7 @@ impl Connection {
         Away::new(format!("{}: {reason}", self.place))
     }
 
-    /// It answers, and its copies are behind.
+    /// The server answers, and its replicas lag behind.
     fn has_too_few_copies(&self, error: &RedisError) -> Away {
         self.is_back();
         let now = self.now_ms();
@@ -258,7 +259,7 @@ impl Connection {
         millis(self.started.elapsed())
     }
 
-    /// A panic elsewhere leaves a whole value behind.
+    /// The value is consistent even after a panic.
     fn current(&self) -> MutexGuard<'_, CurrentConnection> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -269,12 +270,11 @@ pub fn config() -> AsyncConnectionConfig {
     AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None)
 }
 
-/// Connects.
 pub async fn connect(client: &Client, config: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
     client.get_multiplexed_async_connection_with_config(config).await
 }
 
-/// True if another connection, or another moment, may answer otherwise.
+/// True if another connection, or a later attempt, may succeed.
 fn is_passing(error: &RedisError) -> bool {
     match error.kind() {
         ErrorKind::Io | ErrorKind::Parse => true,
@@ -286,7 +286,7 @@ fn is_passing(error: &RedisError) -> bool {
                 | ServerErrorKind::ClusterDown
                 | ServerErrorKind::TryAgain
         ),
-        // It has lost its copies, so another may be the main server by now.
+        // It has lost its replicas, so another server may be the primary by now.
         _ => error.code() == Some("NOREPLICAS"),
     }
 }

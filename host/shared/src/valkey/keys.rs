@@ -1,13 +1,13 @@
 //! Names of keys, as the crate's documentation lists them.
 use crate::digest::digest;
 
-/// Version of the keys and of what they hold.
+/// Version of the keys and their values.
 const VERSION: u32 = 1;
 
 /// Names of the keys of places.
 #[derive(Clone, Debug)]
 pub struct RunKeys {
-    /// The places that are taken.
+    /// The places in use.
     pub places: String,
     /// The replicas that wait for one.
     pub replicas: String,
@@ -17,13 +17,13 @@ pub struct RunKeys {
 #[derive(Clone, Debug)]
 pub struct AskedKeys {
     pub request: String,
-    /// All of the caller, by their ends.
+    /// All of the caller, by expiry.
     pub all: String,
     /// The bytes of their answers.
     pub bytes: String,
 }
 
-/// Names of keys under one prefix.
+/// Key names with one prefix.
 #[derive(Debug)]
 pub struct Keys {
     prefix: String,
@@ -47,7 +47,7 @@ impl Keys {
         format!("{}:used:{{{}}}", self.prefix, digest(name))
     }
 
-    /// A request of a caller, and all of the caller's.
+    /// The key of a request, and the keys of all requests of its caller.
     pub fn asked(&self, caller: &str, name: &str) -> AskedKeys {
         let all = format!("{}:asked:{{{}}}", self.prefix, digest(caller));
         AskedKeys { request: format!("{all}:{}", digest(name)), bytes: format!("{all}:bytes"), all }
@@ -61,12 +61,12 @@ impl Keys {
         format!("{}:set:{{{}}}", self.prefix, digest(name))
     }
 
-    /// Resources that are kept: the beginning of their keys, and this name.
+    /// Kept resources: the prefix of their keys, and this name.
     pub fn shelf(&self, name: &str) -> String {
         format!("{}:res:{{all}}:{name}", self.prefix)
     }
 
-    /// Tasks: the beginning of their keys, and this name.
+    /// Tasks: the prefix of their keys, and this name.
     pub fn task(&self, name: &str) -> String {
         format!("{}:task:{{all}}:{name}", self.prefix)
     }
@@ -75,7 +75,7 @@ impl Keys {
     /// last serial.
     pub fn kept(&self, component: &str, namespace: &str, bucket: &str) -> [String; 4] {
         let component = self.component(component);
-        // No bucket has a slash in its name.
+        // Names of buckets contain no slash.
         let bucket = digest(&format!("{namespace}/{bucket}"));
         [
             format!("{component}:entries:{bucket}"),
@@ -85,7 +85,7 @@ impl Keys {
         ]
     }
 
-    /// A request to change what a component keeps, which has a name of its own.
+    /// The key of a component's change, which has a name of its own.
     pub fn change(&self, component: &str, request: &str) -> String {
         format!("{}:change:{request}", self.component(component))
     }

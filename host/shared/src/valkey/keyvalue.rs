@@ -1,7 +1,7 @@
 //! State of tools on a Valkey server: entries of buckets within quotas.
 //!
-//! Large operations have a connection of their own, and one of them is under way at a time. So no
-//! short one, of this process or another, waits for more than one large one of each process.
+//! Large operations use a separate connection, one at a time. So a short one, of this process or
+//! another, waits for at most one large one of each process.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,38 +15,38 @@ use super::servers::Servers;
 use super::{BadAddress, ValkeyOptions, millis};
 use crate::Away;
 
-/// Keys of an operation above which it is large: about a tenth of a millisecond of the server's
+/// Number of keys above which an operation is large: about a tenth of a millisecond of the server's
 /// time.
 const LARGE_KEYS: usize = 64;
 
-/// Bytes of an operation or its answer above which it is large: eight milliseconds of a network of
-/// 1 Gbit/s.
+/// Size in bytes above which an operation or its answer is large: eight milliseconds on a network
+/// of 1 Gbit/s.
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// Bytes for which a large operation has a second more: a network of 64 Mbit/s, or a server that is
-/// busy.
+/// Bytes per second of additional time for a large operation: a network of 64 Mbit/s, or a busy
+/// server.
 const BYTES_PER_SECOND: u64 = 8 << 20;
 
-/// Keys for which a large operation has a second more: a fiftieth of what a server does.
+/// Keys per second of additional time for a large operation: a fiftieth of what a server does.
 const KEYS_PER_SECOND: u64 = 5_000;
 
-/// State that tools keep on a Valkey server. Connects with the first operation, and again after a
-/// loss.
+/// State that tools keep on a Valkey server. Connects with the first operation, and reconnects
+/// after a loss.
 #[derive(Debug)]
 pub struct Kept {
     short: Servers,
     large: Servers,
-    /// Those for short and large writes that wait for copies, where there are such.
+    /// The connections for short and for large writes that wait for replicas, if any are required.
     copied: Option<[Servers; 2]>,
-    /// Time for an operation, without what large ones have as well.
+    /// Time limit of an operation, without the additional time of large ones.
     within: Duration,
     keys: Keys,
     read: Arc<Script>,
     write: Arc<Script>,
-    /// Random name of this process, and its number of changes: together the names of changes.
+    /// Random name of this process, and the number of its changes, which together name a change.
     process: String,
     changes: AtomicU64,
-    /// Held by the large operation that is under way.
+    /// Held by the large operation in progress.
     turn: Arc<Semaphore>,
 }
 
@@ -55,7 +55,7 @@ pub struct Kept {
 pub struct Bucket<'a> {
     /// The component.
     pub component: &'a str,
-    /// The namespace: a quota of its own.
+    /// The namespace, which has a quota of its own.
     pub namespace: &'a str,
     /// The name of the bucket, without a slash.
     pub name: &'a str,
@@ -68,16 +68,16 @@ pub struct Quota {
     pub bytes: u64,
     /// Entries.
     pub entries: u64,
-    /// Bytes of one value: of a number that is counted up.
+    /// Bytes of one value, also of a counter.
     pub value_bytes: u64,
     /// Namespaces of the component that hold anything.
     pub namespaces: u64,
 }
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotKept {
-    /// The server could not be asked, or did not answer in time.
+    /// The server could not be reached, or did not answer in time.
     #[error(transparent)]
     Away(#[from] Away),
     /// Keys and values together would be more than the namespace may hold.
@@ -97,7 +97,7 @@ pub enum NotKept {
     /// More namespaces than the component may have.
     #[error("too many namespaces")]
     Namespaces,
-    /// The number has more digits than a value may.
+    /// The counter would have more digits than a value may have bytes.
     #[error("a value of {bytes} bytes")]
     Value {
         /// Its digits.
@@ -109,28 +109,29 @@ pub enum NotKept {
     /// The number would be 2^64 or more.
     #[error("too large a number")]
     Overflow,
-    /// The entries asked for are more than the answer may hold.
+    /// The entries do not fit in the answer.
     #[error("too large an answer")]
     Answer,
 }
 
-/// The load of an operation.
+/// The size of an operation.
 #[derive(Clone, Copy)]
 struct ValueSize {
     keys: usize,
     bytes: u64,
 }
 
-/// An operation that can go to a task of its own.
+/// An operation that can be moved to a task.
 enum OwnedValue {
     Command(Cmd),
     Script(Arc<Script>, Vec<String>, Vec<Vec<u8>>),
 }
 
 impl Kept {
-    /// State on this server. It need not answer yet.
+    /// State on this server, which need not be reachable yet.
     ///
     /// # Errors
+    ///
     /// [`BadAddress`].
     pub fn new(options: ValkeyOptions) -> Result<Arc<Self>, BadAddress> {
         let mut random = [0; 8];
@@ -152,7 +153,7 @@ impl Kept {
         }))
     }
 
-    /// The value of a key. Values have at most about `bytes_max` bytes.
+    /// The value of a key. Values have at most about `bytes_max` bytes, which sets the time limit.
     ///
     /// # Errors
     /// [`Away`].
@@ -163,9 +164,10 @@ impl Kept {
         self.run(OwnedValue::Command(command), ValueSize { keys: 1, bytes: bytes_max }).await
     }
 
-    /// True if there is an entry of this key.
+    /// True if the key has an entry.
     ///
     /// # Errors
+    ///
     /// [`Away`].
     pub async fn exists(self: &Arc<Self>, bucket: Bucket<'_>, key: &str) -> Result<bool, Away> {
         let [entries, ..] = self.keys_of(bucket);
@@ -174,8 +176,8 @@ impl Kept {
         self.run(OwnedValue::Command(command), ValueSize { keys: 1, bytes: 0 }).await
     }
 
-    /// The values of keys, in their order, as they all were at one time. Keys and values that are
-    /// found have at most `bytes_max` bytes together.
+    /// A consistent snapshot of the values of keys, in their order. Keys and values that are found
+    /// have at most `bytes_max` bytes together.
     ///
     /// # Errors
     /// [`NotKept::Away`], [`NotKept::Answer`].
@@ -193,8 +195,8 @@ impl Kept {
         found.ok_or(NotKept::Answer)
     }
 
-    /// At most `count` keys with their serials, in the order in which they were first set: those
-    /// with serials above `after`.
+    /// At most `count` keys whose serials are above `after`, with the serials, in the order in
+    /// which they were first set.
     ///
     /// # Errors
     /// [`Away`].
@@ -211,10 +213,10 @@ impl Kept {
         self.run(OwnedValue::Command(command), ValueSize { keys: 1, bytes: 0 }).await
     }
 
-    /// Sets every key, or none.
+    /// Sets all keys or none.
     ///
     /// # Errors
-    /// [`NotKept`]. Where the server was [away](NotKept::Away), it may have been done.
+    /// [`NotKept`]. After [`NotKept::Away`] it may have been done.
     pub async fn set_all(
         self: &Arc<Self>,
         bucket: Bucket<'_>,
@@ -227,7 +229,7 @@ impl Kept {
         self.change(bucket, quota, "set", size, parts).await.map(drop)
     }
 
-    /// Deletes every key, or none. Keys without an entry are passed over.
+    /// Deletes all keys or none. Missing keys are ignored.
     ///
     /// # Errors
     /// As [`Kept::set_all`].
@@ -258,7 +260,8 @@ impl Kept {
         number.parse().map_err(|_| Away::new(format!("the server counted up to {number:?}")).into())
     }
 
-    /// Does a change. It has a name of its own: sent again after a loss, it is done once.
+    /// Does a change. It has a name of its own, so that it is done once even if it is sent again
+    /// after a loss.
     async fn change(
         self: &Arc<Self>,
         bucket: Bucket<'_>,
@@ -309,8 +312,8 @@ impl Kept {
         self.keys.kept(bucket.component, bucket.namespace, bucket.name)
     }
 
-    /// Does an operation. A large one waits for its turn, and then runs to its end even if its
-    /// caller stops waiting: otherwise the next one would pile up behind it.
+    /// Runs an operation. A large one waits for its turn, and then runs to its end even if its
+    /// caller stops waiting: otherwise further ones would pile up behind it.
     async fn run<T: FromRedisValue + Send + 'static>(
         self: &Arc<Self>,
         operation: OwnedValue,
@@ -338,7 +341,7 @@ impl ValueSize {
         self.keys > LARGE_KEYS || self.bytes > LARGE_BYTES
     }
 
-    /// Time that an operation of this size has as well.
+    /// Additional time for an operation of this size.
     fn longer(self) -> Duration {
         if !self.is_large() {
             return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Operations that the server did not get: they are sent once it answers again.
+//! Operations that did not reach the server: they are sent once it answers again.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use super::operation::Operation;
 use super::servers::Servers;
 use crate::Away;
 
-/// Bytes that wait for the server: 256 of the longest answers to requests. Past them a request
-/// counts as running until its time is over.
+/// Bytes that wait for the server: 256 of the longest answers to requests. Beyond that, a request
+/// counts as running until it expires.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of a waiting operation besides its keys and arguments.
+/// Overhead of a waiting operation besides its keys and arguments, in bytes.
 const OPERATION_BYTES: usize = 1_024;
 
-/// Pause between two tries.
+/// Pause between two attempts.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Operations that are tried at once. All others wait behind them, so that an outage costs the
-/// same however many wait, and a server that is back is not met by all of them.
+/// How many operations are tried at once. Others wait behind them, so that an outage costs the same
+/// however many wait, and a server that is back is not flooded.
 const TRIED_AT_ONCE: usize = 16;
 
-/// One operation with all that it needs.
+/// An operation that owns its data.
 #[derive(Clone, Debug)]
 pub struct Owned {
     pub script: Script,
@@ -66,9 +66,9 @@ impl Later {
         }
     }
 
-    /// Does an operation once the server is back, unless that takes longer than `time`. It is done
-    /// `times` times: one that takes back another comes after it in the end, although a server that
-    /// stood still takes what it was sent in any order.
+    /// Runs an operation once the server is back, for at most `time`. It runs `times` times: a
+    /// stalled server may execute what it was sent in any order, and the operation that takes
+    /// another back must come last.
     pub fn run(&self, operation: Owned, times: u32, time: Duration) {
         let bytes = u32::try_from(operation.bytes()).unwrap_or(u32::MAX);
         let Ok(room) = Arc::clone(&self.bytes).try_acquire_many_owned(bytes) else {
@@ -78,7 +78,7 @@ impl Later {
         let operation = ServerOperation { servers: Arc::clone(&self.servers), operation };
         let turns = Arc::clone(&self.turns);
         let until = Instant::now() + time;
-        // It ends with its time, or with the runtime.
+        // It ends when its time is over, or with the runtime.
         drop(tokio::spawn(async move {
             for _ in 0..times {
                 sleep(TRY_AGAIN_AFTER).await;
@@ -91,9 +91,9 @@ impl Later {
     }
 }
 
-/// Something that may have to be tried again.
+/// Something that may have to be retried.
 trait TriedAgain {
-    /// Tries it once. True if it is done.
+    /// Tries once. True if it is done.
     fn attempt(&self) -> impl Future<Output = bool> + Send;
 }
 
@@ -110,7 +110,7 @@ impl TriedAgain for ServerOperation {
     }
 }
 
-/// Does something in a turn, and keeps the turn until it is done. False if its time is over before.
+/// Does something in a turn, and keeps the turn until it is done. False if its time is over first.
 async fn done_in_a_turn(turns: &Semaphore, operation: &impl TriedAgain, until: Instant) -> bool {
     let Ok(Ok(_turn)) = timeout_at(until, turns.acquire()).await else { return false };
     while Instant::now() < until {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::valkey::options::ValkeyOptions;
 
-    /// Operations of a server that answers as many as the test says.
+    /// Operations of a server that answers as many as the test allows.
     struct Closed {
         trying: AtomicUsize,
         answers: Semaphore,
@@ -161,7 +161,7 @@ mod tests {
 
     type WaitingFuture<'w> = Pin<Box<dyn Future<Output = bool> + 'w>>;
 
-    /// Polls each once. Returns how many are done; they are waited for no more.
+    /// Polls each once. Removes those that are done, and returns their number.
     fn done_of(waiting: &mut Vec<WaitingFuture<'_>>) -> usize {
         let before = waiting.len();
         waiting.retain_mut(|operation| {
@@ -177,7 +177,7 @@ mod tests {
         let turns = Later::new(servers).turns;
         let closed = Closed::new();
         let until = Instant::now() + Duration::from_secs(3_600);
-        // The runtime would have a task that asks for this many turns go on later.
+        // The runtime would suspend a task that asks for this many turns.
         let operation = || -> WaitingFuture<'_> { Box::pin(unconstrained(done_in_a_turn(&turns, &closed, until))) };
         let mut waiting: Vec<WaitingFuture<'_>> = (0..100).map(|_| operation()).collect();
         assert_eq!(done_of(&mut waiting), 0);

@@ -1,4 +1,4 @@
-//! Shared state on a Valkey server, or one that speaks its protocol: Redis 7 and later; alone,
+//! Shared state on a Valkey server, or one that speaks its protocol: Redis 7 and later; standalone,
 //! behind sentinels, or as a cluster. Must not hold: how a script decides.
 mod bus;
 mod cluster;
@@ -38,22 +38,22 @@ use servers::Servers;
 pub use shelf::{LABELS_BYTES_MAX, Shelf, Shelved};
 pub use tasks::SharedTasks;
 
-/// Time for one operation, with connecting again. An operation takes less than a millisecond in a
-/// data centre; after a second a person would ask why.
+/// Time limit of one operation, reconnecting included. An operation takes less than a millisecond
+/// in a data centre; after a second a person would notice.
 pub const OPERATION_WITHIN: Duration = Duration::from_secs(1);
 
-/// Times that something is taken back which may be on its way to the server still.
+/// How many times an operation is undone that may still be on its way to the server.
 const TAKEN_BACK: u32 = 2;
 
 /// How long an unreachable server is retried to end a request. Requests run no longer than their
 /// limits allow, usually minutes.
 const LATER_FOR: Duration = Duration::from_secs(3_600);
 
-/// Shared state on a Valkey server. Connects with the first operation, and again after a loss.
+/// Shared state on a Valkey server. Connects with the first operation, and reconnects after a loss.
 #[derive(Debug)]
 pub struct Valkey {
     servers: Arc<Servers>,
-    /// Connections for writes that wait for copies, where some do: they hold up no others.
+    /// Connections for writes that wait for replicas, if any are required; others are not delayed.
     copied: Arc<Servers>,
     later: Later,
     listening: Listening,
@@ -66,17 +66,19 @@ pub struct Valkey {
     end: Script,
     post: Script,
     posted: Script,
-    /// Random name of this process, and its number of claims: together the names of who claims.
+    /// Random name of this process, and the number of its claims, which together name a claim's
+    /// holder.
     process: String,
     claims: AtomicU64,
-    /// Random beginning of the numbers of this process's messages, and how many there were.
+    /// Random prefix of the numbers of this process's messages, and how many there were.
     messages: (u64, AtomicU64),
 }
 
 impl Valkey {
-    /// State on this server. It need not answer yet.
+    /// State on this server, which need not be reachable yet.
     ///
     /// # Errors
+    ///
     /// [`BadAddress`].
     pub fn new(options: ValkeyOptions) -> Result<Self, BadAddress> {
         let mut random = [0; 8];
@@ -106,12 +108,12 @@ impl Valkey {
         })
     }
 
-    /// A name that nobody else has.
+    /// A unique name.
     fn holder(&self) -> String {
         format!("{}-{:x}", self.process, self.claims.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A number that no other message has.
+    /// A unique message number.
     fn message_number(&self) -> u128 {
         let (process, count) = &self.messages;
         (u128::from(*process) << 64) | u128::from(count.fetch_add(1, Ordering::Relaxed))
@@ -121,12 +123,12 @@ impl Valkey {
         self.servers.run(Operation::Script(script)).await
     }
 
-    /// The operation that gives a name back, if this is who used it.
+    /// The operation that releases a claim.
     fn giving_back(&self, name: &str, holder: &str) -> Owned {
         Owned { script: self.give_back.clone(), keys: vec![self.keys.used(name)], arguments: vec![holder.to_owned()] }
     }
 
-    /// The operation that ends a request with this answer. An empty one forgets that it began.
+    /// The operation that ends a request with this answer. An empty one removes the request.
     fn ending(&self, request: &Claim, answer: &str, time: Duration) -> Owned {
         let (what, who) = request.holder.split_at_checked(DIGEST_CHARS).unwrap_or_default();
         let keys = self.keys.asked(&request.caller, &request.name);
@@ -143,7 +145,7 @@ impl Valkey {
         }
     }
 
-    /// Writes something that a caller relies on: copies must have it, if the manifest asks for
+    /// Writes something that a caller relies on: replicas must have it, if the manifest requires
     /// that.
     async fn write<T: FromRedisValue>(&self, operation: Operation<'_>) -> Result<T, Away> {
         self.copied.run(operation).await
@@ -205,7 +207,7 @@ impl SharedState for Valkey {
         let name = request.name.to_owned();
         let claim = Claim { caller, name, holder: what + &who };
         if begun.is_err() {
-            // It may have begun, and never runs.
+            // It may have begun on the server, and never runs.
             self.later.run(self.ending(&claim, "", time), TAKEN_BACK, time);
         }
         let (state, answer): (String, String) = begun?;
@@ -264,10 +266,10 @@ impl SharedState for Valkey {
     }
 }
 
-/// Whole milliseconds, and at least one: the server refuses a time of none.
+/// Whole milliseconds, at least one: the server rejects zero.
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).clamp(1, MILLIS_MAX)
 }
 
-/// A hundred years: the server refuses times that leave the range of its clock.
+/// A hundred years: the server rejects times outside the range of its clock.
 const MILLIS_MAX: u64 = 100 * 365 * 24 * 3_600 * 1_000;

@@ -1,4 +1,4 @@
-//! One operation: a command or a script, and the key that it is about.
+//! One operation: a command or a script, and its key.
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{
     Arg, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisFuture, RedisResult, ScriptInvocation, Value,
@@ -9,14 +9,14 @@ use super::options::Copies;
 /// One operation.
 #[derive(Clone, Copy)]
 pub enum Operation<'a> {
-    /// A command of the server's.
+    /// A command of the server.
     Command(&'a Cmd),
-    /// A script. The server gets its text the first time, and again once it has lost it.
+    /// A script. Its text is sent the first time, and again if the server has lost it.
     Script(&'a ScriptInvocation<'a>),
 }
 
 impl Operation<'_> {
-    /// Does it on this connection.
+    /// Runs it on this connection.
     pub async fn on<T: FromRedisValue>(self, connection: &mut (impl ConnectionLike + Send)) -> RedisResult<T> {
         match self {
             Self::Command(command) => command.query_async(connection).await,
@@ -24,12 +24,12 @@ impl Operation<'_> {
         }
     }
 
-    /// The key that it is about; nothing where it has none.
+    /// Its key; `None` if it has none.
     pub async fn key(self) -> Vec<u8> {
         match self {
             Self::Command(command) => key_of(command),
             Self::Script(script) => {
-                // The client shows the keys of a script to nobody but a connection.
+                // The client reveals the keys of a script only to a connection.
                 let mut key = KeyOf(Vec::new());
                 let _: RedisResult<Value> = script.invoke_async(&mut key).await;
                 key.0
@@ -56,7 +56,7 @@ fn key_of(command: &Cmd) -> Vec<u8> {
     arguments.nth(if is_script { 2 } else { 0 }).unwrap_or_default().to_vec()
 }
 
-/// Takes the key of the first command, and sends nothing.
+/// A connection that records the first key of a command, and sends nothing.
 struct KeyOf(Vec<u8>);
 
 impl ConnectionLike for KeyOf {
@@ -78,19 +78,19 @@ fn unsent() -> RedisError {
     RedisError::from((ErrorKind::Client, "nothing is sent"))
 }
 
-/// A connection on which each command is sent together with others.
+/// A connection that sends each command together with others.
 pub struct Beside {
     pub connection: MultiplexedConnection,
-    /// Before it: that it is known that the key is on its way to this node.
+    /// Before it, `ASKING`: its slot is moving to this node.
     pub is_asking: bool,
-    /// After it: that it waits for these copies.
+    /// After it, `WAIT` for these replicas.
     pub copies: Option<Copies>,
 }
 
-/// The beginning of an error's text where fewer copies have a write than must.
+/// The prefix of the error if too few replicas have a write.
 const TOO_FEW: &str = "too few copies have it in time";
 
-/// True if an operation was done, and fewer copies have it than must.
+/// True if an operation was done, and too few replicas have it.
 pub fn is_of_too_few_copies(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Client && error.to_string().starts_with(TOO_FEW)
 }
@@ -104,7 +104,7 @@ impl Beside {
             count += 1;
         }
         all.add_command(command.clone());
-        // Neither the text of a script nor the table of slots is a write.
+        // Neither loading a script nor reading the slot table is a write.
         let copies = self.copies.filter(|_| !matches!(name_of(command), b"SCRIPT" | b"CLUSTER"));
         if let Some(Copies { count: copies, within }) = copies {
             all.cmd("WAIT").arg(copies).arg(u64::try_from(within.as_millis()).unwrap_or(u64::MAX));
@@ -116,7 +116,7 @@ impl Beside {
         }
         let answer = answers.next().unwrap_or(Value::Nil);
         match (copies, answers.next()) {
-            // It was refused: nothing is to be copied.
+            // It was rejected, so there is nothing to replicate.
             _ if matches!(answer, Value::ServerError(_)) => Ok(answer),
             (None, _) => Ok(answer),
             (Some(copies), Some(Value::Int(have))) if have >= i64::from(copies.count) => Ok(answer),

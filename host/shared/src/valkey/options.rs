@@ -1,4 +1,4 @@
-//! Where the servers are and how they are spoken to.
+//! Addresses of the servers and how to connect to them.
 use std::fmt;
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use redis::{
     Client, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates,
 };
 
-/// The server and the way to it.
+/// A server and how to connect to it.
 #[derive(Clone)]
 pub struct ValkeyOptions {
     /// Name or address of the server.
@@ -17,26 +17,26 @@ pub struct ValkeyOptions {
     pub arrangement: Arrangement,
     /// True for TLS, also to sentinels.
     pub tls: bool,
-    /// Certificate authorities for TLS, as PEM; `None`: those of the machine.
+    /// Certificate authorities for TLS, as PEM; `None`: the machine's.
     pub authorities_pem: Option<Vec<u8>>,
-    /// User of the server's access list; `None`: its default user.
+    /// User in the server's ACL; `None`: the default user.
     pub user: Option<String>,
-    /// Password of the user; `None`: none is sent.
+    /// The user's password; `None`: none is sent.
     pub password: Option<String>,
     /// Number of the database.
     pub database: u8,
-    /// Beginning of each key.
+    /// Prefix of all keys.
     pub prefix: String,
-    /// Time for one operation: see [`OPERATION_WITHIN`](crate::OPERATION_WITHIN).
+    /// Time limit of one operation: see [`OPERATION_WITHIN`](crate::OPERATION_WITHIN).
     pub within: Duration,
-    /// Copies of the server that must have a write before it counts as done, where somebody is told
-    /// that it is. They have a third of [`within`](Self::within) for that: a
-    /// script that the server does not know yet is sent twice.
+    /// How many replicas must have a write before it counts as done, for writes that are reported
+    /// to somebody. They have a third of [`within`](Self::within) for that: a script that the
+    /// server does not know yet is sent twice.
     pub copies: u16,
 }
 
 impl ValkeyOptions {
-    /// The one server at this address, without TLS or a password; its first database, the prefix
+    /// A standalone server at this address, without TLS or a password; database 0, prefix
     /// `toolcell`, and [`OPERATION_WITHIN`](crate::OPERATION_WITHIN).
     #[must_use]
     pub fn at(host: &str, port: u16) -> Self {
@@ -59,28 +59,28 @@ impl ValkeyOptions {
 /// A kind of server at an address.
 #[derive(Clone, Default)]
 pub enum Arrangement {
-    /// The one server.
+    /// A standalone server.
     #[default]
     Alone,
     /// A sentinel, which knows the server.
     Sentinels {
-        /// Name by which the sentinels know the main server.
+        /// The name of the primary at the sentinels.
         main: String,
         /// Further sentinels.
         others: Vec<(String, u16)>,
-        /// User of the sentinels' own access list; `None`: their default user.
+        /// User in the sentinels' ACL; `None`: the default user.
         user: Option<String>,
-        /// Password of that user; `None`: none is sent.
+        /// That user's password; `None`: none is sent.
         password: Option<String>,
     },
     /// A node of a cluster.
     Cluster {
-        /// Further nodes. One is asked where the others are away.
+        /// Further nodes, which are used if the first is unreachable.
         others: Vec<(String, u16)>,
     },
 }
 
-/// The address, the certificates or the machine do not allow a connection at any time.
+/// The address, the certificates or the machine make a connection impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadAddress(String);
@@ -99,7 +99,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads what a node names: `HOST:PORT`, or `:PORT` for the host of who names it.
+    /// Parses a node's address as another node names it: `HOST:PORT`, or `:PORT` for the same host.
     pub fn named_by(text: &str, by: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = if host.is_empty() { &by.host } else { host.trim_matches(['[', ']']) };
@@ -113,18 +113,18 @@ impl fmt::Display for Address {
     }
 }
 
-/// Makes clients for addresses with the same settings.
+/// Makes clients with the same settings for several addresses.
 pub struct Opener {
     pub tls: bool,
     pub authorities_pem: Option<Vec<u8>>,
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: u8,
-    /// The copies that a command waits for.
+    /// The replicas that a write waits for.
     pub copies: Option<Copies>,
 }
 
-/// Copies that must have what a command wrote.
+/// Replicas that must have a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Copies {
     pub count: u16,
@@ -134,8 +134,8 @@ pub struct Copies {
 impl Opener {
     pub fn client(&self, place: &Address) -> RedisResult<Client> {
         if self.tls {
-            // The client takes the process's cryptography, and panics where it would have to choose
-            // one. Where another part of the process has set it, that one holds.
+            // The client uses the process's cryptography provider, and panics if it would have to
+            // choose one. An error means that one is set already.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let host = place.host.clone();

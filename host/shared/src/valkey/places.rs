@@ -1,5 +1,5 @@
-//! Places among those that run at once, on the server. Each is taken for a time, and again while it
-//! is held, so that those of a replica that died come free.
+//! Places among those that run at once, on the server. A place is leased and renewed while it is
+//! held, so that those of a replica that died are released.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,30 +13,30 @@ use super::operation::Operation;
 use super::servers::Servers;
 use crate::{Away, Place};
 
-/// Time for which a place is taken. Places of a replica that died come free after it.
+/// Length of a lease. Places of a replica that died are released after it.
 const TAKEN_FOR: Duration = Duration::from_secs(10);
 
-/// Interval at which places that are held are taken again: two may be missed.
+/// Interval of renewal: two may fail.
 const AGAIN_EVERY: Duration = Duration::from_secs(3);
 
-/// Time in which a replica gives a place from one of its calls to the next without asking the
-/// server. Then other replicas get their turn. It bounds how long they wait for one that is idle.
+/// How long a replica passes a place from call to call without asking the server. Then other
+/// replicas get their turn. It bounds how long they wait for an idle place.
 const PASSED_ON_FOR: Duration = Duration::from_millis(100);
 
-/// Time after which a replica waits no longer that did not ask again.
+/// A waiting replica that does not ask again for this long is dropped from the queue.
 const WAITS_FOR: Duration = Duration::from_secs(1);
 
-/// Pause before a replica asks again for a place that was not free. It doubles each time.
+/// Pause before a replica asks again for a place. It doubles each time.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 /// The longest pause. A hundred replicas that wait for a tool then ask 2,000 times a second, a
 /// fiftieth of what the server answers.
 const ASKS_AGAIN_AFTER_MAX: Duration = Duration::from_millis(50);
 
-/// Number of places, for one who has one: a call that runs is not ended.
+/// Number of places when renewing: a call that runs is not ended.
 const ANY: u64 = 1 << 50;
 
-/// The places that this replica holds, and its calls that wait for one.
+/// The places of this replica, and its calls that wait for one.
 #[derive(Debug)]
 pub(super) struct Places {
     servers: Arc<Servers>,
@@ -49,24 +49,24 @@ pub(super) struct Places {
 
 #[derive(Debug, Default)]
 struct PlacesState {
-    /// By the names of the holders.
+    /// Places by the names of their holders.
     held: HashMap<String, HeldPlace>,
     lines: PlaceLines,
-    /// Holders of places for the next calls, by key.
+    /// Idle places for the next calls: their holders, by key.
     idle: HashMap<String, Vec<String>>,
-    /// True while a task takes places again.
+    /// True while a task renews places.
     is_kept: bool,
-    /// True while a task gives idle places back.
+    /// True while a task releases idle places.
     is_cleared: bool,
 }
 
-/// A place that is held or asked for.
+/// A place that is held or requested.
 #[derive(Debug)]
 struct HeldPlace {
     keys: RunKeys,
-    /// The time at which the server gave it. `None` while it is asked for.
+    /// When the server granted it. `None` while it is requested.
     since: Option<Instant>,
-    /// True if three quarters of all were free then: nobody misses it for a moment.
+    /// True if three quarters of all places were free then, so that it may stay idle for a moment.
     is_spare: bool,
 }
 
@@ -77,7 +77,7 @@ impl HeldPlace {
 }
 
 impl Places {
-    /// Of the replica with this random name.
+    /// For the replica with this random name.
     pub(super) fn new(servers: Arc<Servers>, process: String) -> Arc<Self> {
         let enter = Script::new(include_str!("enter.lua"));
         let state = Mutex::default();
@@ -96,8 +96,8 @@ impl Places {
         }
     }
 
-    /// Waits for one of `most` places. Calls of this replica get theirs in the order in which they
-    /// came; replicas take turns.
+    /// Waits for one of `most` places. Calls of this replica are served in order; replicas take
+    /// turns.
     pub(super) async fn wait(self: &Arc<Self>, keys: RunKeys, most: usize) -> Result<Place, Away> {
         if let Some(place) = self.idle(&keys.places) {
             return Ok(place);
@@ -109,7 +109,7 @@ impl Places {
         receiver.await.unwrap_or_else(|_| Err(Away::new("the task that asks for places ended".to_owned())))
     }
 
-    /// A place that this replica has and no call of it uses.
+    /// A place of this replica that no call uses.
     fn idle(self: &Arc<Self>, key: &str) -> Option<Place> {
         let mut state = self.state();
         let holder = loop {
@@ -117,7 +117,7 @@ impl Places {
             if state.held.get(&holder).is_some_and(HeldPlace::may_be_passed_on) {
                 break holder;
             }
-            // It is on its way back.
+            // It is being released.
             drop(state);
             Arc::clone(self).give_back(&holder);
             state = self.state();
@@ -126,7 +126,7 @@ impl Places {
         Some(self.place(holder))
     }
 
-    /// Asks for places until nobody waits.
+    /// Requests places for a line until it is empty.
     async fn ask_for_line(self: Arc<Self>, keys: RunKeys) {
         let mut pause = ASKS_AGAIN_AFTER;
         let mut waits_there = false;
@@ -140,7 +140,7 @@ impl Places {
                 }
                 Ok(None) => {
                     waits_there = true;
-                    // One that was left is asked for at once.
+                    // A released place is requested at once.
                     if tokio::time::timeout(pause, left.notified()).await.is_err() {
                         pause = (pause * 2).min(ASKS_AGAIN_AFTER_MAX);
                     }
@@ -155,7 +155,7 @@ impl Places {
         }
     }
 
-    /// Gives a place to the first who still waits, or leaves it.
+    /// Gives a place to the first call that still waits, or releases it.
     fn give(&self, key: &str, place: Place) {
         let mut place = Ok(place);
         loop {
@@ -170,7 +170,7 @@ impl Places {
     fn refuse(&self, key: &str, away: &Away) {
         let all = self.state().lines.leave_all(key);
         for one in all {
-            // A waiter that gave up gets no answer.
+            // The waiter may have given up.
             let _ = one.send(Err(away.clone()));
         }
     }
@@ -178,7 +178,7 @@ impl Places {
     async fn ask(self: &Arc<Self>, keys: &RunKeys, most: usize, waits: bool) -> Result<Option<Place>, Away> {
         let holder = format!("{}-{:x}", self.process, self.holders.fetch_add(1, Ordering::Relaxed));
         self.state().held.insert(holder.clone(), HeldPlace { keys: keys.clone(), since: None, is_spare: false });
-        // A place that was taken without an answer is left as well, since the waiter may give up.
+        // Also releases a place whose grant was lost, since the waiter may have given up.
         let place = self.place(holder.clone());
         let most = u64::try_from(most).unwrap_or(ANY);
         if let Some(free) = self.take(keys, &holder, most, waits).await? {
@@ -190,7 +190,7 @@ impl Places {
         Ok(None)
     }
 
-    /// The number of places that are free then.
+    /// Takes a place on the server. Returns how many are free then.
     async fn take(&self, keys: &RunKeys, holder: &str, most: u64, waits: bool) -> Result<Option<u64>, Away> {
         let mut script = self.enter.prepare_invoke();
         script.key(&keys.places).key(&keys.replicas).arg(holder).arg(most).arg(super::millis(TAKEN_FOR));
@@ -204,7 +204,7 @@ impl Places {
         Place::new(move || this.leave(holder))
     }
 
-    /// Notes that the server gave this place.
+    /// Records that the server granted this place.
     fn hold(self: &Arc<Self>, holder: &str, is_spare: bool) {
         let mut state = self.state();
         if let Some(held) = state.held.get_mut(holder) {
@@ -217,8 +217,8 @@ impl Places {
         }
     }
 
-    /// Leaves a place: to a call that waits here, to the next one, or to all. Nobody waits for
-    /// that.
+    /// Releases a place: to a call that waits here, to the next one, or on the server. Does not
+    /// wait for that.
     fn leave(self: Arc<Self>, holder: String) {
         while let Some(next) = self.next_for(&holder) {
             match next.send(Ok(self.place(holder.clone()))) {
@@ -232,9 +232,9 @@ impl Places {
         self.give_back(&holder);
     }
 
-    /// Keeps a place for the next call, if it is one to spare.
+    /// Keeps a place for the next call, if it is spare.
     fn keep(self: &Arc<Self>, holder: &str) -> bool {
-        // Without a runtime the process ends.
+        // Without a runtime the process is ending.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
         let mut state = self.state();
         let held = state.held.get(holder).filter(|held| held.is_spare && held.may_be_passed_on());
@@ -246,7 +246,7 @@ impl Places {
         true
     }
 
-    /// Gives places back that are idle for long, until none is.
+    /// Releases places that are idle for long, until none is idle.
     async fn clear(this: Weak<Self>) {
         loop {
             tokio::time::sleep(PASSED_ON_FOR).await;
@@ -259,7 +259,7 @@ impl Places {
         }
     }
 
-    /// The holders of places that are idle for long, and true if no place is idle any more.
+    /// The holders of places that are idle for long, and true if no others are idle.
     fn idle_for_long(&self) -> (Vec<String>, bool) {
         let mut state = self.state();
         let PlacesState { held, idle, is_cleared, .. } = &mut *state;
@@ -273,11 +273,11 @@ impl Places {
         (over, idle.is_empty())
     }
 
-    /// Gives a place back to all.
+    /// Releases a place on the server.
     fn give_back(self: Arc<Self>, holder: &str) {
         let Some(HeldPlace { keys, .. }) = self.state().held.remove(holder) else { return };
         let holder = holder.to_owned();
-        // Without a runtime the process ends, and its places with their time.
+        // Without a runtime the process is ending, and its leases expire.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         drop(runtime.spawn(async move {
             self.leave_there(&keys, &holder).await;
@@ -293,23 +293,23 @@ impl Places {
         state.lines.leave(&key)
     }
 
-    /// If the server is away, the place comes free with its time.
+    /// If the server is unreachable, the lease expires.
     async fn leave_there(&self, keys: &RunKeys, holder: &str) {
         let mut command = redis::cmd("ZREM");
         command.arg(&keys.places).arg(holder);
         let _ = self.servers.run::<u64>(Operation::Command(&command)).await;
     }
 
-    /// Takes those places again that are held for long, until none is held.
+    /// Renews places that are held for long, until none is held.
     async fn hold_on(this: Weak<Self>) {
         loop {
             tokio::time::sleep(AGAIN_EVERY).await;
             let Some(this) = this.upgrade() else { return };
             let Some(held) = this.held_for_long() else { return };
             for (holder, keys) in held {
-                // The server is away: the next time may do.
+                // If the server is unreachable, the next renewal may succeed.
                 let _ = this.take(&keys, &holder, ANY, false).await;
-                // A place that was left meanwhile is left once more.
+                // A place that was released meanwhile is released again.
                 let is_left = !this.state().held.contains_key(&holder);
                 if is_left {
                     this.leave_there(&keys, &holder).await;
@@ -318,7 +318,7 @@ impl Places {
         }
     }
 
-    /// The places that were given longer ago than the interval. `None` if none is held.
+    /// The places that were granted longer ago than the interval. `None` if none is held.
     fn held_for_long(&self) -> Option<Vec<(String, RunKeys)>> {
         let mut state = self.state();
         state.is_kept = !state.held.is_empty();
@@ -328,7 +328,7 @@ impl Places {
         state.is_kept.then_some(long)
     }
 
-    /// A panic elsewhere leaves whole entries behind.
+    /// The entries are consistent even after a panic.
     fn state(&self) -> MutexGuard<'_, PlacesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,7 @@
-//! Sentinels, which know the main server and name another when it fails.
+//! Sentinels, which know the primary and name another one when it fails.
 //!
-//! The client's own sentinel part takes the answers in the order of the list: one sentinel that
-//! stands still would use up the time of an operation. Here the first answer counts.
+//! The client's own sentinel support asks in the order of the list: one stalled sentinel would use
+//! up the time of an operation. Here the first answer counts.
 use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
@@ -11,29 +11,29 @@ use tokio::task::JoinSet;
 use super::connection::{config, connect};
 use super::options::{Address, Opener};
 
-/// The sentinels of one main server.
+/// The sentinels of one primary.
 pub struct Sentinels {
     clients: Vec<Client>,
-    /// Name by which they know the server.
+    /// The primary's name at the sentinels.
     main: Arc<str>,
     servers: Arc<Opener>,
 }
 
-/// One answer on the way to the main server.
+/// An answer on the way to the primary.
 enum SentinelAnswer {
     Named(Address),
     Connected(MultiplexedConnection),
 }
 
 impl Sentinels {
-    /// Sentinels at these addresses, and the way to speak to the servers that they name.
+    /// Sentinels at these addresses, and the settings for the servers that they name.
     pub fn new(places: &[Address], opener: &Opener, main: &str, servers: Arc<Opener>) -> RedisResult<Self> {
         let clients = places.iter().map(|place| opener.client(place)).collect::<RedisResult<_>>()?;
         Ok(Self { clients, main: main.into(), servers })
     }
 
-    /// A connection to the main server: to the first that a sentinel names, and that says so of
-    /// itself. All are asked at once, as some may be away.
+    /// A connection to the primary: the first server that a sentinel names and that confirms it.
+    /// All sentinels are asked at once, since some may be unreachable.
     pub async fn connect(&self, config: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
         let mut steps = JoinSet::new();
         for client in &self.clients {
@@ -56,7 +56,7 @@ impl Sentinels {
     }
 }
 
-/// The main server that a sentinel names.
+/// The primary that a sentinel names.
 async fn main_named_by(sentinel: Client, main: Arc<str>) -> RedisResult<SentinelAnswer> {
     let mut sentinel = connect(&sentinel, &config()).await?;
     let mut question = redis::cmd("SENTINEL");
@@ -71,7 +71,7 @@ async fn main_named_by(sentinel: Client, main: Arc<str>) -> RedisResult<Sentinel
     }
 }
 
-/// A connection to a server that says that it is a main one. One that has become a copy says so
+/// A connection to a server that confirms that it is a primary. One that was demoted knows that
 /// before its sentinels do.
 async fn main_at(server: Client, config: AsyncConnectionConfig) -> RedisResult<SentinelAnswer> {
     let mut connection = connect(&server, &config).await?;

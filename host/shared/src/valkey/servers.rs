@@ -1,4 +1,4 @@
-//! One server, or several that act as one: where operations go.
+//! One server, or several that act as one.
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::options::{Address, Arrangement, BadAddress, Copies, Opener, ValkeyOpt
 use super::sentinels::Sentinels;
 use crate::Away;
 
-/// The servers that operations are asked of.
+/// The servers of the shared state.
 pub enum Servers {
     /// One server at a time.
     One(Box<Connection>),
@@ -43,8 +43,8 @@ impl Servers {
         })
     }
 
-    /// Another connection, which passes on what a server sends of its own accord. Any node of a
-    /// cluster hears what is published at another.
+    /// A separate connection, which passes on a server's push messages. Any node of a cluster
+    /// receives what is published at another.
     pub async fn listening(&self, push: impl AsyncPushSender) -> RedisResult<MultiplexedConnection> {
         match self {
             Self::One(connection) => connection.listening(push).await,
@@ -52,12 +52,12 @@ impl Servers {
         }
     }
 
-    /// Does one operation. It may take place twice.
+    /// Runs one operation. It may be repeated, so it must be idempotent.
     pub async fn run<T: FromRedisValue>(&self, operation: Operation<'_>) -> Result<T, Away> {
         self.run_longer(operation, Duration::ZERO).await
     }
 
-    /// As [`run`](Self::run), with this much more time: for an operation that carries much.
+    /// [`run`](Self::run) with this much additional time, for a large operation.
     pub async fn run_longer<T: FromRedisValue>(&self, operation: Operation<'_>, longer: Duration) -> Result<T, Away> {
         match self {
             Self::One(connection) => connection.run(operation, longer).await,

@@ -1,8 +1,8 @@
 //! Resources that tools embedded in results, on a Valkey server: any replica can list and read
 //! them.
 //!
-//! They lie in one slot of a cluster, as their bytes are counted together. They have a connection
-//! of their own: large ones hold up nothing else.
+//! They share one slot of a cluster, because their bytes are counted together. They use a separate
+//! connection, so that large ones delay no other operations.
 use std::time::Duration;
 
 use redis::Script;
@@ -26,19 +26,19 @@ const CALLER_MAX: usize = 1_024;
 /// Most bytes of these. 16 MiB: two origins that have their most, and a sixteenth of all.
 const CALLER_BYTES_MAX: usize = 16 << 20;
 
-/// Most resources of all callers: each takes the server microseconds to look through.
+/// Most resources of all callers: the server takes microseconds to scan each.
 const ALL_MAX: usize = 16_384;
 
 /// Most bytes of all. 256 MiB: a small server has a few gigabytes, which state and answers need.
 const ALL_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes of labels in one answer, past which no more follow: those of a page.
+/// Most bytes of labels in one answer: those of a page.
 pub const LABELS_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes for which an operation has a second more: a network of 64 Mbit/s.
+/// Bytes per second of additional time for an operation: a network of 64 Mbit/s.
 const BYTES_PER_SECOND: usize = 8 << 20;
 
-/// Resources on a Valkey server. Connects with the first operation, and again after a loss.
+/// Resources on a Valkey server. Connects with the first operation, and reconnects after a loss.
 #[derive(Debug)]
 pub struct Shelf {
     servers: Servers,
@@ -52,9 +52,9 @@ pub struct Shelf {
 /// A resource that is kept.
 #[derive(Clone, Debug)]
 pub struct Shelved<'a> {
-    /// Who made it. One origin never replaces another's.
+    /// Who made it. An origin never replaces resources of another.
     pub origin: &'a str,
-    /// Its address.
+    /// Its URI.
     pub uri: &'a str,
     /// The part that lists show.
     pub label: Vec<u8>,
@@ -63,14 +63,15 @@ pub struct Shelved<'a> {
 }
 
 impl Shelf {
-    /// Resources on this server. It need not answer yet.
+    /// Resources on this server, which need not be reachable yet.
     ///
     /// # Errors
+    ///
     /// [`BadAddress`].
     pub fn new(options: ValkeyOptions) -> Result<Self, BadAddress> {
         Ok(Self {
             keys: Keys::new(&options.prefix),
-            // Nobody is notified that they are kept.
+            // Keeping them is not confirmed to anybody.
             servers: Servers::new(ValkeyOptions { copies: 0, ..options })?,
             keep: Script::new(include_str!("shelf_keep.lua")),
             find: Script::new(include_str!("shelf_find.lua")),
@@ -79,8 +80,8 @@ impl Shelf {
         })
     }
 
-    /// Keeps these for a holder of this caller for a time. The oldest make room: of the holder's
-    /// and origin's, of the caller's, of all.
+    /// Keeps these resources of a holder for a time. If a bound is reached, the oldest are dropped:
+    /// of the holder and origin, of the caller, or of all.
     ///
     /// # Errors
     /// [`Away`]. They may be kept.
@@ -109,7 +110,7 @@ impl Shelf {
         })
     }
 
-    /// The body of the holder's resource at this address. `None` if it does not exist, or if two
+    /// The body of the holder's resource at this address. `None` if there is none, or if two
     /// origins have one.
     ///
     /// # Errors
@@ -120,9 +121,8 @@ impl Shelf {
         self.servers.run_longer(Operation::Script(&script), longer(ORIGIN_BYTES_MAX)).await
     }
 
-    /// Numbers and labels of the holder's resources behind this number, the oldest first, at most
-    /// so many, and at least those of the first [`LABELS_BYTES_MAX`]. Addresses that two origins
-    /// have are left out.
+    /// Numbers and labels of the holder's resources after this number, the oldest first: at most
+    /// this many, and about [`LABELS_BYTES_MAX`]. URIs that two origins have are left out.
     ///
     /// # Errors
     /// [`Away`].
@@ -133,10 +133,11 @@ impl Shelf {
         self.servers.run(Operation::Script(&script)).await
     }
 
-    /// Forgets all of this holder's.
+    /// Removes all resources of this holder.
     ///
     /// # Errors
-    /// [`Away`]. They may be forgotten.
+    ///
+    /// [`Away`]. They may have been removed.
     pub async fn forget(&self, holder: &str) -> Result<(), Away> {
         let mut script = self.forget.prepare_invoke();
         script.key(self.keys.shelf("number")).arg(self.keys.shelf("")).arg(digest(holder));

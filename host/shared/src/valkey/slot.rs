@@ -3,7 +3,7 @@
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;
 
-/// The slot of a key: a checksum of its part in braces, or of all of it without braces.
+/// The slot of a key: a checksum of its part in braces, or of all of it if it has none.
 pub fn slot_of(key: &[u8]) -> u16 {
     let braced = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = key.get(open + 1..)?;
@@ -28,7 +28,7 @@ fn checksum(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// As `CLUSTER KEYSLOT` of Valkey 9.1 answers.
+    /// As `CLUSTER KEYSLOT` of Valkey 9.1 computes them.
     #[test]
     fn slots_are_those_of_the_server() {
         for (key, slot) in [

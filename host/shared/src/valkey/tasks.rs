@@ -1,7 +1,7 @@
 //! Tasks on a Valkey server: any replica answers for any task.
 //!
-//! They lie in one slot of a cluster, as their bytes are counted together. They have a connection
-//! of their own: large results hold up nothing else.
+//! They share one slot of a cluster, because their bytes are counted together. They use a separate
+//! connection, so that large results delay no other operations.
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,29 +18,29 @@ use crate::Away;
 use crate::digest::digest;
 use crate::tasks::{Changed, Creation, LostTask, NewTask, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks};
 
-/// Time after which the tasks of a process that says nothing count as lost, while others are heard:
-/// a process that alone does not reach the server for as long has none lost. Where the server was
-/// away for all, each has time to say so again (`GRACE` in the script), however long that was.
+/// Time without a heartbeat after which the tasks of a process count as lost, if others have sent
+/// theirs. If the server was unreachable for all, each has time to send one again (`GRACE` in the
+/// script), however long that was.
 const PROCESS_TIME: Duration = Duration::from_secs(30);
 
-/// A process says this often that it runs.
+/// Interval of heartbeats.
 const SAID_EVERY: Duration = Duration::from_secs(3);
 
-/// Pause before it is said again where the server did not hear it.
+/// Pause before a failed heartbeat is sent again.
 const SAID_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Bytes for which an operation has a second more: a network of 64 Mbit/s.
+/// Bytes per second of additional time for an operation: a network of 64 Mbit/s.
 const BYTES_PER_SECOND: usize = 8 << 20;
 
-/// Bytes of a result that may be read with a task: the longest that the manifest allows.
+/// Most bytes of a result that is read with a task: the longest that the manifest allows.
 const RESULT_BYTES_MAX: usize = 64 << 20;
 
-/// Tasks on a Valkey server. Connects with the first operation, and again after a loss.
+/// Tasks on a Valkey server. Connects with the first operation, and reconnects after a loss.
 #[derive(Debug)]
 pub struct SharedTasks {
     inner: Arc<SharedTasksInner>,
     runtime: Handle,
-    /// Says that this process runs, from its first task on.
+    /// Sends heartbeats from the first task on.
     said: OnceLock<JoinHandle<()>>,
 }
 
@@ -56,9 +56,10 @@ struct SharedTasksInner {
 }
 
 impl SharedTasks {
-    /// Tasks on this server. It need not answer yet.
+    /// Tasks on this server, which need not be reachable yet.
     ///
     /// # Errors
+    ///
     /// [`BadAddress`].
     pub fn new(
         options: ValkeyOptions,
@@ -100,7 +101,7 @@ impl SharedTasksInner {
         }
     }
 
-    /// Says that this process `runs`, or that it `leaves`.
+    /// Tells the server that this process `runs`, or that it `leaves`.
     async fn announce(&self, word: &str) -> Result<(), Away> {
         let mut script = self.script(word);
         script.arg(&self.process).arg(millis(PROCESS_TIME));

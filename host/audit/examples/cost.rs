@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Records that many calls; whether that worked.
+/// Makes this many records. True if that worked.
 fn record(sink: &Sink, calls: u64) -> bool {
     let digest = format!("sha256:{}", "a".repeat(64));
     (0..calls).all(|id| {

@@ -1,5 +1,4 @@
-//! An audit as somebody reads it, who does not write it: all its files at one moment, whatever is
-//! written meanwhile.
+//! Reading an audit that another process may be writing: all its files as of one moment.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -11,24 +10,23 @@ use crate::follow::Follower;
 use crate::lines::{LineError, Lines};
 use crate::verify::{Break, Summary, Verifier};
 
-/// The number of times that the files may be found moved while they are being opened. They are
-/// moved once in minutes.
+/// How often the files may turn out to have moved while they are opened. They move once in minutes.
 const ATTEMPTS_MAX: u32 = 16;
 
 const MOVED: &str = "the files are moved all the time";
 
-/// Bytes that are read at once: the largest record needs two of it.
+/// Bytes per read: the largest record needs two reads.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
 /// An audit's files, oldest first.
 #[derive(Debug)]
 pub struct Archive {
     files: Vec<ArchivedFile>,
-    /// True if the file that is written is not among them.
+    /// True if the file that is being written is missing.
     lacks_current: bool,
 }
 
-/// One of them.
+/// One of the files.
 #[derive(Debug)]
 pub struct ArchivedFile {
     path: PathBuf,
@@ -40,7 +38,7 @@ pub struct ArchivedFile {
     torn_bytes: u64,
 }
 
-/// The bytes of a file between two places, read without a place of its own in the file.
+/// The bytes of a file between two offsets, read without moving the file's position.
 #[derive(Debug)]
 pub struct Between<'a> {
     file: &'a File,
@@ -48,11 +46,11 @@ pub struct Between<'a> {
     end: u64,
 }
 
-/// The start of some last lines.
+/// Where the last lines of a file start.
 struct FromEnd {
-    /// The start of the line that was looked for; 0 where there are not that many.
+    /// The offset of the first of them; 0 if the file has fewer.
     start: u64,
-    /// The number of lines from there on.
+    /// How many lines there are from this offset on.
     lines: u64,
 }
 
@@ -61,12 +59,12 @@ struct FromEnd {
 pub struct Chain {
     /// Its number: the first has the audit's own name.
     pub number: u32,
-    /// The file that is written.
+    /// The file that is being written.
     pub path: PathBuf,
 }
 
-/// The chains that processes with this audit write, or have written: one for each that ran at the
-/// same time as another. The first chain comes first; without any, it is returned alone.
+/// The chains of this audit: processes that run at the same time write one each. The first chain
+/// comes first, and is returned even if there is none.
 ///
 /// # Errors
 /// The system's error where the folder cannot be looked at.
@@ -78,7 +76,7 @@ pub fn chains(path: &Path) -> io::Result<Vec<Chain>> {
     }
     for number in 2..=CHAINS_MAX {
         let chain = files.chain(number);
-        // A host that is killed while it rotates leaves closed files alone.
+        // A host that is killed while it rotates leaves only closed files.
         if exists(chain.current())? || exists(&chain.number(1))? {
             chains.push(Chain { number, path: chain.current().to_owned() });
         }
@@ -90,8 +88,8 @@ pub fn chains(path: &Path) -> io::Result<Vec<Chain>> {
 }
 
 impl Archive {
-    /// Opens the file that is written and all closed ones. A host that is killed between the two
-    /// renames of a rotation leaves closed ones alone: then it is these.
+    /// Opens the file that is being written and all closed ones. A host that is killed between the
+    /// two renames of a rotation leaves only closed ones.
     ///
     /// # Errors
     /// The system's error where a file cannot be opened. [`io::ErrorKind::NotFound`]: no such file,
@@ -106,9 +104,9 @@ impl Archive {
         Err(io::Error::other(MOVED))
     }
 
-    /// [`open`](Self::open), and the names of the strays: what is numbered next to these files as
-    /// closed ones are, and stands beyond a gap that no rotation leaves. Nothing of a stray is
-    /// checked or shown, so that anybody may have changed it.
+    /// [`open`](Self::open), and the names of strays: files that are numbered like closed ones, but
+    /// after a gap that no rotation leaves. Strays are neither verified nor shown, so anybody may
+    /// have changed them.
     ///
     /// # Errors
     /// As there, and where the folder cannot be listed.
@@ -159,8 +157,8 @@ impl Archive {
         Ok(Follower::new(Files::of(path), places.into_iter().rev()))
     }
 
-    /// Checks the whole lines of every file. What follows them in the newest file is not looked at:
-    /// it may be a record that is being written. See [`ArchivedFile::torn_bytes`].
+    /// Checks the whole lines of every file. Bytes after them in the newest file are ignored, since
+    /// a record may be being written. See [`ArchivedFile::torn_bytes`].
     ///
     /// # Errors
     /// The first line that does not follow, and its file.
@@ -168,9 +166,10 @@ impl Archive {
         self.verify_with(Verifier::new())
     }
 
-    /// [`verify`](Self::verify) with a verifier that has seen nothing yet.
+    /// [`verify`](Self::verify) with a new verifier.
     ///
     /// # Errors
+    ///
     /// As there.
     pub fn verify_with(&self, mut verifier: Verifier) -> Result<Summary, (&ArchivedFile, Break)> {
         let mut files = self.files.iter().peekable();
@@ -189,8 +188,8 @@ impl Archive {
         self.files
     }
 
-    /// Newest first, so that a file which is moved meanwhile is seen twice rather than not at all;
-    /// nothing if one was.
+    /// Opens the files newest first, so that a file that moves meanwhile is seen twice rather than
+    /// missed; `None` if one was.
     pub(crate) fn attempt(files: &Files) -> io::Result<Option<Self>> {
         let current = found(ArchivedFile::open(files.current().to_owned()))?;
         let was = current.as_ref().map(|file| file.identity);
@@ -219,7 +218,7 @@ impl Archive {
             if self.files.iter().any(|file| file.path == path) {
                 continue;
             }
-            // One that cannot be looked at is there all the same.
+            // A file that cannot be read exists all the same.
             let identity = Identity::at(&path).unwrap_or_default();
             if exists(&path)? && !self.files.iter().any(|file| Some(file.identity) == identity) {
                 strays.push(path);
@@ -238,7 +237,7 @@ impl ArchivedFile {
         Ok(Self { path, file, identity: Identity::from(&metadata), lines_end, torn_bytes: length - lines_end })
     }
 
-    /// Its name.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -250,10 +249,11 @@ impl ArchivedFile {
         self.torn_bytes
     }
 
-    /// True if nothing was added to it, and nothing cut off, since it was opened.
+    /// True if it has the same length as when it was opened.
     ///
     /// # Errors
-    /// The system's error where the file cannot be asked.
+    ///
+    /// The system's error if the file's metadata cannot be read.
     pub fn is_unchanged(&self) -> io::Result<bool> {
         Ok(self.file.metadata()?.len() == self.lines_end + self.torn_bytes)
     }
@@ -274,7 +274,7 @@ impl ArchivedFile {
         let between = Between { file: &self.file, at: earliest.saturating_sub(1), end: self.lines_end };
         let mut reader = BufReader::with_capacity(READ_BYTES, between);
         if earliest > 0 {
-            // The newline of the line before, or the rest of one that is cut.
+            // Skips the newline of the line before, or the rest of a line that is cut.
             reader.skip_until(b'\n')?;
         }
         Ok(Lines::new(reader))
@@ -311,7 +311,7 @@ impl Read for Between<'_> {
     }
 }
 
-/// Finds where the last `wanted` whole lines before `end` start; with 0, where the last whole line
+/// Finds where the last `wanted` whole lines before `end` start; for 0, where the last whole line
 /// ends.
 fn from_end(file: &File, end: u64, wanted: u64) -> io::Result<FromEnd> {
     let mut step = vec![0; READ_BYTES];

@@ -10,16 +10,16 @@ pub const RECORD_BYTES_MAX: usize = 128 << 10;
 /// The SHA-256 of a line, without its newline.
 pub(crate) type Hash = [u8; 32];
 
-/// The link of the first record.
+/// The link of a chain's first record.
 pub(crate) const GENESIS: Hash = [0; 32];
 
 /// The beginning of every line.
 pub(crate) const LINE_START: &[u8] = b"{\"seq\":";
 
-/// The event that may begin a chain whose older files are gone.
+/// The event that may begin a chain whose older files were removed.
 pub(crate) const ROTATED: &str = "audit.rotated";
 
-/// The part of a line that the chain is made of.
+/// The part of a line that links it to the line before.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Link {
     pub(crate) seq: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Link {
     pub(crate) event: String,
 }
 
-/// Reads a line's link; nothing where it has none.
+/// Parses a line's link; `None` if it has none.
 pub(crate) fn link(line: &[u8]) -> Option<Link> {
     if !line.starts_with(LINE_START) {
         return None;

@@ -1,9 +1,9 @@
-//! The time, as records carry it.
+//! Timestamps of records.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// RFC 3339 in UTC with microseconds, as records have it: `2026-01-12T15:00:58.000001Z`. Two of
-/// them compare as their texts do. A clock before 1970 is shown as 1970.
+/// RFC 3339 in UTC with microseconds, as records have it: `2026-01-12T15:00:58.000001Z`. Timestamps
+/// sort as texts. Times before 1970 are shown as 1970.
 #[must_use]
 pub fn timestamp(time: SystemTime) -> String {
     let mut text = Vec::with_capacity(27);
@@ -31,7 +31,7 @@ pub(crate) fn push_timestamp(line: &mut Vec<u8>, time: SystemTime) {
     }
 }
 
-/// Appends the decimal digits of a number, at least `width`.
+/// Appends a decimal number, with leading zeros up to `width`.
 pub(crate) fn push_number(line: &mut Vec<u8>, value: u64, width: usize) {
     let start = line.len();
     let mut rest = value;

@@ -1,4 +1,4 @@
-//! The files of one audit: the one that is written, and those closed before.
+//! The files of one audit: the one that is being written, and the closed ones.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -10,14 +10,14 @@ use std::time::SystemTime;
 
 use crate::chain::LINE_START;
 
-/// The most closed files to keep, or to look for.
+/// The most closed files that are kept or searched.
 pub const FILES_MAX: u32 = 1_000;
 
 /// The most processes that write one audit at once: windows of an editor and clients of a bridge.
 /// Each has a chain of its own.
 pub const CHAINS_MAX: u32 = 64;
 
-/// Links to follow to a missing file: as many as Linux follows.
+/// Most symbolic links that are followed to a missing file: the limit of Linux.
 const LINKS_MAX: u32 = 40;
 
 /// Digits of the longest number.
@@ -31,7 +31,7 @@ pub(crate) struct Files {
     current: PathBuf,
 }
 
-/// The identity of a file, whatever its name.
+/// The identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -43,7 +43,7 @@ impl Identity {
         file.metadata().map(|metadata| Self::from(&metadata))
     }
 
-    /// Of what has this name; nothing where nothing has.
+    /// The identity of the file at this path; `None` if there is none.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
         found(fs::metadata(path).map(|metadata| Self::from(&metadata)))
     }
@@ -52,16 +52,16 @@ impl Identity {
 /// Records that a rotation removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Removal {
-    /// The first of them; `None`: none is removed.
+    /// The first of them; `None` if none is removed.
     pub(crate) first: Option<u64>,
-    /// The first that stays, in a file that is there already.
+    /// The first that stays, in a file that exists already.
     pub(crate) next: Option<u64>,
     /// The time when the last of them was written.
     pub(crate) written: Option<SystemTime>,
 }
 
 impl Removal {
-    /// Of the records from the beginning of one file on, up to the beginning of another.
+    /// The records from the beginning of one file to the beginning of another.
     fn between(oldest: &Path, kept: Option<&Path>, youngest: &Path) -> io::Result<Self> {
         let next = kept.map(first_record).transpose()?.flatten();
         let written = fs::metadata(youngest).and_then(|metadata| metadata.modified()).ok();
@@ -86,8 +86,8 @@ impl From<&Metadata> for Identity {
 }
 
 impl Files {
-    /// By the name of the file that is written. If it is a link, closed files are next to its
-    /// target, even while a rotation leaves the link without one.
+    /// The files of the audit with this path. If it is a link, closed files are next to its target,
+    /// even while a rotation leaves the link dangling.
     pub(crate) fn of(path: &Path) -> Self {
         let mut current = path.to_owned();
         for _ in 0..LINKS_MAX {
@@ -116,12 +116,12 @@ impl Files {
         &self.audit
     }
 
-    /// The file that is written.
+    /// The file that is being written.
     pub(crate) fn current(&self) -> &Path {
         &self.current
     }
 
-    /// A closed file; 1 is the newest, 0 the one that is written.
+    /// A closed file; 1 is the newest. 0 is the file that is being written.
     pub(crate) fn number(&self, number: u32) -> PathBuf {
         if number == 0 {
             return self.current.clone();
@@ -131,8 +131,7 @@ impl Files {
         PathBuf::from(name)
     }
 
-    /// The numbers of the closed files, newest first. A rotation that was stopped leaves a gap of
-    /// one.
+    /// The numbers of the closed files, newest first. An interrupted rotation leaves a gap of one.
     pub(crate) fn closed(&self) -> io::Result<Vec<u32>> {
         let mut numbers = Vec::new();
         for number in 1..=FILES_MAX {
@@ -145,7 +144,7 @@ impl Files {
         Ok(numbers)
     }
 
-    /// Everything that is named as a closed file is, whatever its number: the lowest first.
+    /// All numbers of files that are named like closed ones, the lowest first.
     pub(crate) fn numbered(&self) -> io::Result<Vec<PathBuf>> {
         let Some(name) = self.current.file_name() else { return Ok(Vec::new()) };
         let mut found = Vec::new();
@@ -171,11 +170,11 @@ impl Files {
         Ok(FILES_MAX)
     }
 
-    /// The records that the next rotation removes, where `keep` closed files are kept.
+    /// The records that the next rotation removes, if `keep` closed files are kept.
     pub(crate) fn removal(&self, keep: u32) -> io::Result<Removal> {
         let closed = self.closed_in_row()?;
         if keep == 0 {
-            // The file that is written goes as soon as it is closed, and so do all before it.
+            // The file is removed as soon as it is closed, and so are all before it.
             return Removal::between(&self.number(closed), None, self.current());
         }
         let keep = keep.clamp(1, FILES_MAX);
@@ -221,7 +220,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
         return Err(other());
     }
     let file = File::open(path)?;
-    // It may be another one than was looked at.
+    // The path may have come to name another file.
     if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
 }
 
@@ -229,7 +228,7 @@ pub(crate) fn exists(path: &Path) -> io::Result<bool> {
     found(fs::symlink_metadata(path)).map(|metadata| metadata.is_some())
 }
 
-/// Tells a missing file from one that cannot be read.
+/// `None` for a missing file, an error for one that cannot be read.
 pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -1,4 +1,4 @@
-//! A choice of records, by what somebody wants to see.
+//! Filters for records.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,23 +6,22 @@ use serde_json::Value;
 
 use crate::clock::timestamp;
 
-/// A time as records have it, with a digit for each `0`.
+/// The format of times in records, with `0` for each digit.
 const TIME_SHAPE: &[u8] = b"0000-00-00T00:00:00.000000Z";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A choice of records. The default takes all.
+/// A filter for records. The default passes all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only records of this caller, and of its calls.
     pub caller: Option<String>,
-    /// Only records of this tool.
     pub tool: Option<String>,
-    /// Only calls that ended so.
+    /// Only calls with this outcome.
     pub outcome: Option<String>,
-    /// The beginning of a time, as [`time`] gives it; earlier records are left out.
+    /// A prefix of a time, from [`time`]; earlier records are left out.
     pub since: Option<String>,
-    /// The beginning of a time; later records are left out.
+    /// A prefix of a time; later records are left out.
     pub until: Option<String>,
     /// Only records of the call with this number.
     pub call: Option<u64>,
@@ -31,8 +30,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// True if this record passes. `caller` is that of the call it belongs to; only the start of a
-    /// call names it.
+    /// True if this record passes. `caller` is the caller of its call, which only `call.started`
+    /// names.
     #[must_use]
     pub fn takes(&self, record: &Value, caller: Option<&str>) -> bool {
         let text = |key: &str| record.get(key).and_then(Value::as_str);
@@ -60,12 +59,12 @@ impl Filter {
     }
 }
 
-/// True if a time is behind all that begin so.
+/// True if a time is after all times with this prefix.
 fn is_after(time: &str, until: &str) -> bool {
     time > until && !time.starts_with(until)
 }
 
-/// The beginning of the time that a text means: `30m`, `12h`, `7d` ago, `2026-01-12` or
+/// The prefix of the time that a text names: `30m`, `12h`, `7d` ago, `2026-01-12` or
 /// `2026-01-12T15:00`, with an offset or in UTC. `millis` reads a duration.
 ///
 /// # Errors
@@ -88,7 +87,7 @@ pub fn time(text: &str, now: SystemTime, millis: impl Fn(&str) -> Option<u64>) -
     if is_time { Ok(time) } else { Err(wrong()) }
 }
 
-/// A time with an offset from UTC (RFC 3339, section 5.6), as records have it: to the second.
+/// A time with an offset from UTC (RFC 3339, section 5.6) in the format of records, to the second.
 fn with_offset(text: &str) -> Option<String> {
     let (time, offset) = text.split_at_checked(text.len().checked_sub("+00:00".len())?)?;
     let (sign, offset) = offset.split_at_checked(1)?;
@@ -107,7 +106,7 @@ fn with_offset(text: &str) -> Option<String> {
     if date.next().is_some() || time.next().is_some() || year < 1970 {
         return None;
     }
-    // Days since 1970, of a calendar whose years begin in March.
+    // Days since 1970, in a calendar whose years begin in March.
     let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = years * 365 + years / 4 - years / 100 + years / 400 + (months * 153 + 2) / 5 + day;
     let seconds = days.checked_sub(719_469)? * 86_400 + hour * 3_600 + minute * 60 + second;

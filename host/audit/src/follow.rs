@@ -1,4 +1,4 @@
-//! An audit as somebody reads it while it is written: record after record, from file to file.
+//! Following an audit while it is written: record after record, from file to file.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,9 +13,9 @@ use crate::lines::LineError;
 #[derive(Debug)]
 pub struct Follower {
     files: Files,
-    /// The file being read, and those after it.
+    /// The file that is being read, and the newer ones.
     places: VecDeque<FilePosition>,
-    /// The part of the first of them that was read and not given yet.
+    /// Bytes of the first file that were read but not returned yet.
     ahead: Vec<u8>,
     line: Vec<u8>,
 }
@@ -23,7 +23,7 @@ pub struct Follower {
 #[derive(Debug)]
 struct FilePosition {
     file: ArchivedFile,
-    /// The start of the next line.
+    /// The offset of the next line.
     offset: u64,
 }
 
@@ -33,9 +33,9 @@ impl Follower {
         Self { files, places, ahead: Vec::new(), line: Vec::new() }
     }
 
-    /// The next whole line without its newline; `None` if it is not written yet, so ask again
-    /// later. After a removal of unread files, the lines of the oldest remaining one come next; the
-    /// record's number shows that.
+    /// The next whole line without its newline; `None` if it is not written yet. If unread files
+    /// were removed, the lines of the oldest remaining one come next; the record's number shows
+    /// that.
     ///
     /// # Errors
     /// The system's error where a file cannot be read, or where a line is longer than any record.
@@ -46,13 +46,13 @@ impl Follower {
             }
             if self.places.len() > 1 {
                 self.places.pop_front();
-            } else if !self.look_for_more()? {
+            } else if !self.find_newer()? {
                 return Ok(None);
             }
         }
     }
 
-    /// Reads one line of the first file; false if no whole one is left.
+    /// Reads one line of the first file; false if there is no whole one.
     fn read_line(&mut self) -> io::Result<bool> {
         let Some(FilePosition { file, offset }) = self.places.front_mut() else { return Ok(false) };
         loop {
@@ -70,7 +70,7 @@ impl Follower {
             let buffer = self.ahead.get_mut(known..).unwrap_or_default();
             let read = file.file().read_at(buffer, *offset + known as u64)?;
             if read == 0 {
-                // What is there of the next line is read again: it may be cut off meanwhile.
+                // The rest of the next line is read again, since it may be cut off meanwhile.
                 self.ahead.clear();
                 return Ok(false);
             }
@@ -78,8 +78,8 @@ impl Follower {
         }
     }
 
-    /// Finds the files that came after the one that is read; false without any.
-    fn look_for_more(&mut self) -> io::Result<bool> {
+    /// Finds newer files than the one that is being read; false if there are none.
+    fn find_newer(&mut self) -> io::Result<bool> {
         let read = self.places.front().map(|place| place.file.identity());
         if read.is_some() && Identity::at(self.files.current())? == read {
             return Ok(false);
@@ -94,7 +94,7 @@ impl Follower {
     }
 }
 
-/// The number of a record; `None` if the line is not one.
+/// The number of a record; `None` if the line is none.
 #[must_use]
 pub fn record_number(line: &[u8]) -> Option<u64> {
     chain::link(line).map(|link| link.seq)

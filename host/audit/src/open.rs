@@ -1,4 +1,4 @@
-//! Opening an audit to continue it: finding, locking and repairing it.
+//! Opening an audit to append to it: finding, locking and repairing its files.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
@@ -14,28 +14,28 @@ use crate::tail::{self, Tail};
 /// The permissions of a new file: no other user may read the record of calls.
 const FILE_MODE: u32 = 0o600;
 
-/// The number of times that the file may be found moved away while it is being opened. Another
-/// process moves it once in minutes.
+/// How often the file may turn out to have moved while it is opened. Another process moves it once
+/// in minutes.
 const ATTEMPTS_MAX: u32 = 16;
 
-/// An audit that may be continued.
+/// An audit to append to.
 #[derive(Debug)]
 pub(crate) struct FoundAudit {
     pub(crate) file: File,
-    /// A regular file can be locked, cut off, rotated; a pipe or a device cannot.
+    /// True for a regular file, which can be locked, truncated and rotated, unlike a pipe or a
+    /// device.
     pub(crate) is_regular: bool,
     pub(crate) length_bytes: u64,
     /// The number and the hash of the last record.
     pub(crate) seq: u64,
     pub(crate) prev: Hash,
-    /// The torn record, now cut off.
+    /// Bytes of a torn record, which were cut off.
     pub(crate) torn_bytes: u64,
-    /// The bytes of the file before, where the file is still without a record that says that it
-    /// goes on from there.
+    /// The length of the file before, if this file has no `audit.rotated` yet.
     pub(crate) continues: Option<u64>,
 }
 
-/// Finds the audit, or makes its file, and locks it.
+/// Finds the audit, or creates its file, and locks it.
 pub(crate) fn open(files: &Files, settings: &Settings) -> Result<FoundAudit, OpenError> {
     let file = locked(files)?;
     let is_regular = file.metadata()?.is_file();
@@ -60,14 +60,14 @@ pub(crate) fn open(files: &Files, settings: &Settings) -> Result<FoundAudit, Ope
     Ok(found)
 }
 
-/// Makes and locks a file that is not there.
+/// Creates and locks a new file.
 pub(crate) fn create(path: &Path) -> io::Result<Result<File, OpenError>> {
     let file = reading().create_new(true).mode(FILE_MODE).open(path)?;
     Ok(lock(&file).map(|()| file))
 }
 
-/// The file, locked, if possible. While a writer begins a new file, this name does not exist for a
-/// moment, and the writer holds the lock of the newest closed file.
+/// The file, locked if possible. While a writer rotates, the file does not exist for a moment, and
+/// the writer holds the lock of the newest closed file.
 fn locked(files: &Files) -> Result<File, OpenError> {
     for _ in 0..ATTEMPTS_MAX {
         if let Some(file) = found(reading().open(files.current()))? {
@@ -90,7 +90,7 @@ fn locked(files: &Files) -> Result<File, OpenError> {
     Err(OpenError::Locked)
 }
 
-/// Cuts off what was never written whole.
+/// Cuts off a torn record.
 fn mended(file: &File) -> Result<Tail, OpenError> {
     let length_bytes = file.metadata()?.len();
     let tail = tail::of_file(file, length_bytes)?.ok_or(OpenError::NotAnAudit)?;
@@ -100,7 +100,7 @@ fn mended(file: &File) -> Result<Tail, OpenError> {
     Ok(tail)
 }
 
-/// Rotation moves and removes closed files: they must be closed files of an audit.
+/// Checks that the files that rotation would move and remove are closed files of an audit.
 fn check_closed(files: &Files, keep: u32) -> Result<(), OpenError> {
     let closed = files.closed()?;
     for number in (1..=keep.clamp(1, FILES_MAX)).chain(closed.into_iter().filter(|number| *number > keep)) {

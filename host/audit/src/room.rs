@@ -1,5 +1,5 @@
-//! The room of all chains of an audit together: however many processes have written it, what is
-//! kept of it is bounded by `rotate` and `keep`.
+//! The space of all chains of an audit together: `rotate` and `keep` bound it, however many
+//! processes have written it.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
@@ -10,21 +10,21 @@ use std::time::SystemTime;
 use crate::files::{CHAINS_MAX, Files, first_record, found, open_regular};
 use crate::tail;
 
-/// A file that may go.
+/// A file that may be removed.
 struct OldFile {
     path: PathBuf,
     bytes: u64,
     written: SystemTime,
 }
 
-/// A chain that no process writes, for as long as it is locked.
+/// A chain that is not being written, as long as this holds its lock.
 struct IdleChain {
-    /// Its files, oldest first: they go in this order, so that no gap is left.
+    /// Its files, oldest first: they are removed in this order, so that no gap is left.
     files: VecDeque<OldFile>,
     _lock: File,
 }
 
-/// The records that went to make room.
+/// The records that were removed to make room.
 #[derive(Debug, Default)]
 pub(crate) struct MadeRoom {
     pub(crate) records: u64,
@@ -35,7 +35,7 @@ pub(crate) struct MadeRoom {
 impl MadeRoom {
     fn remove(&mut self, path: &Path) -> io::Result<()> {
         let written = fs::metadata(path)?.modified().ok();
-        // What cannot be counted is removed all the same: the audit must go on.
+        // A file is removed even if its records cannot be counted: the audit must go on.
         let records = records_in(path).unwrap_or_default();
         fs::remove_file(path)?;
         self.records = self.records.saturating_add(records);
@@ -44,7 +44,7 @@ impl MadeRoom {
     }
 }
 
-/// The number of a file's records, by its first and its last one.
+/// The number of a file's records, from its first and its last one.
 fn records_in(path: &Path) -> io::Result<u64> {
     let Some(first) = first_record(path)? else { return Ok(0) };
     let file = open_regular(path)?;
@@ -52,10 +52,10 @@ fn records_in(path: &Path) -> io::Result<u64> {
     Ok(tail.map_or(0, |tail| tail.seq.saturating_add(1).saturating_sub(first)))
 }
 
-/// Removes what is oldest until all chains together have at most this many bytes, besides the files
-/// that are being written: files of chains that nobody writes first, then closed ones of this
-/// chain, but for the newest. Those of other processes that write are theirs to remove. What went
-/// is noted in `made`, even where this ends with an error.
+/// Removes the oldest files until all chains together have at most this many bytes, besides the
+/// files that are being written: first files of idle chains, then closed files of this chain,
+/// except the newest. Other running processes remove their own files. Removals are noted in `made`,
+/// also after an error.
 pub(crate) fn make_room(own: &Files, bytes_max: u64, made: &mut MadeRoom) -> io::Result<()> {
     let mut bytes = closed_bytes(own)?;
     let mut idle = Vec::new();
@@ -96,7 +96,7 @@ fn old_files(chain: &Files) -> io::Result<VecDeque<OldFile>> {
         let path = chain.number(number);
         if let Some(metadata) = found(fs::metadata(&path))? {
             if metadata.len() > 0 && first_record(&path)?.is_none() {
-                // Somebody else's files are neither counted nor removed.
+                // Foreign files are neither counted nor removed.
                 return Ok(VecDeque::new());
             }
             files.push_front(OldFile { path, bytes: metadata.len(), written: metadata.modified()? });
@@ -105,10 +105,11 @@ fn old_files(chain: &Files) -> io::Result<VecDeque<OldFile>> {
     Ok(files)
 }
 
-/// True if a process writes this chain now.
+/// True if a process is writing this chain.
 ///
 /// # Errors
-/// The system's error where the file cannot be looked at.
+///
+/// The system's error if the file cannot be opened.
 pub fn is_written(path: &Path) -> io::Result<bool> {
     let Some(file) = found(open_regular(path))? else { return Ok(false) };
     Ok(matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -118,9 +119,9 @@ pub fn is_written(path: &Path) -> io::Result<bool> {
 enum ChainLock {
     /// The chain does not exist.
     NoChain,
-    /// A process writes the chain.
+    /// Another process holds it.
     Others,
-    /// Nobody does, as long as this is open.
+    /// This process holds it, as long as this is open.
     Own(File),
 }
 

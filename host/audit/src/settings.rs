@@ -3,37 +3,37 @@
 /// The settings of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// A file larger than this is closed and a new one begun; `None`: files grow without end.
+    /// A file larger than this is closed and a new one begun; `None`: files grow without limit.
     pub rotation: Option<Rotation>,
     /// When records reach the disk.
     pub fsync: Fsync,
     /// The part of a call's arguments that is recorded.
     pub arguments: Arguments,
-    /// True refuses what cannot be recorded. With false, records that are missing are counted, and
-    /// the count is recorded once that is possible.
+    /// True: what cannot be recorded is refused. False: missing records are counted, and the count
+    /// is recorded once that is possible.
     pub required: bool,
 }
 
 /// When a file is closed, and how many closed ones are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotation {
-    /// The most a file has, in bytes; one that holds a single record may have more.
+    /// The largest size of a file, in bytes; a file with a single record may be larger.
     pub file_bytes_max: u64,
     /// The number of closed files that are kept: `FILE.1` is the newest. At most
     /// [`FILES_MAX`](crate::FILES_MAX); with 0 a full file is removed once the next one has begun.
-    /// Where several processes write, all chains together keep as many bytes, and each one closed
-    /// file at least.
+    /// If several processes write, all chains together keep this many bytes, and each at least one
+    /// closed file.
     pub keep: u32,
 }
 
 /// When records reach the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
-    /// When the operating system writes them, within seconds: a process that is killed loses
-    /// nothing, a machine that loses power the last seconds.
+    /// When the operating system writes them, within seconds: a killed process loses nothing, a
+    /// power failure the last seconds.
     #[default]
     Never,
-    /// Each before what it stands for happens. Costs a wait for the disk per record.
+    /// Each before the recorded action happens. Costs a wait for the disk per record.
     Always,
 }
 
@@ -48,7 +48,7 @@ pub enum Arguments {
 }
 
 impl Rotation {
-    /// Bytes of all chains' files together that nobody writes any more.
+    /// Bytes of all closed files, of all chains together.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.file_bytes_max.saturating_mul(self.keep.into())
     }
@@ -58,8 +58,7 @@ impl Rotation {
 }
 
 impl Default for Settings {
-    /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments; what cannot be recorded
-    /// must not happen.
+    /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments; records are required.
     fn default() -> Self {
         Self {
             rotation: Some(Rotation::DEFAULT),

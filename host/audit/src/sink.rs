@@ -18,11 +18,11 @@ use crate::writer::{self, Dropped, DroppedCounts, Writer};
 /// The interval of reports on missing records where they are not required.
 pub const MISSING_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Bytes of buffer that a thread keeps for the next record it makes. Nearly all are shorter.
+/// Size of the buffer that a thread keeps for its next record, in bytes. Nearly all are shorter.
 const BUFFER_BYTES_KEPT: usize = 8 << 10;
 
 thread_local! {
-    /// Records are made next to each other, and written one after the other.
+    /// Threads make records at the same time, and write them one after the other.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -34,20 +34,19 @@ pub struct Sink {
 
 #[derive(Debug)]
 struct AuditState {
-    /// The file of this process.
     path: PathBuf,
     /// The audit's own name, which all chains share.
     shared: PathBuf,
     writer: Mutex<Writer>,
     settings: Settings,
     reports: MissingReports,
-    /// Records that were to be made and are missing.
+    /// Records that are missing.
     missing: AtomicU64,
     /// Records that rotation has removed.
     dropped: Arc<DroppedCounts>,
 }
 
-/// The receiver of reports on missing records, where records are not required.
+/// Receives reports on missing records, if records are not required.
 struct MissingReports {
     to: Box<dyn Fn(&SinkError) + Send + Sync>,
     last: Mutex<Option<Instant>>,
@@ -56,30 +55,29 @@ struct MissingReports {
 /// The state of the audit's files when they were opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// Records that were there before, those in older files included; 0 for a new file.
+    /// Records that were there before, in older files too; 0 for a new file.
     pub records: u64,
-    /// Bytes of a record that was never written whole, now cut off. The chain says so too:
-    /// `audit.repaired`.
+    /// Bytes of a torn record that was cut off. The chain has a record of it: `audit.repaired`.
     pub torn_bytes: u64,
 }
 
-/// Why an audit file cannot be used. No variant names the path: the caller knows it.
+/// Why an audit file cannot be used. The messages do not name the path: the caller knows it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It cannot be opened, read or repaired.
     #[error("cannot open the audit file: {0}")]
     Io(#[from] io::Error),
-    /// Other processes write to all of its chains.
+    /// Other processes write all of its chains.
     #[error("{CHAINS_MAX} other processes write to the audit already, the most allowed")]
     Locked,
-    /// It holds something, and not an audit: nothing is written to it.
+    /// It holds something other than an audit, so nothing is written to it.
     #[error("the file does not end as an audit file does; it is left as it is")]
     NotAnAudit,
-    /// A file has the name of a closed file of this audit, but is not one: rotation would move it,
-    /// and finally remove it.
+    /// A file is named like a closed file of this audit, but is none: rotation would move it, and
+    /// finally remove it.
     #[error("the file of this name with .{number} after it is not an audit file, and rotation would move it")]
     Foreign {
-        /// The number behind its name.
+        /// The number after its name.
         number: u32,
     },
     /// The repair could not be recorded.
@@ -87,24 +85,19 @@ pub enum OpenError {
     Sink(#[from] SinkError),
 }
 
-/// Why an event could not be recorded. What it stands for must not happen.
+/// Why an event could not be recorded. The recorded action must not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// The file took none of the record, or only a part that was cut off again; or no new file
-    /// could be begun.
+    /// The record was not written, or cut off again; or no new file could be begun.
     #[error("the audit cannot be written: {0}")]
     Io(#[from] io::Error),
-    /// A part of a record stays in the file, since it could not be cut off: nothing more is written
-    /// after it.
+    /// A part of a record could not be cut off: nothing more is written after it.
     #[error("the audit has a torn record and cannot be continued")]
     Broken,
     /// The record would exceed [`RECORD_BYTES_MAX`].
     #[error("the audit record has {bytes} bytes, at most {RECORD_BYTES_MAX} are allowed")]
-    TooLarge {
-        /// The bytes it has.
-        bytes: usize,
-    },
-    /// The event has no JSON form.
+    TooLarge { bytes: usize },
+    /// The event cannot be serialized.
     #[error("the audit record cannot be encoded: {0}")]
     Encode(#[from] serde_json::Error),
 }
@@ -124,13 +117,13 @@ impl Sink {
         Self::open_with(path, Settings::default())
     }
 
-    /// Opens a file for appending, or makes it with permissions 0600. An audit that is there is
-    /// continued, be it in a closed file whose successor was never begun; a torn record is cut off,
-    /// and the cut recorded. A regular file is locked against other writers as long as the sink
-    /// lives; where another process has it, the next free [chain](crate::chains) is taken.
+    /// Opens a file for appending, or creates it with mode 0600. An existing audit is continued,
+    /// even if a rotation was interrupted; a torn record is cut off, and that is recorded. A
+    /// regular file stays locked against other writers as long as the sink lives; if another
+    /// process holds it, the next free [chain](crate::chains) is used.
     ///
     /// # Errors
-    /// [`OpenError`] where the file cannot be opened, is in use, or holds something else than an
+    /// [`OpenError`] where the file cannot be opened, is in use, or holds something other than an
     /// audit.
     pub fn open_with(path: &Path, settings: Settings) -> Result<(Self, Opened), OpenError> {
         let (files, found) = open_free(&Files::of(path), &settings)?;
@@ -158,9 +151,9 @@ impl Sink {
         Ok((sink, opened))
     }
 
-    /// Sets the receiver of reports on missing records, where records are not
-    /// [required](Settings::required): at once, then once in [`MISSING_REPORT_INTERVAL`] while it
-    /// lasts. Without one there are no reports.
+    /// Sets the receiver of reports on missing records, if records are not
+    /// [required](Settings::required): the first is reported at once, then once in
+    /// [`MISSING_REPORT_INTERVAL`] as long as it lasts.
     #[must_use]
     pub fn telling(mut self, to: impl Fn(&SinkError) + Send + Sync + 'static) -> Self {
         if let Some(audit) = &mut self.audit {
@@ -169,7 +162,7 @@ impl Sink {
         self
     }
 
-    /// True if events are recorded at all.
+    /// True if events are recorded.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.audit.is_some()
@@ -181,41 +174,41 @@ impl Sink {
         self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
     }
 
-    /// The file of this process, where events are recorded.
+    /// The file of this process, if events are recorded.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.audit.as_ref().map(|audit| audit.path.as_path())
     }
 
-    /// The audit's own name, where events are recorded: [`chains`](crate::chains) has the files of
-    /// all processes.
+    /// The audit's own path, if events are recorded: [`chains`](crate::chains) has the files of all
+    /// processes.
     #[must_use]
     pub fn audit(&self) -> Option<&Path> {
         self.audit.as_ref().map(|audit| audit.shared.as_path())
     }
 
-    /// The number of records that could not be made since it was opened.
+    /// How many records are missing since it was opened.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.audit.as_ref().map_or(0, |audit| audit.missing.load(Ordering::Relaxed))
     }
 
-    /// True if the last record could not be made. Where records are required, what the next event
-    /// stands for does not happen either, as far as anybody knows.
+    /// True if the last record could not be written. If records are required, the next action is
+    /// then refused, as far as anybody knows.
     ///
-    /// Tries again to record how many are missing, so that the answer is that of the moment.
+    /// First tries to record how many are missing, so that the answer is current.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         let Some(audit) = &self.audit else { return false };
         match audit.writer.try_lock() {
             Ok(mut writer) => writer.append_missed().is_err(),
             Err(TryLockError::Poisoned(writer)) => writer.into_inner().append_missed().is_err(),
-            // A record is being made at this moment. Who asks does not wait for the disk.
+            // A record is being written at this moment. The caller does not wait for the disk.
             Err(TryLockError::WouldBlock) => false,
         }
     }
 
-    /// True if what cannot be recorded does not happen.
+    /// True if an action that cannot be recorded is refused.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.audit.as_ref().is_some_and(|audit| audit.settings.required)
@@ -230,8 +223,8 @@ impl Sink {
     /// Records an event with one write to the file. The event is made only if it is recorded.
     ///
     /// # Errors
-    /// [`SinkError`] where the record is not in the file: what the event stands for must not
-    /// happen. None where records are not required.
+    /// [`SinkError`] if the record is not in the file: the action must not happen. Never if records
+    /// are not required.
     pub fn record<'a>(&self, event: impl FnOnce() -> Event<'a>) -> Result<(), SinkError> {
         let Some(audit) = &self.audit else { return Ok(()) };
         let recorded = audit.record(&event());
@@ -248,7 +241,7 @@ impl Sink {
     }
 }
 
-/// Opens the first chain that no other process writes.
+/// Opens the first chain that no other process holds.
 fn open_free(files: &Files, settings: &Settings) -> Result<(Files, FoundAudit), OpenError> {
     for number in 1..=CHAINS_MAX {
         let chain = files.chain(number);

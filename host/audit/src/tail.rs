@@ -1,17 +1,17 @@
-//! The end of a file that is being continued: its last record, and what was never written whole.
+//! The end of a file that is continued: its last record, and a torn one.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use crate::chain::{self, GENESIS, Hash, LINE_START, RECORD_BYTES_MAX};
 
-/// Bytes that are read of a file that is continued: its last record and a torn one.
+/// Bytes that are read from the end of such a file: its last record and a torn one.
 const TAIL_BYTES_MAX: u64 = 2 * RECORD_BYTES_MAX as u64;
 
-/// The point at which a chain is continued.
+/// Where a chain continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// The number of the last whole record; 0: none.
+    /// The number of the last whole record; 0 if there is none.
     pub(crate) seq: u64,
     /// The hash of the last whole record.
     pub(crate) prev: Hash,
@@ -19,7 +19,7 @@ pub(crate) struct Tail {
     pub(crate) torn_bytes: u64,
 }
 
-/// Reads the end of a file of this length. Gives nothing where it does not end as an audit does.
+/// Reads the end of a file of this length. `None` if it is not the end of an audit.
 pub(crate) fn of_file(mut file: &File, length_bytes: u64) -> io::Result<Option<Tail>> {
     file.seek(SeekFrom::Start(length_bytes.saturating_sub(TAIL_BYTES_MAX)))?;
     let mut end = Vec::new();
@@ -27,8 +27,8 @@ pub(crate) fn of_file(mut file: &File, length_bytes: u64) -> io::Result<Option<T
     Ok(read(&end, length_bytes <= TAIL_BYTES_MAX))
 }
 
-/// Reads the end of a file: the last bytes of it, one record and a torn one at least where there
-/// are that many, or the whole of it. Gives nothing where they are not the end of an audit file.
+/// Parses the end of a file: the last bytes, with at least one record and a torn one, or the whole
+/// file. `None` if they are not the end of an audit.
 pub(crate) fn read(end: &[u8], is_whole_file: bool) -> Option<Tail> {
     let whole = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (lines, torn) = end.split_at_checked(whole)?;
@@ -37,7 +37,7 @@ pub(crate) fn read(end: &[u8], is_whole_file: bool) -> Option<Tail> {
     }
     let torn_bytes = torn.len() as u64;
     let Some(lines) = lines.strip_suffix(b"\n") else {
-        // Without a record before it, a torn one must look like one: a file of zeros is somebody's.
+        // A torn record that stands alone must look like one: a file of zeros is not an audit.
         if !is_whole_file || torn.first() == Some(&0) {
             return None;
         }
@@ -49,8 +49,8 @@ pub(crate) fn read(end: &[u8], is_whole_file: bool) -> Option<Tail> {
     Some(Tail { seq: link.seq, prev: chain::hash(last), torn_bytes })
 }
 
-/// True if these bytes can be the rest of a record: its beginning, or the zeros some file systems
-/// leave after a power cut. Anything else is somebody's text, and is not to be cut off.
+/// True if these bytes can be a torn record: the beginning of one, or the zeros that some file
+/// systems leave after a power failure. Anything else is a foreign text, and must not be cut off.
 fn is_torn_record(bytes: &[u8]) -> bool {
     let common = bytes.len().min(LINE_START.len());
     bytes.iter().all(|byte| *byte == 0) || bytes.get(..common) == LINE_START.get(..common)

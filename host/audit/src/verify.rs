@@ -5,45 +5,44 @@ use std::io::BufRead;
 use crate::chain::{self, GENESIS, Hash, Link, ROTATED};
 use crate::lines::{LineError, Lines};
 
-/// An audit whose chain is whole.
+/// The result for a chain that is whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// The number of records.
     pub records: u64,
-    /// The number of the first one: more than 1 if older files are gone; 0 without records.
+    /// The number of the first one: more than 1 if older files were removed; 0 without records.
     pub first: u64,
     /// The number of the last one; 0 without records.
     pub last: u64,
     /// The hash of the last one, 64 hex digits; zeros without records. Kept elsewhere, it shows
     /// later whether the end was cut off or rewritten.
     pub head: String,
-    /// When the first and the last record were written.
     pub times: Option<(String, String)>,
-    /// The number of the record whose hash was looked for: [`Verifier::looking_for`].
+    /// The number of the record with the hash of [`Verifier::looking_for`].
     pub found: Option<u64>,
 }
 
-/// The place at which a chain breaks.
+/// Where a chain breaks.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct Break {
-    /// Its place in its file; counts from 1.
+    /// The line's number in its file, from 1.
     pub line: u64,
     /// The number of the record that belongs there.
     pub record: u64,
-    /// The problem of the line.
+    /// What is wrong with the line.
     pub reason: Reason,
 }
 
 /// Why a line does not follow the one before.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
-    /// The line has another number than the next one.
+    /// The number of the record is not the next one.
     #[error("record {found} stands where record {expected} belongs")]
     Sequence {
-        /// The number that follows.
+        /// The expected number.
         expected: u64,
-        /// The number it has.
+        /// Its number.
         found: u64,
     },
     /// The line before was changed, or this one belongs elsewhere.
@@ -52,7 +51,7 @@ pub enum Reason {
     /// The line is not a record.
     #[error("not an audit record")]
     NotARecord,
-    /// The line cannot be read as a whole.
+    /// The line cannot be read.
     #[error(transparent)]
     Line(#[from] LineError),
 }
@@ -65,7 +64,7 @@ pub struct Verifier {
     found: Option<u64>,
 }
 
-/// The state of the verification after the records so far.
+/// The state after the records that were verified so far.
 #[derive(Debug)]
 struct CheckedChain {
     first: u64,
@@ -75,21 +74,21 @@ struct CheckedChain {
 }
 
 impl Verifier {
-    /// Nothing was checked yet.
+    /// Starts with the first file.
     #[must_use]
     pub const fn new() -> Self {
         Self { seen: None, looked_for: None, found: None }
     }
 
-    /// Also looks for the record with this hash, 64 lower-case hex digits: what [`Summary::head`]
-    /// was at an earlier time is still there unless the end was cut off or written anew.
+    /// Also looks for the record with this hash, 64 lower-case hex digits: an earlier
+    /// [`Summary::head`] is still there unless the end was cut off or rewritten.
     #[must_use]
     pub fn looking_for(hash: &str) -> Self {
         Self { looked_for: Some(hash.to_owned()), ..Self::new() }
     }
 
-    /// Checks the next file and counts its lines, from its first line to its end. The first file of
-    /// all begins with record 1, or with the record that says that the audit goes on in a new file.
+    /// Verifies the next file and counts its lines. The first file must begin with record 1 or with
+    /// `audit.rotated`.
     ///
     /// # Errors
     /// [`Break`] names the first line that does not follow.
@@ -105,7 +104,7 @@ impl Verifier {
         }
     }
 
-    /// The result, once every file was checked.
+    /// The result, once every file is verified.
     #[must_use]
     pub fn summary(self) -> Summary {
         let Some(CheckedChain { first, last, hash, times }) = self.seen else {
@@ -138,7 +137,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// The number of the record that comes next.
+    /// The number of the next record.
     #[must_use]
     pub fn next_number(&self) -> u64 {
         self.seen.as_ref().map_or(1, |seen| seen.last.saturating_add(1))

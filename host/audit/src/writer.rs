@@ -1,4 +1,4 @@
-//! Writing of records into the file, one after the other, and from one file into the next.
+//! Appending records to the file, and rotating files.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -17,10 +17,10 @@ use crate::room::{MadeRoom, make_room};
 use crate::settings::{Fsync, Rotation, Settings};
 use crate::sink::SinkError;
 
-/// The most bytes that a line has before its event: the longest number, the link, the time.
+/// The longest part of a line before its event: the longest number, the link, the time.
 const HEAD_BYTES_MAX: usize = 160;
 
-/// A file this long or shorter holds nothing yet but that it goes on from another one.
+/// A file this long or shorter holds at most `audit.rotated`.
 const ROTATED_BYTES_MAX: u64 = 256;
 
 /// Writes one audit.
@@ -34,22 +34,22 @@ pub(crate) struct Writer {
     seq: u64,
     prev: Hash,
     length_bytes: u64,
-    /// A part of a record stays in the file, since it could not be cut off.
+    /// True if a part of a record could not be cut off.
     is_broken: bool,
-    /// Records that could not be written since the last one that could.
+    /// Records that could not be written since the last one that was.
     missed: u64,
-    /// Records that went to make room since the last `audit.rotated`.
-    unsaid: u64,
+    /// Records that were removed to make room since the last `audit.rotated`.
+    unrecorded: u64,
     line: Vec<u8>,
     dropped: Arc<DroppedCounts>,
 }
 
-/// Records that rotation has removed.
+/// How many records rotation has removed.
 #[derive(Debug, Default)]
 pub(crate) struct DroppedCounts {
     records: AtomicU64,
-    /// The age in milliseconds, and one more, of the youngest of those that were removed last; 0
-    /// before the first.
+    /// One more than the age in milliseconds of the youngest of the records removed last; 0 before
+    /// the first removal.
     age_ms: AtomicU64,
 }
 
@@ -58,8 +58,8 @@ pub(crate) struct DroppedCounts {
 pub struct Dropped {
     /// Their number.
     pub records: u64,
-    /// The age of the youngest of those that were removed last, when they were removed. `None`
-    /// where none was.
+    /// How old the youngest of the records removed last was at that time. `None` before the first
+    /// removal.
     pub age: Option<Duration>,
 }
 
@@ -92,19 +92,19 @@ impl Writer {
             length_bytes,
             is_broken: false,
             missed: 0,
-            unsaid: 0,
+            unrecorded: 0,
             line: Vec::new(),
             dropped: Arc::default(),
         }
     }
 
-    /// Counts what rotation removes.
+    /// Counts records that rotation removes.
     pub(crate) fn dropped(&self) -> Arc<DroppedCounts> {
         Arc::clone(&self.dropped)
     }
 
-    /// Appends a record of an event, given as [`encode`] has it. What was missed before is recorded
-    /// before it.
+    /// Appends a record of an event that [`encode`] has made. A record of missing ones is appended
+    /// first.
     pub(crate) fn append(&mut self, event: &[u8]) -> Result<(), SinkError> {
         let appended = self.append_missed().and_then(|()| self.append_in_place(event));
         if appended.is_err() {
@@ -113,7 +113,7 @@ impl Writer {
         appended
     }
 
-    /// Records how many records are missing, if any are.
+    /// Appends a record of how many records are missing, if any are.
     pub(crate) fn append_missed(&mut self) -> Result<(), SinkError> {
         if self.missed == 0 {
             return Ok(());
@@ -125,7 +125,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends a record to the file it belongs into.
+    /// Appends a record to the current file, after rotating if necessary.
     fn append_in_place(&mut self, event: &[u8]) -> Result<(), SinkError> {
         self.mend()?;
         if let Some(rotation) = self.rotation {
@@ -133,11 +133,11 @@ impl Writer {
             if length_bytes > rotation.file_bytes_max && self.length_bytes > ROTATED_BYTES_MAX {
                 self.rotate(rotation.keep)?;
                 let mut made = MadeRoom::default();
-                // Where that fails, more is kept, and the next rotation tries again.
+                // If that fails, more is kept, and the next rotation tries again.
                 let _ = make_room(&self.files, rotation.bytes_max(), &mut made);
                 if made.records > 0 {
                     self.dropped.note(made.records, made.written);
-                    self.unsaid = self.unsaid.saturating_add(made.records);
+                    self.unrecorded = self.unrecorded.saturating_add(made.records);
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the line of a record, and gives its hash.
+    /// Makes the line of a record, and returns its hash.
     fn make_line(&mut self, seq: u64, event: &[u8]) -> Result<Hash, SinkError> {
         let line = &mut self.line;
         line.clear();
@@ -182,13 +182,13 @@ impl Writer {
                 }
                 Err(error) => error,
             },
-            // The disk is full, or a signal came in between.
+            // The disk is full, or a signal interrupted the write.
             Ok(_) => io::Error::new(io::ErrorKind::WriteZero, "the file took only a part of the record"),
             // Nothing was written.
             Err(error) => return Err(error.into()),
         };
         self.is_broken = true;
-        // Takes back what the file took; if that fails, the next record tries again.
+        // Undoes a partial write; if that fails, the next record tries again.
         let _ = self.mend();
         Err(error.into())
     }
@@ -209,7 +209,7 @@ impl Writer {
         }
     }
 
-    /// Cuts off a part of a record that is still in the file.
+    /// Cuts off a part of a record.
     fn mend(&mut self) -> Result<(), SinkError> {
         if self.is_broken {
             if !self.is_regular || self.file.set_len(self.length_bytes).is_err() {
@@ -220,40 +220,41 @@ impl Writer {
         Ok(())
     }
 
-    /// Closes the file and goes on in a new one, or leaves everything as it was. The lock of the
-    /// old file is held until the new one is locked.
+    /// Closes the file and begins a new one, or leaves everything as it was. The lock of the old
+    /// file is held until the new one is locked.
     fn rotate(&mut self, keep: u32) -> Result<(), SinkError> {
         let current = self.files.current().to_owned();
         let newest = self.files.number(1);
         let is_in_place = Identity::at(&current)? == Some(Identity::of(&self.file)?);
         let mut removed = Removal::default();
         if is_in_place {
-            // What cannot be counted is removed all the same: the audit must go on.
+            // Files are removed even if their records cannot be counted: the audit must go on.
             removed = self.files.removal(keep).unwrap_or_default();
             self.files.make_place(keep)?;
             fs::rename(&current, &newest)?;
         }
         let records = removed.first.map_or(0, |first| removed.next.unwrap_or(self.seq + 1).saturating_sub(first));
-        let begun = self.begin_file(records.saturating_add(self.unsaid));
-        // With `keep = 0` nothing is gone before the new file has begun.
+        let begun = self.begin_file(records.saturating_add(self.unrecorded));
+        // With `keep = 0` nothing is removed before the new file has begun.
         if records > 0 && (begun.is_ok() || keep > 0) {
             self.dropped.note(records, removed.written);
         }
         if begun.is_ok() {
-            self.unsaid = 0;
+            self.unrecorded = 0;
         }
         if begun.is_err() && is_in_place {
-            // If even this fails, no file has that name; the next opening continues from there.
+            // If even this fails, no file has the audit's name; the next opening continues from the
+            // closed one.
             let _ = fs::rename(&newest, &current);
         }
         if begun.is_ok() && keep == 0 {
-            // Where that fails, the next rotation removes it.
+            // If that fails, the next rotation removes it.
             let _ = fs::remove_file(&newest);
         }
         begun
     }
 
-    /// Makes a file that says that the audit goes on there.
+    /// Creates a file with `audit.rotated` as its first record.
     fn begin_file(&mut self, dropped_records: u64) -> Result<(), SinkError> {
         let previous_bytes = self.length_bytes;
         let file = open::create(self.files.current())?.map_err(io::Error::other)?;
@@ -274,8 +275,8 @@ impl Writer {
         }
     }
 
-    /// Records that the file goes on from another one, of `previous_bytes`, and that
-    /// `dropped_records` records went with the oldest files.
+    /// Appends `audit.rotated`: the file before had `previous_bytes`, and `dropped_records` records
+    /// were removed with the oldest files.
     pub(crate) fn append_rotated(&mut self, previous_bytes: u64, dropped_records: u64) -> Result<(), SinkError> {
         let mut event = Vec::new();
         encode(&mut event, &Event::AuditRotated(AuditRotated { previous_bytes, dropped_records }))?;
@@ -283,7 +284,7 @@ impl Writer {
     }
 }
 
-/// Makes an event's JSON, which needs no writer.
+/// The JSON of an event, which is made without a lock on the writer.
 pub(crate) fn encode(json: &mut Vec<u8>, event: &impl Serialize) -> Result<(), SinkError> {
     json.clear();
     Ok(serde_json::to_writer(json, event)?)

@@ -43,7 +43,7 @@ impl OutboundClient {
         Ok(Self { tls, bounds, reach: Reach::Any })
     }
 
-    /// A client that connects to these addresses alone.
+    /// A client that connects only to these addresses.
     #[must_use]
     pub fn reaching(self, reach: Reach) -> Self {
         Self { reach, ..self }

@@ -1,6 +1,6 @@
 //! Connecting to a server: its name, TCP and TLS.
 //!
-//! The address that was checked is the one that is connected to: a name is looked up once, here.
+//! The address that was checked is the one that is connected to: a name is resolved once, here.
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::{OutboundError, Reach};
 /// Most addresses of a name that are tried; large registries have eight.
 const ADDRESSES_MAX: usize = 16;
 
-/// The way that a request takes.
+/// How to send a request.
 #[derive(Clone)]
 pub struct Way<'w> {
-    /// Addresses that it may go to.
+    /// The addresses that it may go to.
     pub reach: Reach,
-    /// TLS for `https`. Nothing is read or written over it elsewhere.
+    /// TLS for `https`.
     pub tls: Option<&'w TlsConnector>,
     /// Time to connect: name, TCP and TLS.
     pub connect: Duration,
@@ -33,7 +33,7 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects to the first address of the host that is in reach and answers.
+/// Connects to the first address of the host that is allowed and answers.
 pub(crate) async fn connect(url: &Url, way: &Way<'_>) -> Result<Box<dyn Stream>, OutboundError> {
     let within = way.connect;
     let deadline = Instant::now() + within;
@@ -59,7 +59,7 @@ async fn look_up(name: String, port: u16) -> io::Result<Vec<IpAddr>> {
     Ok(found.map(|address| address.ip()).take(ADDRESSES_MAX).collect())
 }
 
-/// Connects to a host, whose name is looked up this once.
+/// Connects to a host, resolving its name once.
 async fn dial<F: Future<Output = io::Result<Vec<IpAddr>>>>(
     url: &Url,
     reach: Reach,

@@ -40,7 +40,7 @@ pub enum OutboundError {
 }
 
 impl OutboundError {
-    /// True if another attempt ends the same way.
+    /// True if another attempt would fail the same way.
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Refused(..) | Self::Address | Self::NoRoots)

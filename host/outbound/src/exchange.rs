@@ -14,11 +14,10 @@ use url::{Position, Url};
 use crate::connect::connect;
 use crate::{OutboundError, Way, shown};
 
-/// Bytes of an answer's head, and of its body that nobody has read yet. Signed addresses of stores
-/// have some kilobytes.
+/// Bytes of an answer's head, and of unread body. Signed addresses of stores have some kilobytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The body of an answer, which is read while it is asked for.
+/// The body of an answer, which is read on demand.
 pub struct AnswerBody {
     body: Incoming,
     wire: ExchangeWire,
@@ -28,7 +27,7 @@ pub struct AnswerBody {
 struct ExchangeWire(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
 impl ExchangeWire {
-    /// Reads and writes while the work waits for it.
+    /// Drives the connection while it waits for the work.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         if let Some(connection) = &mut self.0 {
@@ -38,7 +37,8 @@ impl ExchangeWire {
                 () = connection => self.0 = None,
             }
         }
-        // It resolves with what came before the end of the connection, or with its reason.
+        // It resolves with what came before the end of the connection, or with the reason for the
+        // end.
         work.await
     }
 }
@@ -74,7 +74,7 @@ pub async fn send(url: &Url, request: Request<Bytes>, way: &Way<'_>) -> Result<R
 }
 
 impl AnswerBody {
-    /// The next data; trailers are left out. Nothing is lost if this is dropped while it waits.
+    /// The next data; trailers are skipped. Cancel-safe.
     ///
     /// # Errors
     /// [`OutboundError::Http`] where it breaks off.
@@ -87,9 +87,10 @@ impl AnswerBody {
         Ok(None)
     }
 
-    /// The beginning, at most this many bytes, and true if it is all of it.
+    /// The beginning, at most this many bytes, and whether that is all of it.
     ///
     /// # Errors
+    ///
     /// [`OutboundError::Http`] where it breaks off.
     pub async fn beginning(&mut self, bytes_max: usize) -> Result<(Vec<u8>, bool), OutboundError> {
         let mut bytes = Vec::new();
@@ -117,7 +118,7 @@ mod tests {
 
     const WAY: Way<'static> = Way { reach: Reach::Loopback, tls: None, connect: Duration::from_mins(1) };
 
-    /// The head that the server gets.
+    /// The head of the request as sent.
     async fn head(listener: &TcpListener) -> String {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = Vec::new();

@@ -1,4 +1,4 @@
-//! Addresses that the host itself may reach, and what a URL says of its server.
+//! Addresses that the host itself may connect to, and what a URL says of its server.
 use std::net::IpAddr;
 
 use toolcell_policy::{AddressClass, is_loopback};
@@ -7,18 +7,18 @@ use url::Url;
 /// Addresses that a request may go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Whatever the operator's address leads to.
+    /// Any address that the operator's URL leads to.
     Any,
-    /// Those of the internet, this machine and own networks; none of metadata services.
+    /// Addresses of the internet, this machine and private networks; not of metadata services.
     Private,
-    /// Those of the internet alone.
+    /// Only addresses of the internet.
     Public,
-    /// Those of this machine alone: plain HTTP that no setting allows.
+    /// Only loopback addresses, over plain HTTP without a setting.
     Loopback,
 }
 
 impl Reach {
-    /// The kind of the address where it is not in reach.
+    /// The class of the address if it is not allowed.
     #[must_use]
     pub fn refused(self, address: IpAddr) -> Option<AddressClass> {
         if self == Self::Any {
@@ -53,14 +53,13 @@ pub fn shown(url: &Url) -> String {
     }
 }
 
-/// True if nobody on the way to this address can read or change what is sent: https, or this
-/// machine.
+/// True if nobody on the way to this address can read or change a request: https, or this machine.
 #[must_use]
 pub fn is_protected(url: &Url) -> bool {
     url.host().is_some() && (url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url)))
 }
 
-/// True if both addresses are of one server: scheme, host and port.
+/// True if both URLs have the same server: scheme, host and port.
 #[must_use]
 pub fn is_same_server(a: &Url, b: &Url) -> bool {
     (a.scheme(), a.host(), a.port_or_known_default()) == (b.scheme(), b.host(), b.port_or_known_default())

@@ -1,38 +1,38 @@
-//! Redirects: where one leads, and which are not followed.
+//! Redirects: their targets, and which ones are not followed.
 use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
 use url::Url;
 
 use crate::shown;
 
-/// Most redirects that are followed: a registry or a forge sends to its store, and that to a
+/// Most redirects that are followed: a registry or a forge redirects to its store, and that to a
 /// mirror.
 pub const REDIRECTS_MAX: usize = 5;
 
 /// A redirect that is not followed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotFollowed {
-    /// Where to, without a query.
+    /// The target, without its query.
     pub to: String,
     /// A part of a sentence that begins with "which" or "but".
     pub problem: &'static str,
 }
 
 impl NotFollowed {
-    /// The redirect to this address is one more than are followed.
+    /// The error for a redirect to this address after [`REDIRECTS_MAX`] others.
     #[must_use]
     pub fn too_many(to: &Url) -> Self {
         Self { to: without_query(to), problem: "which comes after more redirects than are followed" }
     }
 }
 
-/// True if the answer to a request that only reads is at another address.
+/// True if the status redirects a request that only reads.
 #[must_use]
 pub const fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The address that a redirect leads to.
+/// The target of a redirect.
 ///
 /// # Errors
 /// It leads from https to http, to another scheme, or names a user.
@@ -56,7 +56,7 @@ pub fn followed(url: &Url, headers: &HeaderMap) -> Result<Url, NotFollowed> {
     Ok(next)
 }
 
-/// The address without what may be secret in it.
+/// The URL without its query, which may be secret.
 fn without_query(url: &Url) -> String {
     const CHARS_SHOWN: usize = 200;
     let text = format!("{}://{}{}", url.scheme(), shown(url), url.path());

@@ -1,4 +1,4 @@
-//! The machine's certificate authorities, and TLS with some.
+//! The machine's certificate authorities, and TLS clients that trust them.
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};

@@ -101,7 +101,7 @@ pub enum PullError {
         problem: String,
     },
     /// A redirect that is not followed.
-    #[error("{host} sends to {to}, {problem}")]
+    #[error("{host} redirects to {to}, {problem}")]
     Redirect {
         /// The host.
         host: String,
@@ -177,7 +177,7 @@ pub enum PullError {
         now: Digest,
     },
     /// Too many requests.
-    #[error("{0} has answered too many requests")]
+    #[error("{0} got too many requests, and refuses more for now")]
     RateLimited(String),
     /// Any other status.
     #[error("{host} answers with status {status}{}", code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default())]
@@ -299,7 +299,7 @@ impl PullError {
             Self::PlainHttp(_) => Some("have the registry serve https, or allow plain HTTP for it"),
             Self::Connect { .. } => Some("is the name right, and is its certificate of a known authority?"),
             Self::Late { .. } | Self::Slow { .. } | Self::Broken { .. } => {
-                Some("pull again: what has come is kept, and goes on from there")
+                Some("pull again: the download continues where it stopped")
             }
             Self::Redirect { .. } => Some("name the registry that it leads to"),
             Self::Unauthorized { had_credential: false, .. } => {
@@ -450,7 +450,7 @@ pub enum StoreError {
     #[error("the store's index.json would have more than {0} bytes, the most allowed")]
     FullIndex(u64),
     /// The archive does not have the expected form.
-    #[error("the archive is not taken: {0}")]
+    #[error("the archive is refused: {0}")]
     Archive(String),
     /// The archive cannot be read or written.
     #[error("the archive cannot be {step}: {source}")]

@@ -95,10 +95,10 @@ impl RegistryClient {
     ) -> Result<FoundReferrers, PullError> {
         let within = self.bounds().attached;
         let late = |_| PullError::Late { host: repository.registry.clone(), step: "give what is attached", within };
-        tokio::time::timeout(within, self.look_for(repository, subjects)).await.map_err(late)?
+        tokio::time::timeout(within, self.find_attached(repository, subjects)).await.map_err(late)?
     }
 
-    async fn look_for(&self, repository: &Repository, subjects: &[Digest]) -> Result<FoundReferrers, PullError> {
+    async fn find_attached(&self, repository: &Repository, subjects: &[Digest]) -> Result<FoundReferrers, PullError> {
         let mut found = FoundReferrers::default();
         for subject in subjects {
             // Those of cosign 2 come first: a long list of referrers cannot crowd them out.
@@ -117,7 +117,7 @@ impl RegistryClient {
                     found.not_looked_at = found.not_looked_at.saturating_add(1);
                     continue;
                 }
-                self.look_at(repository, subject, digest, &mut found).await?;
+                self.examine(repository, subject, digest, &mut found).await?;
             }
         }
         Ok(found)
@@ -194,7 +194,7 @@ impl RegistryClient {
         keep(fetched, digest, found)
     }
 
-    async fn look_at(
+    async fn examine(
         &self,
         repository: &Repository,
         subject: &Digest,

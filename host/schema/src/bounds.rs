@@ -1,4 +1,4 @@
-//! The bounds of a schema, and the problems of one that breaks them.
+//! Bounds on schemas, and the problems of schemas that exceed them.
 
 use std::fmt;
 use std::time::Instant;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// One problem of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub struct DefinitionProblem {
-    /// A field, with a JSON Pointer into a schema, such as `inputSchema/properties/city`.
+    /// The field, with a JSON Pointer into a schema, such as `inputSchema/properties/city`.
     pub field: String,
     /// The problem.
     pub message: String,
-    /// The correct form.
+    /// How to correct it.
     pub hint: Option<String>,
 }
 
@@ -22,7 +22,7 @@ impl DefinitionProblem {
         Self { field: field.into(), message: message.into(), hint: None }
     }
 
-    /// This problem, with the correct form.
+    /// This problem, with how to correct it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -55,7 +55,7 @@ pub struct SchemaBounds {
     /// Most memory of a tool's compiled schemas, in bytes, roughly; patterns take most. 16 MiB: the
     /// two largest schemas without patterns take 9.
     pub memory_bytes_max: usize,
-    /// The deadline for compiling. None by default: nobody waits.
+    /// The deadline for compiling. None by default.
     pub until: Option<Instant>,
 }
 

@@ -17,23 +17,23 @@ use crate::bounds::{DefinitionProblem, SchemaBounds};
 use crate::{loosen, sanitize};
 
 /// Memory of one JSON value of a schema, in bytes: in the listing, in the validator, and in the
-/// copy that arguments are rewritten by.
+/// copy for rewriting arguments.
 const VALUE_BYTES: usize = 520;
 
 /// Memory of one subschema besides its values, in bytes.
 const SUBSCHEMA_BYTES: usize = 1_200;
 
-/// Steps of each byte of a text that a format or an encoding reads, and of one that is parsed.
+/// Steps per byte of a text that is checked for a format or encoding, or parsed.
 const FORMAT_BYTE_STEPS: u64 = 30;
 const PARSED_BYTE_STEPS: u64 = 80;
 
-/// Steps of dividing a number, whatever its digits.
+/// Steps of a division, whatever the number of digits.
 const DIVIDED_STEPS: u64 = 1_000;
 
-/// Steps of each subschema that applies to a value, without any that looks at it.
+/// Steps of applying a subschema to a value, besides its keywords.
 const APPLIED_STEPS: u64 = 4;
 
-/// Steps of a value besides that.
+/// Steps of a value, besides its subschemas.
 const VALUE_STEPS: u64 = 10;
 
 impl Schema {
@@ -71,14 +71,14 @@ impl Schema {
         Ok(Self { validator, written, subschemas, guard, rates, byte_steps, applied, bytes })
     }
 
-    /// The problem of a schema that is longer than it may be.
+    /// The problem of a schema that is too long.
     pub(crate) fn too_large(field: &str, schema: &Value, bounds: &SchemaBounds) -> Option<DefinitionProblem> {
         let bytes = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
         let message = format!("{bytes} bytes, more than {}", bounds.bytes_max);
         (bytes > bounds.bytes_max).then(|| DefinitionProblem::new(field, message))
     }
 
-    /// Compiles the schema of a form. Its reader bounds it, and it has no patterns and no
+    /// Compiles the schema of a form. The form's parser has bounded it, and it has no patterns or
     /// references. At most `applied` of its subschemas apply to one value.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ fn rates(traits: Traits, applied: usize) -> Rates {
         name_byte: 0,
         text_byte,
         text_squared: traits.reads_patterns,
-        problem: DETAIL_ERROR_BYTES + traits.told_bytes as u64,
+        problem: DETAIL_ERROR_BYTES + traits.quoted_bytes as u64,
         divided: traits.divided.map(|digits| digits + DIVIDED_STEPS),
         problems_copy: traits.copies_items,
     }
@@ -129,7 +129,7 @@ struct DefinitionMemory<'b> {
 }
 
 impl DefinitionMemory<'_> {
-    /// Takes memory for the part at this place.
+    /// Counts memory for the part at this place.
     fn take(&mut self, pointer: &str, bytes: usize) -> Result<(), DefinitionProblem> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes <= self.bounds.memory_bytes_max {
@@ -147,9 +147,9 @@ impl DefinitionMemory<'_> {
 #[derive(Default)]
 struct Patterns {
     by_text: HashMap<String, Arc<Pattern>>,
-    /// Steps of one byte of a text, with the dearest pattern.
+    /// Steps per byte of a text, for the most expensive pattern.
     byte: u64,
-    /// Steps of one byte of a name, with all patterns for names.
+    /// Steps per byte of a member's name, for all patterns for names.
     name_byte: u64,
 }
 

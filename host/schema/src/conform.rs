@@ -1,20 +1,20 @@
-//! Arguments as their schema means them: an optional member that is `null`, and may not be, is left
-//! out; an integer that is written as `1.0` is written as `1`.
+//! Normalises arguments by their schema: an optional member that is `null` where `null` is not
+//! allowed is left out, and an integer written as `1.0` becomes `1`.
 //!
-//! The text is changed in these places alone, so all other numbers and names stay as they came.
+//! Only these places of the text change, so all other numbers and names stay as they are.
 
 use serde_json::{Map, Value};
 
 use crate::graph::normal;
 
-/// Most steps for one text: subschemas, members and choices that are looked at. An argument takes
-/// two or three, and two million take a tenth of a second. What is left then stays as it came.
+/// Most steps for one text: visited subschemas, members and choices. An argument takes two or
+/// three, and two million take a tenth of a second. The rest of the text then stays as it is.
 const STEPS_MAX: usize = 2_000_000;
 
-/// Deepest chain of references and alternatives that is followed for one value.
+/// Deepest chain of references and alternatives for one value.
 const DEPTH_MAX: usize = 32;
 
-/// The text with its places rewritten; `None` where it stays as it is.
+/// The rewritten text; `None` if nothing changes.
 pub(crate) fn rewritten(schema: &Value, text: &str) -> Option<String> {
     if !may_change(text.as_bytes()) {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn rewritten(schema: &Value, text: &str) -> Option<String> {
     Some(rewriter.out)
 }
 
-/// True if a text may have a `null`, or a number with a fraction or an exponent.
+/// True if a text contains a `null`, or a number with a fraction or an exponent.
 fn may_change(text: &[u8]) -> bool {
     let is_number = |pair: &[u8]| matches!(pair, [b'0'..=b'9', b'.' | b'e' | b'E']);
     text.windows(4).any(|four| four == b"null") || text.windows(2).any(is_number)
@@ -38,16 +38,16 @@ fn may_change(text: &[u8]) -> bool {
 struct Rewriter<'a> {
     root: &'a Value,
     text: &'a str,
-    /// The place that is looked at, in bytes.
+    /// Offset of the next byte.
     at: usize,
     out: String,
-    /// The text up to here is in `out`, or left out.
+    /// Up to here the text is in `out` or left out.
     copied: usize,
     steps: usize,
 }
 
 impl<'a> Rewriter<'a> {
-    /// Passes one value, to which these schemas apply.
+    /// Rewrites one value, to which these schemas apply.
     fn value(&mut self, value: &Value, schemas: Vec<&'a Value>) {
         self.skip_blank();
         let mut applied = Vec::new();
@@ -109,7 +109,8 @@ impl<'a> Rewriter<'a> {
         self.at += 1;
     }
 
-    /// True if this optional member may not be `null`, so that `null` means it is absent.
+    /// True if this optional member is `null` where that is not allowed, which means that it is
+    /// absent.
     fn is_left_out(&mut self, name: &str, declared: &[&'a Value], applied: &[&'a Map<String, Value>]) -> bool {
         for schema in applied {
             let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -157,7 +158,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Adds the schemas that apply to a value by this one: itself, and what it names or contains.
+    /// Adds the schemas that apply to a value together with this one: itself, and those that it
+    /// refers to or contains.
     fn applied(&mut self, schema: &'a Value, value: &Value, depth: usize, found: &mut Vec<&'a Map<String, Value>>) {
         let Some(members) = schema.as_object() else { return };
         if depth > DEPTH_MAX || !self.pay(1) {
@@ -179,8 +181,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// False if an alternative is plainly not that of a value: by its type, a missing member, or a
-    /// constant. True of each once the steps are spent, so that none is taken for the only one.
+    /// False if a value clearly does not match an alternative: by its type, a missing member, or a
+    /// constant. True if the steps are used up, so that none is taken for the only match.
     fn may_fit(&mut self, branch: &'a Value, value: &Value, depth: usize) -> bool {
         let Some(members) = branch.as_object() else { return branch != &Value::Bool(false) };
         if !self.pay(1) {
@@ -217,7 +219,7 @@ impl<'a> Rewriter<'a> {
         true
     }
 
-    /// False if a schema enumerates its values and this is not one of them.
+    /// False if a schema enumerates its values and this is not among them.
     fn may_be(&mut self, schema: &Map<String, Value>, value: &Value) -> bool {
         let constant = schema.get("const").map(std::slice::from_ref);
         for choices in [constant, schema.get("enum").and_then(Value::as_array).map(Vec::as_slice)].into_iter().flatten()
@@ -229,7 +231,7 @@ impl<'a> Rewriter<'a> {
         true
     }
 
-    /// True if a schema plainly has no `null` among its values.
+    /// True if a schema clearly does not accept `null`.
     fn refuses_null(&mut self, schema: &'a Value, depth: usize) -> bool {
         let Some(members) = schema.as_object().filter(|_| depth <= DEPTH_MAX) else {
             return schema == &Value::Bool(false);
@@ -258,13 +260,13 @@ impl<'a> Rewriter<'a> {
             .any(|branches| !branches.is_empty() && branches.iter().all(|branch| self.refuses_null(branch, depth + 1)))
     }
 
-    /// Takes steps. False once they are spent.
+    /// Uses steps. False once they are used up.
     fn pay(&mut self, steps: usize) -> bool {
         self.steps = self.steps.saturating_sub(steps);
         self.steps > 0
     }
 
-    /// The schema that a reference by a pointer names.
+    /// The schema that a reference by JSON Pointer names.
     fn target(&self, members: &'a Map<String, Value>) -> Option<&'a Value> {
         let fragment = members.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root.pointer(&normal(fragment))
@@ -286,14 +288,14 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Passes a number, `true`, `false` or `null`.
+    /// Skips a number, `true`, `false` or `null`.
     fn skip_token(&mut self) {
         while self.byte().is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
             self.at += 1;
         }
     }
 
-    /// Passes a text.
+    /// Parses a string.
     fn string(&mut self) -> std::borrow::Cow<'a, str> {
         let from = self.at;
         self.at += 1;
@@ -337,7 +339,7 @@ fn wants_integer(schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// A float without a fraction as an integer of 64 bits.
+/// A float without a fraction, as a 64-bit integer.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the ranges are checked")]
 fn whole(float: f64) -> Option<String> {
     const PAST_I64: f64 = 9_223_372_036_854_775_808.0;
@@ -413,7 +415,7 @@ mod tests {
         let text = json!(vec![1.0; 1_000]).to_string();
         let changed = rewritten(&schema, &text).unwrap_or_default();
         assert!(changed.starts_with("[1,1,1") && changed.ends_with("1.0,1.0]"), "{changed}");
-        // Alternatives, choices and required names are steps too.
+        // Alternatives, choices and required names take steps too.
         let choices: Vec<String> = (0..5_000).map(|number| format!("c{number}")).collect();
         let branch = json!({"properties": {"k": {"enum": choices}}, "required": choices});
         let alternatives = json!({"items": {"anyOf": vec![branch; 10], "properties": {"n": {"type": "integer"}}, "required": choices}});

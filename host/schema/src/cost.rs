@@ -1,6 +1,6 @@
 //! The cost of validating a value. With references, one subschema can apply to one value in
-//! exponentially many ways. The authors of schemas and of results are not trusted, so the
-//! applications are counted first.
+//! exponentially many ways. Schemas and results come from untrusted authors, so the applications
+//! are counted first.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::bounds::DefinitionProblem;
 /// Applications of subschemas that validating any value may take: a few milliseconds of work.
 const STEPS_MAX: usize = 1_000_000;
 
-/// The bound per value of a document, for long but honest documents.
+/// The bound per value of a document, for long but legitimate documents.
 const STEPS_PER_VALUE_MAX: usize = 64;
 
 /// Applications of subschemas to the root alone, whatever the value. Deep `allOf` trees stay below
@@ -21,32 +21,32 @@ const STEPS_HERE_MAX: usize = 10_000;
 /// The bound over all subschemas. A chain of 400 references takes 80,000.
 const STEPS_ALL_MAX: usize = 2_000_000;
 
-/// Bytes that the validator keeps for each subschema that a look for unevaluated members passes,
+/// Bytes that the validator keeps for each subschema that a search for unevaluated members passes,
 /// and for each name in it.
 const PASSED_BYTES: usize = 500;
 const PASSED_NAME_BYTES: usize = 100;
 
-/// Steps of a check that counting one application costs.
+/// Steps for counting one application.
 const APPLY_STEPS: u64 = 10;
 
-/// Steps of finding the subschema of a member by its name, besides the bytes of the name.
+/// Steps for finding a member's subschema by name, besides the bytes of the name.
 const MEMBER_STEPS: u64 = 40;
 
-/// Deepest nesting of subschemas during validation: the validator recurses, and a thread's stack
-/// ends.
+/// Deepest nesting of subschemas during validation: the validator is recursive, and a thread's
+/// stack is finite.
 const NESTING_MAX: usize = 512;
 
 /// The counts of a schema.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SchemaCounts {
-    /// Subschemas that apply to one value at most.
+    /// Most subschemas that apply to one value.
     pub(super) applied: usize,
-    /// Bytes that the validator keeps for looking twice, for every subschema on the way, as often
-    /// as it is on one.
+    /// Bytes that the validator keeps to find unevaluated members, for every subschema on the way,
+    /// as often as it is on one.
     pub(super) kept_bytes: usize,
 }
 
-/// Counts, for one schema, before its validator runs.
+/// Counts the applications of a schema to a value, before its validator runs.
 #[derive(Debug)]
 pub(super) struct Guard {
     nodes: Vec<Node>,
@@ -89,14 +89,14 @@ impl Guard {
         Ok((needed.then_some(Self { nodes }), counts))
     }
 
-    /// True if validating this value stays within bounds. Must run within a meter: each count costs
-    /// a step.
+    /// True if validating this value stays within bounds. Must run within a meter: counting takes
+    /// steps.
     pub(super) fn allows(&self, value: &Value) -> bool {
         let steps = STEPS_MAX.max(count(value).saturating_mul(STEPS_PER_VALUE_MAX));
         self.apply(0, value, &mut Budget { steps, nesting: 0 })
     }
 
-    /// Counts everything; false if the budget runs out.
+    /// Counts all applications; false if the budget runs out.
     fn apply(&self, place: usize, value: &Value, budget: &mut Budget) -> bool {
         let Some(node) = self.nodes.get(place) else { return true };
         if budget.steps == 0 || budget.nesting == NESTING_MAX || !pay(APPLY_STEPS) {
@@ -135,14 +135,13 @@ impl Guard {
     }
 }
 
-/// The remaining budgets while counting.
+/// The remaining budget.
 struct Budget {
     steps: usize,
     nesting: usize,
 }
 
-/// Walks the subschemas that apply to one value; false if they come back to themselves or never
-/// end.
+/// Walks the subschemas that apply to the same value; false if they are recursive or too many.
 fn here_only(nodes: &[Node], place: usize, path: &mut Vec<usize>, steps: &mut usize) -> bool {
     let Some(node) = nodes.get(place) else { return true };
     if path.contains(&place) {
@@ -162,8 +161,8 @@ fn here_only(nodes: &[Node], place: usize, path: &mut Vec<usize>, steps: &mut us
     ends
 }
 
-/// The bytes that looking for unevaluated members at this place keeps. Its references end; that was
-/// checked.
+/// Bytes that the validator keeps to find unevaluated members at this place. Its references are
+/// known to end.
 fn kept_bytes(nodes: &[Node], place: usize) -> usize {
     let Some(node) = nodes.get(place) else { return 0 };
     let names =

@@ -1,7 +1,7 @@
 //! Equality of JSON values, in time proportional to their size.
 //!
-//! The validator's own comparison looks twice at members in another order, four times at those
-//! within them, and so on. Forty levels of them would never end.
+//! The validator's own comparison visits members in another order twice, members within them four
+//! times, and so on. With forty levels it would never finish.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -15,10 +15,10 @@ use super::meter::pay;
 /// Steps for a value that is compared, hashed or copied.
 const VALUE_STEPS: u64 = 20;
 
-/// An entry of a large table, which no cache of the processor holds.
+/// Steps for an entry of a large table, which is not in the processor's cache.
 const ENTRY_STEPS: u64 = 200;
 
-/// Arrays up to this length are compared pair by pair, which costs less than hashing them.
+/// Up to this length arrays are compared pair by pair, which is cheaper than hashing.
 const PAIRS_LENGTH_MAX: usize = 8;
 
 /// JSON equality: numbers by value, members in any order. False once the steps are used up.
@@ -38,7 +38,7 @@ pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
                 })
         }
         (Value::Array(_) | Value::Object(_) | Value::String(_), _) => false,
-        // From here on, neither value holds another one.
+        // From here on, neither value is a container of the other's kind.
         _ => !matches!(other, Value::Array(_) | Value::Object(_)) && cmp::equal(one, other),
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn all_differ(values: &[Value]) -> bool {
     }
     let state = RandomState::new();
     let mut seen: HashMap<u64, &Value> = HashMap::new();
-    // Values that share a hash with another one: hardly ever any.
+    // Values whose hash collides: hardly ever any.
     let mut more: Vec<&Value> = Vec::new();
     for value in values {
         let Some(hash) = hash(value, &state).filter(|_| pay(ENTRY_STEPS)) else { return true };
@@ -76,7 +76,7 @@ pub(super) fn all_differ(values: &[Value]) -> bool {
     true
 }
 
-/// A hash that equal values share, and others hardly ever. `None` once the steps are used up.
+/// A hash of a value: equal values have the same. `None` once the steps are used up.
 fn hash(value: &Value, state: &RandomState) -> Option<u64> {
     if !pay(2 * VALUE_STEPS) {
         return None;
@@ -85,7 +85,7 @@ fn hash(value: &Value, state: &RandomState) -> Option<u64> {
     match value {
         Value::Null => hasher.write_u8(0),
         Value::Bool(value) => value.hash(&mut hasher),
-        // Adding zero makes the two zeros one.
+        // Adding zero makes negative zero positive.
         Value::Number(number) => number.as_f64().map(|number| (number + 0.0).to_bits()).hash(&mut hasher),
         Value::String(text) => {
             pay(text.len() as u64).then_some(())?;
@@ -108,7 +108,7 @@ fn hash(value: &Value, state: &RandomState) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// Pays for a copy of a value, with everything in it.
+/// Uses steps for a copy of a value with everything in it.
 pub(super) fn pay_for_all_of(value: &Value) -> bool {
     let more = match value {
         Value::String(text) => text.len() as u64,

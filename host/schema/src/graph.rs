@@ -1,5 +1,5 @@
 //! A schema as a graph of subschemas with resolved references. Building it checks every bound that
-//! does not need the compiler: depth, count, patterns, references that would leave the schema.
+//! does not need the compiler: depth, number, patterns, and references out of the schema.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::sanitize;
 /// Keywords that refer to a schema elsewhere, over all drafts.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Bytes of the places of all subschemas, once for each of their keywords, as the validator keeps
-/// them. A thousand subschemas of four keywords under ordinary names take a quarter of it.
+/// Bytes of the places of all subschemas, which the validator keeps once for each of their
+/// keywords. A thousand subschemas of four keywords with ordinary names take a quarter of it.
 const PLACES_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Most problems reported for one schema. An author who mends twenty will look at the rest.
+/// Most problems reported for one schema. Whoever mends twenty will look at the rest.
 const PROBLEMS_MAX: usize = 20;
 
 /// One subschema.
@@ -29,8 +29,8 @@ pub(super) struct Node {
     pub(super) members: HashMap<String, usize>,
     /// Subschemas of any member or element.
     pub(super) below: Vec<usize>,
-    /// The subschema has `unevaluatedProperties` or `unevaluatedItems`, which look again at
-    /// everything applied here.
+    /// The subschema has `unevaluatedProperties` or `unevaluatedItems`, which visit again
+    /// everything that was applied here.
     pub(super) looks_twice: bool,
 }
 
@@ -44,21 +44,21 @@ pub(super) struct WrittenPattern {
     pub(super) of_names: bool,
 }
 
-/// The traits of a schema that make a look at a text or a problem costly.
+/// Traits of a schema that make checks or problems expensive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traits {
-    /// `format` and the keywords for contents, which read a text as a whole.
+    /// `format` and the keywords for content, which read a text as a whole.
     pub(super) reads_texts: bool,
     /// `"format": "regex"`, which compares every name in a text with every other.
     pub(super) reads_patterns: bool,
     /// Content in texts is parsed.
     pub(super) parses_texts: bool,
-    /// The steps of the digits of the dearest `multipleOf`; `None` without one.
+    /// The steps for the digits of the most expensive `multipleOf`; `None` without one.
     pub(super) divided: Option<u64>,
     /// `unevaluatedItems`, which reports its problems with a copy of each item.
     pub(super) copies_items: bool,
-    /// The longest text or constant that a problem may repeat, in bytes.
-    pub(super) told_bytes: usize,
+    /// The longest text or constant that a problem may quote, in bytes.
+    pub(super) quoted_bytes: usize,
 }
 
 /// A schema as a graph; node 0 is the root.
@@ -129,14 +129,14 @@ impl<'b> Builder<'b> {
         place(self.field, pointer)
     }
 
-    /// Reports once that the rest is not looked at.
+    /// Reports once that further problems are left out.
     fn too_many(&mut self, message: String) {
         if !std::mem::replace(&mut self.too_many, true) {
             self.problem("", message);
         }
     }
 
-    /// Visits one subschema; `None` if it is past a bound.
+    /// Visits one subschema; `None` if it exceeds a bound.
     fn visit(&mut self, schema: &Value, pointer: String, depth: usize) -> Option<usize> {
         if depth > self.bounds.depth_max {
             self.problem(&pointer, format!("nested deeper than {} subschemas", self.bounds.depth_max));
@@ -198,7 +198,7 @@ impl<'b> Builder<'b> {
         }
         self.note_traits(members);
         for keyword in ["$id", "id", "$schema"] {
-            // In the older drafts `id` is that keyword; as the name of an argument it is below
+            // In older drafts `id` is that keyword. As the name of an argument it is below
             // `properties`.
             if !pointer.is_empty() && text(keyword).is_some() {
                 self.problem(&format!("{pointer}/{keyword}"), "only the root of a schema may have it");
@@ -206,7 +206,7 @@ impl<'b> Builder<'b> {
         }
         for keyword in ["$anchor", "$dynamicAnchor"] {
             let Some(anchor) = text(keyword) else { continue };
-            // With two, a reference could mean either.
+            // With two, a reference would be ambiguous.
             if self.anchors.insert(anchor.to_owned(), node).is_some_and(|other| other != node) {
                 self.problem(&format!("{pointer}/{keyword}"), "another subschema has the same");
             }
@@ -234,7 +234,7 @@ impl<'b> Builder<'b> {
         let constant = members.get("const").map_or(0, |value| value.to_string().len());
         let names = members.get("required").and_then(Value::as_array).into_iter().flatten();
         let told = names.filter_map(Value::as_str).map(str::len).max().unwrap_or(0).max(constant);
-        traits.told_bytes = traits.told_bytes.max(told);
+        traits.quoted_bytes = traits.quoted_bytes.max(told);
     }
 
     fn check_pattern(&mut self, pointer: &str, pattern: &str, of_names: bool) {

@@ -1,5 +1,5 @@
-//! The keywords of JSON Schema that hold subschemas, over all drafts. A keyword that a schema's own
-//! draft ignores is still walked: bounds may only err towards refusing.
+//! The keywords of JSON Schema that hold subschemas, over all drafts. Keywords that a schema's own
+//! draft ignores are visited too: bounds may only err towards refusing.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ pub(super) enum Applies {
     Member,
     /// To members, or elements, of any name or place.
     Below,
-    /// To nothing by itself; only where a `$ref` names it.
+    /// To nothing by itself, only through a `$ref`.
     Nowhere,
 }
 
@@ -20,7 +20,7 @@ pub(super) enum Applies {
 pub(super) struct Child<'s> {
     /// The parts of its place below the parent, such as `properties` and `city`.
     pub(super) place: [&'s str; 2],
-    /// Its place in a list; the second part of `place` is empty then.
+    /// Its index in a list; then the second part of `place` is empty.
     pub(super) number: Option<usize>,
     pub(super) applies: Applies,
     pub(super) schema: &'s Value,
@@ -106,7 +106,7 @@ fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
 
-/// Hands every `title`, `description` and `$comment` of a schema and its subschemas to `change`.
+/// Calls `change` with every `title`, `description` and `$comment` of a schema and its subschemas.
 pub(super) fn annotations_mut(schema: &mut Value, change: &mut impl FnMut(&mut String)) {
     let Value::Object(members) = schema else { return };
     for (keyword, value) in members {

@@ -48,12 +48,11 @@ use view::{Metered, MeteredValue};
 /// half as many.
 const VALUES_MAX: usize = 1_000_000;
 
-/// Bytes that one failing place takes in the validator, and each subschema on the way to it,
-/// roughly.
+/// Bytes that a failing place takes in the validator, and each subschema on the way to it, roughly.
 const DETAIL_ERROR_BYTES: u64 = 400;
 const DETAIL_LEVEL_BYTES: u64 = 16;
 
-/// Steps that a thread with other duties may take: it must be back within 100 µs.
+/// Steps that a thread with other duties may take: it must be free again within 100 µs.
 const SHORT_STEPS: u64 = 50_000;
 
 /// Steps of parsing one value.
@@ -62,15 +61,15 @@ const PARSE_STEPS: u64 = 60;
 /// One compiled schema.
 pub struct Schema {
     validator: jsonschema::Validator<Metered>,
-    /// As it is written, without patterns that are not applied.
+    /// As written, without irregular patterns.
     written: Value,
     subschemas: usize,
-    /// Present if a check may look at one value more often than the schema is long.
+    /// Set if a check may visit one value more often than the schema is long.
     guard: Option<Guard>,
     rates: Rates,
-    /// Steps of the dearest byte of a text.
+    /// Steps of the most expensive byte of a text.
     byte_steps: u64,
-    /// Subschemas that apply to one value at most.
+    /// Most subschemas that apply to one value.
     applied: usize,
     /// Its memory, in bytes, roughly.
     bytes: usize,
@@ -105,8 +104,8 @@ impl Schema {
         each.saturating_add(marks.saturating_mul(PARSE_STEPS + 4 * self.rates.value)) > SHORT_STEPS
     }
 
-    /// Arguments as the schema means them: without optional members that are `null` and may not be,
-    /// and with integers written as such. `None` where they are so.
+    /// Arguments normalised by the schema: without optional members that are `null` where that is
+    /// not allowed, and with integers written as such. `None` if nothing changes.
     #[must_use]
     pub fn rewritten(&self, text: &str) -> Option<String> {
         let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
@@ -119,8 +118,8 @@ impl Schema {
     /// Checks one JSON text.
     ///
     /// # Errors
-    /// Each failing place with the rule it breaks, up to a bound; or that the check would take
-    /// longer.
+    /// Each failing place with the rule that it breaks, up to a bound; or that the check took too
+    /// long.
     pub fn check(&self, text: &str, patience: &Patience) -> Result<(), ArgumentProblems> {
         // Two bytes of text make one value at most.
         let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
@@ -153,7 +152,7 @@ impl Schema {
         }
     }
 
-    /// All problems of a value, as far as there are steps to find them.
+    /// All problems of a value that can be found with the remaining steps.
     fn problems(&self, value: &Value, patience: &Patience) -> ArgumentProblems {
         let longest = LongestPath::within(value);
         let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(longest.depth);
@@ -177,14 +176,14 @@ fn unfinished(stop: Stop) -> ArgumentProblems {
 /// The longest path to a value within another.
 #[derive(Clone, Copy, Default)]
 struct LongestPath {
-    /// The length of its names and numbers, as a JSON Pointer writes them.
+    /// The length of its JSON Pointer.
     bytes: u64,
     depth: u64,
 }
 
 impl LongestPath {
     fn within(value: &Value) -> Self {
-        // Characters that a pointer escapes take two.
+        // Characters that a pointer escapes take two bytes.
         let step = |bytes: usize, value| {
             let Self { bytes: below, depth } = Self::within(value);
             Self { bytes: below + 2 * bytes as u64 + 1, depth: depth + 1 }

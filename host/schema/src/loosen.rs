@@ -1,12 +1,12 @@
-//! The patterns of a schema that take more than linear time, and the schema without them. What is
-//! left accepts at least what the written schema accepts.
+//! The patterns of a schema that take more than linear time, and the schema without them. That
+//! schema accepts at least what the written one accepts.
 
 use serde_json::{Map, Value, json};
 
 use crate::keywords;
 use crate::pattern::is_irregular;
 
-/// The schema without its irregular patterns; `None` where it has none.
+/// The schema without its irregular patterns; `None` if it has none.
 pub(crate) fn loosened(schema: &Value) -> Option<Value> {
     if !has_irregular(schema) {
         return None;
@@ -16,8 +16,8 @@ pub(crate) fn loosened(schema: &Value) -> Option<Value> {
     Some(schema)
 }
 
-/// The places of the patterns that are not applied, since they look around or refer back, as paths
-/// such as `properties/mail/pattern`.
+/// The places of the patterns that are not applied because they have look-around or
+/// back-references, as paths such as `properties/mail/pattern`.
 #[must_use]
 pub fn unapplied_patterns(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
@@ -27,7 +27,7 @@ pub fn unapplied_patterns(schema: &Value) -> Vec<String> {
     found
 }
 
-/// Adds the places in a schema that stands at this path, which is empty or ends with `/`.
+/// Adds the places in a schema at this path, which is empty or ends with `/`.
 fn find(schema: &Value, at: &str, found: &mut Vec<String>) {
     let Some(members) = schema.as_object() else { return };
     if members.get("pattern").and_then(Value::as_str).is_some_and(is_irregular) {
@@ -58,8 +58,8 @@ fn irregular_names(members: &Map<String, Value>) -> bool {
     patterns.is_some_and(|patterns| patterns.keys().any(|pattern| is_irregular(pattern)))
 }
 
-/// Takes the patterns out, and relaxes what would accept less without them. True if the schema
-/// accepts more now, or may: a reference may name one that does.
+/// Removes the patterns, and relaxes keywords that would accept less without them. True if the
+/// schema accepts more now, or may: a reference may name one that does.
 fn loosen(schema: &mut Value) -> bool {
     let Some(members) = schema.as_object_mut() else { return false };
     let mut looser = ["$ref", "$dynamicRef", "$recursiveRef"].iter().any(|keyword| members.contains_key(*keyword));
@@ -71,7 +71,7 @@ fn loosen(schema: &mut Value) -> bool {
         if let Some(Value::Object(patterns)) = members.get_mut("patternProperties") {
             patterns.retain(|pattern, _| !is_irregular(pattern));
         }
-        // The names that they took are unknown now.
+        // The names that the patterns matched are unknown now.
         members.shift_remove("additionalProperties");
         looser = true;
     }
@@ -107,7 +107,7 @@ fn loosen(schema: &mut Value) -> bool {
     let defines = |keyword: &String| matches!(keyword.as_str(), "$defs" | "definitions");
     looser |= of_keyword.iter().any(|(keyword, looser)| !defines(keyword) && *looser == Value::Bool(true));
     if looser {
-        // What a part took that is gone now would be left over.
+        // Members that a removed pattern matched would count as unevaluated now.
         members.shift_remove("unevaluatedProperties");
         members.shift_remove("unevaluatedItems");
     }

@@ -1,8 +1,8 @@
 //! The cost of a check: steps, counted while it runs.
 //!
 //! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]).
-//! Once the steps are used up, these show it nothing more, and it ends. A step is about a
-//! nanosecond of one core.
+//! Once the steps are used up, these show an empty value, and it ends. A step is about a nanosecond
+//! of one core.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,25 +13,25 @@ use std::time::Instant;
 /// takes a third of it.
 pub(super) const STEPS_MAX: u64 = 100_000_000;
 
-/// Steps of finding *every* failing place, and bytes that they take; each costs a step.
+/// Most steps for finding *every* failing place, and for the bytes of their problems.
 pub(super) const DETAIL_STEPS_MAX: u64 = 20_000_000;
 
 /// Steps between two polls of the clock and the cancellation: about a millisecond, like a guest's
 /// tick.
 const SLICE_STEPS: u64 = 1_000_000;
 
-/// Tells that nobody waits for a check any more. It is asked about once in a millisecond.
+/// Tells whether the caller of a check has given up. Asked about once a millisecond.
 pub trait GivenUp: Send + Sync {
-    /// True once nobody waits.
+    /// True once the caller has given up.
     fn is_given_up(&self) -> bool;
 }
 
-/// The end of waiting for a check.
+/// How long the caller of a check waits.
 #[derive(Clone, Default)]
 pub struct Patience {
-    /// The deadline. `None`: the check's own limit.
+    /// The deadline. `None`: only the check's own limit.
     pub until: Option<Instant>,
-    /// Tells that nobody waits any more. `None`: somebody does.
+    /// Tells whether the caller has given up. `None`: it never does.
     pub given_up: Option<Arc<dyn GivenUp>>,
 }
 
@@ -42,36 +42,35 @@ impl fmt::Debug for Patience {
 }
 
 impl Patience {
-    /// True if nobody waits any more.
+    /// True if the caller no longer waits.
     fn is_over(&self) -> bool {
         self.given_up.as_ref().is_some_and(|given_up| given_up.is_given_up())
             || self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
-/// The reason for a missing verdict.
+/// Why a check has no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Its steps are used up.
     Spent,
-    /// Nobody waits for it any more.
+    /// The caller has given up.
     GivenUp,
 }
 
 /// The costs of one schema, in steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    /// Each look at a member or an element.
+    /// Each visit of a member or an element.
     pub(super) value: u64,
-    /// Each byte of a member's name: all patterns for names are tried on it.
+    /// Each byte of a member's name: all patterns for names are matched against it.
     pub(super) name_byte: u64,
-    /// Each byte of a text that is read as a whole: formats and encodings.
+    /// Each byte of a text that is read as a whole, for formats and encodings.
     pub(super) text_byte: u64,
-    /// Reading a text takes the square of its length: `"format": "regex"`.
+    /// Reading a text takes time that is quadratic in its length: `"format": "regex"`.
     pub(super) text_squared: bool,
-    /// Each failing place that is reported.
     pub(super) problem: u64,
-    /// Each look at a number, if any is divided: `multipleOf`.
+    /// Each visit of a number, if any is divided: `multipleOf`.
     pub(super) divided: Option<u64>,
     /// Problems are reported with a copy of the value: `unevaluatedItems`.
     pub(super) problems_copy: bool,
@@ -80,7 +79,7 @@ pub(super) struct Rates {
 thread_local! {
     /// Steps left in this slice. 0 outside of checks: unpaid work is not done.
     static LEFT: Cell<u64> = const { Cell::new(0) };
-    /// Steps left besides this slice.
+    /// Steps left after this slice.
     static SPARE: Cell<u64> = const { Cell::new(0) };
     static RATES: Cell<Rates> = const { Cell::new(Rates {
         value: 0, name_byte: 0, text_byte: 0, text_squared: false, problem: 0, divided: None,
@@ -90,7 +89,7 @@ thread_local! {
     static PATIENCE: RefCell<Patience> = const { RefCell::new(Patience { until: None, given_up: None }) };
 }
 
-/// The steps of a check, and its patience.
+/// The steps of a check, and how long its caller waits.
 #[derive(Debug)]
 pub(super) struct Meter<'p> {
     pub(super) steps: u64,
@@ -99,7 +98,7 @@ pub(super) struct Meter<'p> {
 }
 
 impl Meter<'_> {
-    /// Runs `check` with the remaining steps, and takes off those it used. Checks never nest.
+    /// Runs `check` with the remaining steps, and subtracts those it used. Checks never nest.
     ///
     /// # Errors
     /// [`Stop`] if it was not finished: its result means nothing.
@@ -133,7 +132,7 @@ impl Drop for MeterReset {
     }
 }
 
-/// The costs in the schema that is applied.
+/// The costs of the schema that is applied.
 pub(super) fn rates() -> Rates {
     RATES.get()
 }
@@ -173,7 +172,7 @@ fn pay_from_spare(steps: u64) -> bool {
     }
 }
 
-/// Ends the check after a failure in it.
+/// Ends the check after an internal failure.
 pub(super) fn stop() {
     LEFT.set(0);
     SPARE.set(0);

@@ -1,8 +1,8 @@
 //! Regular expressions: their memory, their cost per byte, and the keyword `pattern`.
 //!
 //! In general, matching takes time in proportion to bytes × states of the automaton. Most patterns
-//! make a small deterministic automaton, and then a byte costs one step, whatever the text. Walking
-//! the automaton at load finds this out.
+//! have a small deterministic automaton, for which a byte costs one step, whatever the text.
+//! Walking the automaton at load tells which.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,54 +24,54 @@ use super::view::{Metered, MeteredValue};
 /// characters of any kind.
 pub(super) const COMPILED_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes that a pattern may keep of its deterministic automaton, for each thread that matches. As
+/// Bytes of its deterministic automaton that a pattern may cache, for each thread that matches. As
 /// much is walked at load.
 pub(super) const CACHE_BYTES: usize = 512 * 1024;
 
-/// Threads assumed to match one pattern at once: each keeps a cache.
+/// How many threads are assumed to match one pattern at once: each has a cache.
 const CACHES: usize = 2;
 
-/// Most classes by a letter in one pattern, such as `\s`. The validator writes each out and reads
-/// the pattern anew for it.
+/// Most letter classes in one pattern, such as `\s`. The validator expands each and parses the
+/// pattern again for it.
 const LETTERS_MAX: usize = 64;
 
 /// Classes in brackets in one pattern, such as `[a-z]`. The pattern of a 64-bit number has 76.
 const BRACKETS_MAX: usize = 256;
 
-/// Longest pattern that is looked at for what no automaton does, in bytes: as long as one may be.
+/// Longest pattern that is searched for irregular parts, in bytes: as long as a pattern may be.
 const IRREGULAR_BYTES_MAX: usize = 1_024;
 
-/// Steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one for
-/// any letters 20,000.
+/// Most steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one
+/// for any letters 20,000.
 const WALK_MAX: usize = 100_000;
 
-/// Steps of all walks of one schema. Patterns past it count as slow as any may be.
+/// Most steps of all walks of one schema. Further patterns count as slow as possible.
 pub(super) const WALKS_MAX: usize = 400_000;
 
-/// Steps of a byte in a deterministic automaton, prefilters included.
+/// Steps per byte in a deterministic automaton, prefilters included.
 const BYTE_STEPS: u64 = 6;
 
-/// Steps of a byte for each state of any other automaton.
+/// Steps per byte and state in any other automaton.
 const STATE_STEPS: u64 = 20;
 
-/// Steps of beginning a match.
+/// Steps of starting a match.
 const BEGIN_STEPS: u64 = 100;
 
 /// One compiled pattern.
 pub(super) struct Pattern {
     regex: meta::Regex,
-    /// As the schema writes it.
+    /// As written in the schema.
     text: Box<str>,
-    /// Steps for each byte of a text.
+    /// Steps per byte of a text.
     pub(super) byte_steps: u64,
     /// Memory, with its caches, in bytes.
     pub(super) bytes: usize,
 }
 
-/// The reason to refuse a pattern.
+/// Why a pattern is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternRefusal {
-    /// The text is not a pattern, or needs more than linear time.
+    /// It is not a pattern, or needs more than linear time.
     NotRun,
     /// It has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`].
     Classes,
@@ -117,7 +117,7 @@ impl Pattern {
         Ok(Self { regex, text: text.into(), byte_steps, bytes })
     }
 
-    /// True if a text matches. Also true if the match cannot be paid for, or fails.
+    /// True if a text matches. Also true if the steps are used up, or the engine fails.
     fn fits(&self, text: &str) -> bool {
         if !pay(BEGIN_STEPS.saturating_add(self.byte_steps.saturating_mul(text.len() as u64))) {
             return true;
@@ -130,14 +130,14 @@ impl Pattern {
     }
 }
 
-/// True if a pattern is valid ECMAScript but not a regular language: it looks around, or refers
-/// back. Matching one may take exponential time, so none is applied.
+/// True if a pattern is valid ECMAScript but not a regular language: it has look-around or
+/// back-references. Matching it may take exponential time, so it is not applied.
 pub(crate) fn is_irregular(text: &str) -> bool {
-    text.len() <= IRREGULAR_BYTES_MAX && looks_around(text) && jsonschema_regex::is_valid_ecma_regex(text)
+    text.len() <= IRREGULAR_BYTES_MAX && has_look_around(text) && jsonschema_regex::is_valid_ecma_regex(text)
 }
 
-/// True if a pattern has a group that looks around, or a reference back to a group.
-fn looks_around(text: &str) -> bool {
+/// True if a pattern has look-around or a back-reference.
+fn has_look_around(text: &str) -> bool {
     let mut in_class = false;
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
@@ -161,13 +161,13 @@ fn looks_around(text: &str) -> bool {
     false
 }
 
-/// True if this may be a class; behind another backslash it is not.
+/// True if this may be a class; after another backslash it is not.
 fn is_class(pair: &[u8]) -> bool {
     matches!(pair, [b'\\', b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'p' | b'P'])
 }
 
-/// The states of a pattern's automaton, and the memory of its whole deterministic one, if that is
-/// small.
+/// The number of states of a pattern's automaton, and the memory of its whole deterministic one, if
+/// that is small.
 fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
     let build = |kind: MatchKind, reverse: bool| {
         let config = DFA::config().match_kind(kind).cache_capacity(CACHE_BYTES).minimum_cache_clear_count(Some(0));
@@ -177,7 +177,7 @@ fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
             .which_captures(thompson::WhichCaptures::None);
         DFA::builder().configure(config.unicode_word_boundary(true)).thompson(thompson).build(translated).ok()
     };
-    // An automaton that was not built counts as large as any may be.
+    // An automaton that was not built counts as large as possible.
     let unknown = COMPILED_BYTES_MAX / size_of::<usize>();
     let Some(forward) = build(MatchKind::LeftmostFirst, false) else { return (unknown, None) };
     let states = forward.get_nfa().states().len();
@@ -188,7 +188,7 @@ fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
     (states, bytes)
 }
 
-/// A walk through every state of a deterministic automaton.
+/// A walk through all states of a deterministic automaton.
 struct Walk<'d> {
     dfa: &'d DFA,
     cache: Cache,
@@ -198,7 +198,7 @@ struct Walk<'d> {
 }
 
 impl<'d> Walk<'d> {
-    /// The memory of all states; `None` if they do not fit, or if it cannot continue at some byte.
+    /// The memory of all states; `None` if they do not fit, or if the automaton quits at some byte.
     fn of(dfa: &'d DFA, anchored: Anchored, walks: &mut usize) -> Option<usize> {
         let steps = WALK_MAX.min(*walks);
         let mut walk = Self { dfa, cache: dfa.create_cache(), seen: HashSet::new(), ahead: Vec::new(), steps };
@@ -260,10 +260,10 @@ impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
     }
 }
 
-/// A keyword with a compiled pattern.
+/// The result of compiling a keyword.
 type MadeKeyword<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
 
-/// The keyword `pattern` of a schema with these patterns.
+/// The keyword `pattern` with these compiled patterns.
 pub(super) fn keyword(
     patterns: HashMap<String, Arc<Pattern>>,
 ) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> MadeKeyword<'a> + Send + Sync + 'static {

@@ -1,4 +1,4 @@
-//! The problems that a schema finds, in words that let a model correct them.
+//! Problems of values, worded so that a model can correct them.
 
 use std::fmt;
 
@@ -8,31 +8,31 @@ use jsonschema::{JsonType, ValidationError};
 use crate::bounds::DefinitionProblem;
 use crate::sanitize;
 
-/// Most failing places that are named; the rest is counted. A model mends a few at a time.
+/// Most failing places that are listed; the rest is counted. A model mends a few at a time.
 const PROBLEMS_MAX: usize = 20;
 
-/// Longest description of one rule, and longest place, in characters.
+/// Longest description of a rule, and longest place, in characters.
 const RULE_CHARS_MAX: usize = 300;
 
-/// Bytes of the text of all problems of one value: a place and a rule for each, of characters of
-/// four bytes, and a few words.
+/// Most bytes of the text of all problems of one value: for each a place and a rule, in characters
+/// of four bytes, and a few words.
 pub const PROBLEMS_BYTES_MAX: usize = PROBLEMS_MAX * (2 * 4 * (RULE_CHARS_MAX + 1) + 8) + 64;
 
 /// One failing place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentProblem {
-    /// The place, as a JSON Pointer; empty: the value as a whole.
+    /// The place, as a JSON Pointer; empty for the value as a whole.
     pub path: String,
-    /// The rule it breaks, as a sentence about the value there.
+    /// The rule that it breaks, as a sentence about the value there.
     pub rule: String,
 }
 
-/// Everything that is wrong with one value, up to a bound.
+/// All problems of one value, up to a bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentProblems {
     /// The failing places, at most 20.
     pub problems: Vec<ArgumentProblem>,
-    /// The number of further places.
+    /// How many further places there are.
     pub more: usize,
     is_verdict: bool,
 }
@@ -43,18 +43,18 @@ impl ArgumentProblems {
         Self { problems, more: 0, is_verdict: true }
     }
 
-    /// Without a schema to check by, although it compiled once.
+    /// The schema failed to compile now, although it had compiled before.
     #[must_use]
     pub fn unchecked() -> Self {
         Self::verdict("nothing has checked it")
     }
 
-    /// Where nobody waited for the end of the check.
+    /// The caller gave up before the end of the check.
     pub(super) fn no_time() -> Self {
         Self { is_verdict: false, ..Self::verdict("there was no time left to check it") }
     }
 
-    /// False if nobody waited for the end of the check: then these say nothing about the value.
+    /// False if the caller gave up before the end of the check: then the value may be valid.
     #[must_use]
     pub fn is_verdict(&self) -> bool {
         self.is_verdict
@@ -91,8 +91,8 @@ impl fmt::Display for ArgumentProblems {
 
 impl std::error::Error for ArgumentProblems {}
 
-/// The rule that an error stands for. Never repeats the value, which the model knows and which may
-/// be long.
+/// The broken rule of an error. Never quotes the value, which the model knows and which may be
+/// long.
 fn rule(error: &ValidationError<'_>) -> String {
     let text = match error.kind() {
         ValidationErrorKind::Required { property } => format!("{property} is required"),

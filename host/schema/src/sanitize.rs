@@ -1,6 +1,7 @@
 //! Removes characters that make a text look different from its content: terminal escapes, control
 //! characters, bidirectional overrides, zero-width and tag characters, variation selectors that
-//! select nothing. Pure; used for definitions of tools, and by every writer to a terminal.
+//! select nothing. Pure functions, used for definitions of tools, and for everything written to a
+//! terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -27,8 +28,8 @@ pub fn line(text: &str) -> Cow<'_, str> {
     clean(text, |_| Some(' '))
 }
 
-/// Writes characters that [`text`] removes as escapes, which are valid in JSON too: for texts of
-/// which nothing may be missing.
+/// Writes characters that [`text`] removes as escapes, which are valid in JSON too: for texts that
+/// must stay complete.
 ///
 /// ```
 /// use toolcell_schema::sanitize;
@@ -96,8 +97,8 @@ fn clean(text: &str, whitespace: impl Fn(char) -> Option<char>) -> Cow<'_, str> 
     Cow::Owned(out)
 }
 
-/// Skips the rest of an escape (ECMA-48 section 5.4): a control sequence, a control string, or one
-/// more character.
+/// Skips the rest of an escape sequence (ECMA-48 section 5.4): a control sequence, a control
+/// string, or one more character.
 fn skip_escape(characters: &mut std::str::Chars<'_>) {
     match characters.clone().next() {
         Some('[') => {
@@ -163,8 +164,8 @@ fn is_removed(character: char) -> bool {
     }
 }
 
-/// True for a selector of the form of an emoji (U+FE0E, U+FE0F) that stands behind no symbol. It is
-/// not seen, and each could carry a bit.
+/// True for an emoji variation selector (U+FE0E, U+FE0F) that follows no symbol. It is invisible,
+/// and each could carry a bit.
 fn is_stray_selector(before: Option<char>, character: char) -> bool {
     let is_selector = |character: char| matches!(character, '\u{fe0e}' | '\u{fe0f}');
     let is_symbol = |before: char| match before {

@@ -15,8 +15,8 @@ const OUTPUT: &str = "outputSchema";
 /// of twenty subschemas each take half of it.
 const SCHEMAS_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Problems of a component after which no further tool is looked at: others most likely repeat the
-/// same mistake.
+/// Problems of a component after which further tools are skipped: they most likely repeat the same
+/// mistake.
 const PROBLEMS_MAX: usize = 20;
 
 /// The schemas of one tool, compiled.
@@ -27,7 +27,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Compiles both. The output schema gets the memory that the input schema left.
+    /// Compiles both. The output schema gets the memory that the input schema leaves.
     ///
     /// # Errors
     /// Every problem found, up to a bound.
@@ -49,7 +49,7 @@ impl Schemas {
     }
 
     /// The problems that can be found without compiling: a schema that is not an object, or too
-    /// large. It is for schemas that are compiled elsewhere.
+    /// large. For schemas that are compiled elsewhere.
     #[must_use]
     pub fn check(input: &Value, output: Option<&Value>, bounds: &SchemaBounds) -> Vec<DefinitionProblem> {
         let mut problems: Vec<_> = not_of_objects(input).into_iter().collect();
@@ -104,7 +104,7 @@ fn compile(
     Schema::compile(field, schema, bounds).map_err(|found| problems.extend(found)).ok()
 }
 
-/// Time and memory left for the schemas of one component.
+/// Time and memory that are left for the schemas of one component.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaBudget {
     /// Memory, in bytes.
@@ -113,13 +113,13 @@ pub struct SchemaBudget {
 }
 
 impl SchemaBudget {
-    /// The budget of a component with this much time left.
+    /// The budget of a component with this much time.
     #[must_use]
     pub fn within(time: Duration) -> Self {
         Self { memory_bytes: SCHEMAS_BYTES_MAX, until: Instant::now().checked_add(time) }
     }
 
-    /// This memory, and time from now on.
+    /// The same memory, with this much time from now on.
     #[must_use]
     pub fn again_within(self, time: Duration) -> Self {
         Self { until: Instant::now().checked_add(time), ..self }
@@ -139,7 +139,7 @@ impl SchemaBudget {
         SchemaBounds { memory_bytes_max, until: self.until, ..bounds }
     }
 
-    /// Takes this much memory, in bytes.
+    /// Uses this much memory, in bytes.
     pub fn take(&mut self, bytes: usize) {
         self.memory_bytes = self.memory_bytes.saturating_sub(bytes);
     }
@@ -148,16 +148,16 @@ impl SchemaBudget {
 /// The schemas of one tool, as texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchemaTexts {
-    /// That of its arguments.
+    /// The schema of its arguments.
     pub input: String,
-    /// That of its structured result.
+    /// The schema of its structured result.
     pub output: Option<String>,
 }
 
-/// Bytes of the schemas of a tool that compile within a millisecond, if they are simple.
+/// Largest schemas of a tool that compile within a millisecond, in bytes, if they are simple.
 const SIMPLE_BYTES_MAX: usize = 4 * 1024;
 
-/// Parts of keywords that take longer to compile: patterns, references, and looking twice. A
+/// Parts of keywords that take longer to compile: patterns, references, and unevaluated members. A
 /// backslash may hide one.
 const NOT_SIMPLE: [&str; 5] = ["attern", "Ref\"", "$ref", "nevaluated", "\\"];
 
@@ -171,11 +171,11 @@ impl SchemaTexts {
         bytes <= SIMPLE_BYTES_MAX && texts.iter().flatten().all(is_simple)
     }
 
-    /// Compiles them, and takes their memory from the budget.
+    /// Compiles them within the budget.
     ///
     /// # Errors
-    /// Every problem found, up to a bound. A text that is not JSON is left to who reads the rest of
-    /// the definition: it stands for a schema that takes anything.
+    /// Every problem found, up to a bound. A text that is not JSON stands for a schema that accepts
+    /// anything; whoever parses the definition reports it.
     pub fn compile(&self, budget: &mut SchemaBudget) -> Result<Schemas, Vec<DefinitionProblem>> {
         compile_texts(&self.input, self.output.as_deref(), budget)
     }
@@ -201,16 +201,16 @@ fn compile_texts(
 /// Findings about the schemas of a component's tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchemaFindings {
-    /// The problems of each tool, in the order of the tools. Those at the end were not looked at
-    /// where there are fewer.
+    /// The problems of each tool, in the order of the tools. If there are fewer lists than tools,
+    /// the last tools were skipped.
     pub tools: Vec<Vec<DefinitionProblem>>,
-    /// True if there was no time left for the others.
+    /// True if there was no time for them.
     pub too_late: bool,
 }
 
 impl SchemaFindings {
-    /// Compiles the schemas of all tools, each given by its input schema and its output schema, and
-    /// keeps the problems alone. A tool without them is not looked at.
+    /// Compiles the schemas of all tools, each given by its input and output schema, and keeps only
+    /// the problems. A tool without schemas is skipped.
     pub fn of<'t>(
         tools: impl IntoIterator<Item = Option<(&'t str, Option<&'t str>)>>,
         mut budget: SchemaBudget,

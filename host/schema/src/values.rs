@@ -1,11 +1,12 @@
-//! The number of values in a JSON text, before anything is made of them.
+//! Counts the values in a JSON text, before it is parsed.
 
-/// The values in a text of JSON: each takes a byte at least. Of any other text it is some number.
+/// An upper bound for the values in a JSON text, at most its length. For other texts the number
+/// means nothing.
 pub(super) fn in_text(text: &str) -> usize {
     let mut values = 1;
     let mut in_string = false;
     let mut escaped = false;
-    // True behind a bracket that opens, until something stands in it.
+    // True after an opening bracket, until a value follows.
     let mut opened = false;
     for byte in text.bytes() {
         if in_string {

@@ -1,4 +1,4 @@
-//! A JSON value as the validator sees it: every look at it is paid for ([`super::meter`]).
+//! A JSON value as the validator sees it: every access is paid for ([`super::meter`]).
 //!
 //! Once the steps are used up, objects and arrays have no members, texts no characters, and nothing
 //! equals anything. The type of a value stays the same, so the validator meets nothing unexpected.
@@ -13,22 +13,22 @@ use serde_json::{Map, Value};
 use super::equal;
 use super::meter::{pay, rates};
 
-/// A look at one value: a call or two, and a comparison.
-const LOOK_STEPS: u64 = 10;
+/// Steps of accessing one value: a call or two, and a comparison.
+const ACCESS_STEPS: u64 = 10;
 
-/// A look for a member by name: hashing it, and a probe.
+/// Steps of finding a member by name: hashing it, and a probe.
 const FIND_STEPS: u64 = 20;
 
 /// Bytes of a text that one step counts or compares.
 const BYTES_PER_STEP: usize = 4;
 
-/// Steps of dividing a number for each of its digits: it is a fraction of whole numbers then.
+/// Steps per digit of dividing a number, which is a fraction of integers then.
 const DIGIT_STEPS: u64 = 100;
 
 /// The number that stands for all others once the steps are used up.
 static ZERO: OnceLock<serde_json::Number> = OnceLock::new();
 
-/// The representation.
+/// The validator's view of JSON.
 pub(super) struct Metered;
 
 /// One value.
@@ -75,30 +75,30 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     type Number = &'a serde_json::Number;
 
     fn as_object(&self) -> Option<Members<'a>> {
-        pay(LOOK_STEPS);
+        pay(ACCESS_STEPS);
         self.0.as_object().map(Members)
     }
 
     fn as_array(&self) -> Option<Elements<'a>> {
-        pay(LOOK_STEPS);
+        pay(ACCESS_STEPS);
         self.0.as_array().map(|elements| Elements(elements))
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.0.as_str();
-        let paid = pay(LOOK_STEPS + text.map_or(0, reading_steps));
+        let paid = pay(ACCESS_STEPS + text.map_or(0, reading_steps));
         text.map(|text| Cow::Borrowed(if paid { text } else { "" }))
     }
 
     fn as_number(&self) -> Option<&'a serde_json::Number> {
         let number = self.0.as_number();
         let divided = rates().divided.map_or(0, |divided| divided.saturating_add(dividing_steps(number)));
-        // The type of a number stays, paid for or not: 0 is divided at once.
-        if pay(LOOK_STEPS.saturating_add(divided)) { number } else { number.map(|_| ZERO.get_or_init(|| 0.into())) }
+        // A number stays a number, paid for or not: 0 is divided at once.
+        if pay(ACCESS_STEPS.saturating_add(divided)) { number } else { number.map(|_| ZERO.get_or_init(|| 0.into())) }
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        pay(LOOK_STEPS);
+        pay(ACCESS_STEPS);
         self.0.as_bool()
     }
 
@@ -107,13 +107,13 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     }
 
     fn json_type(&self) -> JsonType {
-        pay(LOOK_STEPS);
+        pay(ACCESS_STEPS);
         JsonType::from(self.0)
     }
 
     fn string_length(&self) -> Option<u64> {
         let text = self.0.as_str()?;
-        let paid = pay(LOOK_STEPS + (text.len() / BYTES_PER_STEP) as u64);
+        let paid = pay(ACCESS_STEPS + (text.len() / BYTES_PER_STEP) as u64);
         Some(if paid { text.chars().count() as u64 } else { 0 })
     }
 
@@ -129,7 +129,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
-        pay(LOOK_STEPS);
+        pay(ACCESS_STEPS);
         Some(NodeIdentity::new(std::ptr::from_ref::<Value>(self.0).addr()))
     }
 }
@@ -207,6 +207,6 @@ impl<'a> Iterator for EachElement<'a> {
 
     fn next(&mut self) -> Option<MeteredValue<'a>> {
         let element = self.0.next()?;
-        pay(rates().value + LOOK_STEPS).then_some(MeteredValue(element))
+        pay(rates().value + ACCESS_STEPS).then_some(MeteredValue(element))
     }
 }

@@ -46,10 +46,10 @@ impl Inspected {
 /// # Errors
 /// One sentence, and advice: it is not a component.
 pub fn inspect(machine: &Machine, name: &str, bytes: &[u8]) -> Result<Inspected, AdvisedFault> {
-    machine.runtime.block_on(look(&machine.loader, name, bytes))
+    machine.runtime.block_on(inspect_bytes(&machine.loader, name, bytes))
 }
 
-async fn look(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, AdvisedFault> {
+async fn inspect_bytes(loader: &Loader, name: &str, bytes: &[u8]) -> Result<Inspected, AdvisedFault> {
     let limits = Limits::default();
     let load = LoadLimits::default();
     let time = load.compile_time();

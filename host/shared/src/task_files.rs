@@ -133,7 +133,7 @@ struct FilesKeeper {
     most: usize,
     news: Box<dyn TasksNews>,
     /// True once a failure was reported.
-    told: bool,
+    reported: bool,
 }
 
 /// Inode number and times of a file.
@@ -158,7 +158,7 @@ impl TaskFiles {
             lost,
             most,
             news,
-            told: false,
+            reported: false,
         };
         let waits = Mutex::new(Some(FilesWork { keeper, jobs: waiting }));
         let files = Self { all: folder.to_owned(), jobs, read: Arc::default(), waits };
@@ -285,7 +285,7 @@ impl FilesKeeper {
             let looks = !self.running.is_empty() || !self.watched.is_empty();
             // By the clock, not after a pause: jobs may come without one.
             if looks && tokio::time::Instant::now() >= look_at {
-                self.look();
+                self.check_watched();
                 look_at = tokio::time::Instant::now() + POLL_EVERY;
             }
             let job = if looks { tokio::time::timeout_at(look_at, jobs.recv()).await } else { Ok(jobs.recv().await) };
@@ -325,7 +325,7 @@ impl FilesKeeper {
             }
         };
         if let Err(error) = done
-            && !std::mem::replace(&mut self.told, true)
+            && !std::mem::replace(&mut self.reported, true)
         {
             let folder = self.all.display();
             tracing::warn!("other processes will not know some tasks: their files below {folder}: {error}");
@@ -501,7 +501,7 @@ impl FilesKeeper {
     }
 
     /// Checks for letters about tasks that run here, and for changes of watched tasks.
-    fn look(&mut self) {
+    fn check_watched(&mut self) {
         if !self.running.is_empty()
             && let Some((own, _)) = &self.own
         {

@@ -10,7 +10,7 @@ use crate::caller::{CallerLink, Requested};
 const KEPT_MAX: usize = 16;
 
 /// Denials that a call's caller gets. A guest can ask in a loop; further denials are only counted.
-const TOLD_MAX: u64 = 64;
+const REPORTED_MAX: u64 = 64;
 
 /// The denials of one call. Cheap to clone: host functions that outlive a borrow of the store hold
 /// a clone.
@@ -46,7 +46,7 @@ impl CallDenials {
     pub fn add_with(&self, denial: impl FnOnce() -> Denial) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.count += 1;
-        if log.count > TOLD_MAX {
+        if log.count > REPORTED_MAX {
             return;
         }
         let denial = denial();

@@ -10,7 +10,7 @@ use crate::report::{clip, problems};
 
 /// Bytes of a reason or a backtrace that an honest process sends. Both fit into a message even if a
 /// call may neither answer nor print anything.
-const TOLD_BYTES_MAX: usize = 16 << 10;
+const REASON_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes of a reason or a backtrace that the host accepts from a sandbox process.
 const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -149,13 +149,13 @@ impl CallFailure {
     pub fn to_send(mut self) -> Self {
         match &mut self {
             Self::Trapped { reason, detail } => {
-                clip(reason, TOLD_BYTES_MAX);
-                clip(detail, TOLD_BYTES_MAX);
+                clip(reason, REASON_BYTES_MAX);
+                clip(detail, REASON_BYTES_MAX);
             }
             Self::Host { detail: text }
             | Self::SandboxEnded { reason: text }
             | Self::SandboxNotStarted { detail: text } => {
-                clip(text, TOLD_BYTES_MAX);
+                clip(text, REASON_BYTES_MAX);
             }
             _ => {}
         }

@@ -231,7 +231,7 @@ fn what_cannot_be_shown_leaves_the_certificate_that_is() {
     ] {
         let host = serving(&authority, "");
         host.process().folder().write(file, &text);
-        host.process().will_say("TLS goes on with the certificate it had");
+        host.process().will_say("TLS keeps the certificate it had");
         assert!(is_trusted(&host, &authority), "{what}");
         show(host.process().folder(), &authority);
         host.process().will_say("TLS shows the certificate");

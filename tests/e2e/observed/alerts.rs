@@ -224,7 +224,7 @@ fn denials_and_refusals_raise_alerts_and_a_refused_message_is_not_sent_again() {
     }
     let alert = host.recorded("an alert", |record| record["rule"] == "tool_denials");
     assert_eq!((&alert["subject"], &alert["count"]), (&json!("http"), &json!(2)));
-    host.will_say("the message of an alert was not taken: its status is 410");
+    host.will_say("an alert was not delivered: its status is 410");
     assert_eq!(data(&seen(&server, 1)[0])["rule"], "tool_denials");
     for id in 0..2 {
         let _ = host.request("tools/call", json!({"name": format!("nowhere-{id}"), "arguments": {}}));
@@ -269,7 +269,7 @@ fn a_message_goes_to_no_private_address_that_the_manifest_does_not_allow() {
     let root = folder.path().join("root.pem").to_string_lossy().into_owned();
     let mut host = TestHost::recording_in(folder, &[("SSL_CERT_FILE", &root)]);
     host.call("trap", json!({}));
-    host.will_say("the message of an alert was not taken: 127.0.0.1 is a loopback address");
+    host.will_say("an alert was not delivered: 127.0.0.1 is a loopback address");
     assert_eq!(server.connections(), 0);
     host.still_works();
 }
@@ -281,7 +281,7 @@ fn a_message_follows_no_redirect() {
     let server = HttpServer::scripted(move |_| Scripted::Bytes(307, vec![("location", url.clone())], Vec::new()));
     let mut host = alerting(&["good", "quitter"], &format!("private = true\n{AT_ONCE}"), &server);
     host.call("trap", json!({}));
-    host.will_say("the message of an alert was not taken: its status is 307");
+    host.will_say("an alert was not delivered: its status is 307");
     assert_eq!(messages(&host, "failed"), 1.0);
     assert_eq!((server.seen().len(), elsewhere.connections()), (1, 0));
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Clipped;
 
-/// Something failed or was denied so often that somebody should look.
+/// Something failed or was denied so often that an operator should look into it.
 #[derive(Debug, Clone, Serialize)]
 pub struct AlertRaised<'a> {
     /// The rule: `tool_failures`, `tool_denials`, `caller_failures`, `caller_denials`, `refusals`.

@@ -92,8 +92,8 @@ pub struct CallAsked<'a> {
     pub asked: &'a str,
     /// The key of the question.
     pub key: Clipped<'a>,
-    /// The outcome: `accepted`, `declined`, `dismissed`, `answered`; `pending` if the caller is to
-    /// call again with the answer; `remembered` if an earlier approval holds; `unsupported`,
+    /// The outcome: `accepted`, `declined`, `dismissed`, `answered`; `pending` if the caller has to
+    /// repeat the call with the answer; `remembered` if an earlier approval holds; `unsupported`,
     /// `refused`, `timed_out`, `cancelled` or `failed` without an answer.
     pub answer: &'a str,
     /// The reason for a missing answer.

@@ -5,12 +5,12 @@ use serde::Serialize;
 
 use super::Clipped;
 
-/// Another catalog serves from now on.
+/// A new catalog starts to serve.
 #[derive(Debug, Clone, Serialize)]
 pub struct CatalogReplaced<'a> {
-    /// The new one. Calls name it from now on.
+    /// The new generation. Calls name it from now on.
     pub generation: u64,
-    /// The one before.
+    /// The generation before.
     pub replaces: u64,
     /// The reason for the reload: `files`, `hangup`, `asked`, `approved`.
     pub trigger: &'a str,
@@ -24,7 +24,7 @@ pub struct CatalogReplaced<'a> {
     pub tools_changed: u64,
 }
 
-/// A component is not as the lock has it: it serves as it was, or not at all where it is new.
+/// A component differs from the lock: its old version keeps serving, or nothing if it is new.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComponentQuarantined<'a> {
     /// The generation that serves.
@@ -37,7 +37,7 @@ pub struct ComponentQuarantined<'a> {
     pub differences: Clipped<'a>,
 }
 
-/// Somebody approved what was quarantined: it is in the lock now.
+/// An operator approved a quarantined component, which is in the lock now.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComponentApproved<'a> {
     /// The component's name in the manifest.
@@ -46,10 +46,10 @@ pub struct ComponentApproved<'a> {
     pub digest: &'a str,
 }
 
-/// Another catalog was to serve, and could not: the one before serves on, whole.
+/// A new catalog was refused, and the old one keeps serving unchanged.
 #[derive(Debug, Clone, Serialize)]
 pub struct CatalogRefused<'a> {
-    /// The one that serves on.
+    /// The generation that keeps serving.
     pub generation: u64,
     /// The reason for the reload.
     pub trigger: &'a str,

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::Clipped;
 
-/// An operator sent a decision, which is carried out once this is recorded. Where the audit is
-/// required and cannot be written, it is refused.
+/// An operator sent a decision, which is carried out once this is recorded. If the audit is
+/// required and cannot be written, the decision is refused.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConsoleDeciding<'a> {
     /// Who decides, as in [`ConsoleDecided`].
@@ -15,17 +15,17 @@ pub struct ConsoleDeciding<'a> {
     pub operator: Option<Clipped<'a>>,
     /// The decision, as in [`ConsoleDecided`].
     pub decision: &'a str,
-    /// The subject, as it was sent.
+    /// The subject, as sent.
     pub subject: Clipped<'a>,
 }
 
 /// An operator decided something in the console or on a terminal, or entered the console.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConsoleDecided<'a> {
-    /// Who decided. In the console the session: the beginning of a digest, which lets nobody in. On
-    /// a terminal `terminal of uid 1000`, as the kernel names the user.
+    /// Who decided. In the console the session: the prefix of its digest, which is no credential.
+    /// On a terminal `terminal of uid 1000`, as the kernel names the user.
     pub session: &'a str,
-    /// The operator, as callers are called; `None` in a session that a link began.
+    /// The operator's name as a caller; `None` in a session that began with a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<Clipped<'a>>,
     /// The decision: `enter`, `leave`, `stop`, `grant`, `mute`, `unmute`, `read`, `approve`,

@@ -24,7 +24,6 @@ pub struct ComponentLoaded<'a> {
     pub generation: u64,
     /// The component's name in the manifest.
     pub name: &'a str,
-    /// `sha256:…` of its bytes.
     pub digest: &'a str,
     /// Its bytes.
     pub size_bytes: u64,
@@ -43,9 +42,8 @@ pub struct ComponentLoaded<'a> {
 /// A component was not loaded.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComponentRefused<'a> {
-    /// The catalog it would have been part of.
+    /// The catalog that it would have been part of.
     pub generation: u64,
-    /// The component's name in the manifest.
     pub name: &'a str,
     /// `sha256:…` of its bytes, where they could be read.
     pub digest: Option<&'a str>,
@@ -62,13 +60,13 @@ pub struct HostStopped<'a> {
     pub calls: u64,
 }
 
-/// The audit goes on in a new file; the old one has the next number. Always a file's first record
-/// but the first file's.
+/// The audit continues in a new file; the old one gets the next number. The first record of every
+/// file except the first.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AuditRotated {
     /// The bytes of the file before.
     pub previous_bytes: u64,
-    /// The records that went with the oldest files.
+    /// The number of records in the oldest files, which were removed.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped_records: u64,
 }
@@ -78,14 +76,14 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The end of a record that was never written whole was found and cut off.
+/// A torn record at the end of the file was found and cut off.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AuditRepaired {
-    /// The number of bytes cut off.
+    /// The number of bytes that were cut off.
     pub dropped_bytes: u64,
 }
 
-/// Something happened that could not be recorded when it did; now it could.
+/// Records before this one could not be written.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AuditMissed {
     /// The number of records missing here.

@@ -37,22 +37,22 @@ pub enum Event<'a> {
     /// A component was not loaded.
     #[serde(rename = "component.refused")]
     ComponentRefused(ComponentRefused<'a>),
-    /// Another catalog serves from now on.
+    /// A new catalog starts to serve.
     #[serde(rename = "catalog.replaced")]
     CatalogReplaced(CatalogReplaced<'a>),
-    /// Another catalog was to serve, and could not.
+    /// A new catalog was refused.
     #[serde(rename = "catalog.refused")]
     CatalogRefused(CatalogRefused<'a>),
-    /// A component is quarantined: its present form is not in the lock.
+    /// A component differs from the lock.
     #[serde(rename = "component.quarantined")]
     ComponentQuarantined(ComponentQuarantined<'a>),
-    /// Somebody approved what was quarantined.
+    /// An operator approved a quarantined component.
     #[serde(rename = "component.approved")]
     ComponentApproved(ComponentApproved<'a>),
     /// A client had a file read as a resource.
     #[serde(rename = "resource.read")]
     ResourceRead(ResourceRead<'a>),
-    /// Something failed or was denied so often that somebody should look.
+    /// Something failed or was denied so often that an operator should look into it.
     #[serde(rename = "alert.raised")]
     AlertRaised(AlertRaised<'a>),
     /// Requests were refused before they were calls.
@@ -82,10 +82,10 @@ pub enum Event<'a> {
     /// The process ends.
     #[serde(rename = "host.stopped")]
     HostStopped(HostStopped<'a>),
-    /// The audit goes on in a new file.
+    /// The audit continues in a new file.
     #[serde(rename = "audit.rotated")]
     AuditRotated(AuditRotated),
-    /// The sink found the end of a record that was never written whole, and cut it off.
+    /// The sink found a torn record at the end of the file, and cut it off.
     #[serde(rename = "audit.repaired")]
     AuditRepaired(AuditRepaired),
     /// Records before this one could not be written.

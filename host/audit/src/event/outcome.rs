@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Outcome {
     /// It gave a result.
     Ok,
-    /// It gave a result that says that it failed, or failed with words of its own.
+    /// It returned a result that is an error, or failed with an error of its own.
     ToolError,
     /// The arguments were refused, by the schema or by the tool.
     InvalidInput,
@@ -28,19 +28,19 @@ pub enum Outcome {
     Deadline,
     /// The caller, or the end of the process, ended the call.
     Cancelled,
-    /// There was nowhere to run it.
+    /// No instance was free to run it.
     Busy,
-    /// The caller had called the tool too often.
+    /// The caller exceeded the rate of the tool.
     RateLimited,
     /// It ended with questions for its caller, who calls again with the answers.
     InputRequired,
     /// No person confirmed it.
     NotApproved,
-    /// The state that replicas share could not be asked.
+    /// The state that replicas share was unreachable.
     StateAway,
-    /// It was sent again with its key, and got the answer of the first time.
+    /// It was repeated with its key, and got the first answer.
     Repeated,
-    /// The sandbox process that ran it is gone.
+    /// The sandbox process that ran it died.
     SandboxEnded,
     /// The host failed, not the guest.
     HostError,

@@ -21,7 +21,7 @@ pub struct RequestRefused<'a> {
     /// The tool or prompt that the caller may not see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<&'a str>,
-    /// True where this counts what no other record does.
+    /// True if this counts requests that have no record of their own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub others: bool,
     /// The number of requests.

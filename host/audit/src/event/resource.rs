@@ -15,9 +15,9 @@ pub struct ResourceRead<'a> {
     pub caller: Clipped<'a>,
     /// The request's id, as the client wrote it.
     pub request: Clipped<'a>,
-    /// The component whose mount it is of.
+    /// The component whose mount the file is in.
     pub component: &'a str,
-    /// Its address.
+    /// The file's URI.
     pub uri: Clipped<'a>,
     /// `read`; `unknown` if the file does not exist, `refused` if it is too large or the caller
     /// reads too often, `failed` if it could not be read in time.

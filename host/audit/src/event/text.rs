@@ -1,21 +1,21 @@
-//! Texts from outside, which records hold only so much of.
+//! Texts from outside, of which records keep a bounded part.
 
 use serde::{Serialize, Serializer};
 
 /// The longest text that comes from outside (a request's id, a cause), in bytes. Enough to
-/// recognise it by; a record must not grow with what a client sends.
+/// recognise it; a record must not grow with what a client sends.
 pub const TEXT_BYTES_MAX: usize = 1_024;
 
-/// The longest arguments that are recorded whole, in bytes: most calls' whole, and an eighth of the
-/// largest record even where every byte of them is escaped.
+/// The longest arguments that are recorded whole, in bytes: the arguments of most calls, and an
+/// eighth of the largest record even if every byte is escaped.
 pub const ARGUMENTS_BYTES_MAX: usize = 2_048;
 
-/// A text from outside: longer ones than [`TEXT_BYTES_MAX`] are recorded cut, with `…` at the end.
+/// A text from outside: one longer than [`TEXT_BYTES_MAX`] is cut, with `…` at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clipped<'a>(pub &'a str);
 
-/// A call's arguments: longer ones than [`ARGUMENTS_BYTES_MAX`] are recorded cut, with `…` at the
-/// end, and are not JSON then.
+/// A call's arguments: longer ones than [`ARGUMENTS_BYTES_MAX`] are cut, with `…` at the end, and
+/// are no longer JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArgumentsText<'a>(pub &'a str);
 

@@ -113,7 +113,7 @@ impl Offer {
                     }
                     continue;
                 };
-                if is_said(tool, suggestion.what()) {
+                if is_set(tool, suggestion.what()) {
                     continue;
                 }
             }
@@ -161,7 +161,7 @@ impl Beyond {
 }
 
 /// True if the component's own definition already has this.
-fn is_said(tool: &contract::GuestTool, what: &Suggested) -> bool {
+fn is_set(tool: &contract::GuestTool, what: &Suggested) -> bool {
     let hints = tool.hints.as_ref();
     match what {
         Suggested::Title(_) => tool.title.is_some(),

@@ -32,7 +32,7 @@ impl Widget for Screen<'_> {
         let mut page = DrawnPage { area, buffer };
         self.tabs(&mut page);
         page.line(1, &self.figures(), Style::new());
-        let (lines, style) = self.said(area.width);
+        let (lines, style) = self.message(area.width);
         let room = area.height.saturating_sub(HEAD + FOOT);
         let rows = self.seen.rows(self.state.view);
         match self.state.chosen(&rows).and_then(|at| rows.get(at).map(|row| (at, row))) {
@@ -143,7 +143,7 @@ impl Screen<'_> {
 
     /// The lines of the question or the notice. A question takes as many as it needs, since its end
     /// matters.
-    fn said(&self, width: u16) -> (Vec<String>, Style) {
+    fn message(&self, width: u16) -> (Vec<String>, Style) {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let (said, style) = match (&self.state.question, &self.state.notice, self.seen.problems.first()) {
             (Some(question), _, _) => (question.text.as_str(), self.patched(bold, Color::Yellow)),

@@ -13,7 +13,7 @@ use toolcell_wall::caller::Outside;
 use toolcell_wall::message::CallId;
 
 /// Bytes of one answer that the guest gets to see.
-const TOLD_BYTES_MAX: usize = 16 << 10;
+const PRINTABLE_BYTES_MAX: usize = 16 << 10;
 
 /// `fcntl`'s command to set how a descriptor is used.
 const F_SETFL: i32 = 4;
@@ -114,7 +114,7 @@ async fn taken(step: ScriptStep, process: &Process, answers: &[(i64, Value)]) ->
         ScriptStep::Call { name, arguments, times } => memory.call(&name, &arguments, times),
         ScriptStep::Peek { at, bytes } => {
             let read = drill::peek(memory.number(&at)?, bytes);
-            Ok((0, json!({"answer": 0, "data": [told(&read)]})))
+            Ok((0, json!({"answer": 0, "data": [printable(&read)]})))
         }
         ScriptStep::Poke { at, bytes } => {
             drill::poke(memory.number(&at)?, &bytes);
@@ -170,8 +170,8 @@ fn done() -> (i64, Value) {
 }
 
 /// Bytes as the guest sees them.
-fn told(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes.get(..TOLD_BYTES_MAX).unwrap_or(bytes)).trim_end_matches('\0').to_owned()
+fn printable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..PRINTABLE_BYTES_MAX).unwrap_or(bytes)).trim_end_matches('\0').to_owned()
 }
 
 /// The buffers of one step.
@@ -196,7 +196,7 @@ impl StepMemory<'_> {
             answer = drill::call(number, words);
             made += u64::from(answer.is_ok());
         }
-        let data: Vec<_> = self.rooms.iter().filter_map(|room| Some(told(self.buffers.get(*room)?))).collect();
+        let data: Vec<_> = self.rooms.iter().filter_map(|room| Some(printable(self.buffers.get(*room)?))).collect();
         Ok(match answer {
             Ok(answer) => {
                 let answer = answer.cast_signed() as i64;

@@ -140,7 +140,7 @@ impl Slots {
     }
 
     /// Room for a prewarmed instance, if any is free. It never takes room that calls need.
-    pub(crate) fn take_warm(&self, units: u32) -> Option<Slot> {
+    pub(crate) fn take_prewarm(&self, units: u32) -> Option<Slot> {
         let units = Arc::clone(&self.warm).try_acquire_many_owned(units).ok()?;
         Some(Slot { call: None, _units: units })
     }
@@ -182,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn instances_made_ahead_take_no_room_from_calls() {
         let slots = slots(1);
-        let warm: Vec<_> = std::iter::from_fn(|| slots.take_warm(UNITS_PER_CALL)).collect();
+        let warm: Vec<_> = std::iter::from_fn(|| slots.take_prewarm(UNITS_PER_CALL)).collect();
         assert_eq!(warm.len(), 1, "as many as calls");
         assert!(take(&slots, UNITS_PER_CALL).await.is_some());
     }

@@ -32,11 +32,11 @@ use toolcell_wall::report::CallReport;
 /// as several.
 ///
 /// No client wants more. A guest that sends them endlessly must not lose its process for it.
-const TOLD_AT_ONCE: u64 = 50_000;
-const TOLD_PER_SECOND: u64 = 50_000;
+const REPORTS_AT_ONCE: u64 = 50_000;
+const REPORTS_PER_SECOND: u64 = 50_000;
 
 /// How often sending is retried while the link is full.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const POLL_EVERY: Duration = Duration::from_millis(1);
 
 /// The caller of one call, on the other side of the link.
 pub(super) struct RemoteCaller {
@@ -83,7 +83,7 @@ impl RemoteCaller {
         let waiting = Mutex::default();
         let doors = Arc::new(WaitingDoors { call, link: link.clone(), next, waiting });
         let logged = message::counted(limits.log_bytes());
-        let told = MessageRate::new(TOLD_AT_ONCE.saturating_add(logged), TOLD_PER_SECOND);
+        let told = MessageRate::new(REPORTS_AT_ONCE.saturating_add(logged), REPORTS_PER_SECOND);
         let log_bytes_max = usize::try_from(limits.log_bytes()).unwrap_or(usize::MAX);
         let cancelled = watch::Sender::new(false);
         let message_bytes_max = message::bytes_max(limits);
@@ -140,7 +140,7 @@ impl RemoteCaller {
             match self.link.send(&bytes, &[]) {
                 Ok(()) => return Ok(()),
                 Err(SendError::TooLarge(_)) => return Err(NotGiven::TooMuch),
-                Err(SendError::Full) => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(SendError::Full) => tokio::time::sleep(POLL_EVERY).await,
                 Err(_) => return Err(NotGiven::Gone),
             }
         }

@@ -12,7 +12,7 @@ use super::checks::{CompileBudget, ToolChecks};
 use crate::load::component::ToolComponent;
 use crate::load::sandbox::Sandbox;
 use crate::run::call::InstanceSource;
-use crate::run::warm::{WarmInstances, WarmSetup, WarmTool};
+use crate::run::warm::{PrewarmSetup, PrewarmedInstances, PrewarmedTool};
 use crate::wasi::files::HandedFiles;
 use crate::wasi::guest_grants::{GuestGrants, HandedValues};
 use toolcell_wall::contract::GuestResult;
@@ -39,7 +39,7 @@ pub(super) struct LoadedTool {
     limits: Limits,
     capabilities: Arc<GuestGrants>,
     program: Option<Arc<Program>>,
-    warm: Option<Arc<WarmInstances>>,
+    warm: Option<Arc<PrewarmedInstances>>,
     checks: ToolChecks,
 }
 
@@ -92,7 +92,7 @@ impl ReadyComponent {
     }
 
     /// The tool of this name.
-    pub(super) fn tool(&self, name: &str, warm: &WarmSetup) -> Result<Arc<LoadedTool>, String> {
+    pub(super) fn tool(&self, name: &str, warm: &PrewarmSetup) -> Result<Arc<LoadedTool>, String> {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tool) = tools.get(name) {
             return tool.clone();
@@ -102,7 +102,7 @@ impl ReadyComponent {
         tool
     }
 
-    fn prepare(&self, name: &str, warm: &WarmSetup) -> Result<LoadedTool, String> {
+    fn prepare(&self, name: &str, warm: &PrewarmSetup) -> Result<LoadedTool, String> {
         let capabilities = GuestGrants::of(&self.policy.tool_grants(name), &self.values)?;
         let limits = *self.policy.tool_limits(name);
         let program = self.program(name);
@@ -110,7 +110,7 @@ impl ReadyComponent {
         let warm = (count > 0).then(|| {
             let component = Arc::clone(&self.component);
             let capabilities = Arc::clone(&capabilities);
-            WarmInstances::new(WarmTool { component, limits, capabilities, count }, warm.clone())
+            PrewarmedInstances::new(PrewarmedTool { component, limits, capabilities, count }, warm.clone())
         });
         let texts = self.schemas.get(name).cloned().ok_or("its schemas did not come with its component")?;
         // A function refuses arguments that do not convert, with their path. Its schema refuses

@@ -33,7 +33,7 @@ use toolcell_walls::link::{self, Frame, LinkError, Receiver, SendError, Sender};
 
 use crate::load::sandbox::{Sandbox, SandboxError};
 use crate::run::call::{CallInput, GuestEnd, InstanceSource, KeptInstance};
-use crate::run::warm::{Spawn, WarmBudget, WarmSetup};
+use crate::run::warm::{PrewarmBudget, PrewarmSetup, Spawn};
 use crate::wasi::files::{HandedFiles, ScratchFolder};
 use caller::RemoteCaller;
 use check_thread::CheckThread;
@@ -83,7 +83,7 @@ const FILES_MAX: u64 = 16_384;
 
 /// While more calls wait, the host is woken for finished replies only this often. A wake-up takes
 /// as long as a short call.
-const TELLS_EVERY: Duration = Duration::from_micros(100);
+const REPORT_EVERY: Duration = Duration::from_micros(100);
 
 /// While more calls wait, earlier calls get their turn this often: once per tick.
 const YIELDS_EVERY: Duration = Duration::from_millis(1);
@@ -205,7 +205,7 @@ pub(super) fn closed<T>(frame: Result<T, LinkError>) -> Result<Option<T>, LinkEr
 /// The state of a sandbox process.
 struct SandboxState {
     sandbox: Sandbox,
-    warm: WarmSetup,
+    warm: PrewarmSetup,
     link: Sender,
     components: Vec<Option<Arc<ReadyComponent>>>,
     /// Their names, in the order of loading.
@@ -239,7 +239,7 @@ impl SandboxState {
             let bytes = message.and_then(|message| encoding::encode(&message).ok());
             let _ = bytes.map(|bytes| told.send(&bytes, &[]));
         });
-        let warm = WarmSetup { budget: WarmBudget::new(prewarm_bytes), spawn, tell };
+        let warm = PrewarmSetup { budget: PrewarmBudget::new(prewarm_bytes), spawn, tell };
         let components = Vec::new();
         let calls = Arc::default();
         let instances = HashMap::new();
@@ -253,7 +253,7 @@ impl SandboxState {
         loop {
             let now = Instant::now();
             // Wakes the host once for the replies to several short calls.
-            if closed(frames.has_more())?.unwrap_or_default() && now - told < TELLS_EVERY {
+            if closed(frames.has_more())?.unwrap_or_default() && now - told < REPORT_EVERY {
                 self.link.wake_later();
             } else {
                 self.link.wake();

@@ -11,7 +11,7 @@ use crate::run::asking::AskWaits;
 use crate::run::failures;
 use crate::run::instance::GuestInstance;
 use crate::run::store::Terms;
-use crate::run::warm::WarmInstances;
+use crate::run::warm::PrewarmedInstances;
 use crate::shape::typed::Descriptions;
 use crate::shape::{ComponentShape, Exports, ToolCall, dev_source};
 use crate::wasi::guest_grants::GuestGrants;
@@ -47,7 +47,7 @@ pub enum InstanceSource<'a> {
     /// Made for this call.
     Fresh,
     /// Prewarmed for one call of this tool, with its limits. If none is ready, a fresh one is made.
-    Warm(&'a Arc<WarmInstances>),
+    Warm(&'a Arc<PrewarmedInstances>),
     /// The caller's own, with the state of earlier calls. Without one, a fresh one is made.
     Reused(&'a KeptInstance),
 }
@@ -55,7 +55,7 @@ pub enum InstanceSource<'a> {
 /// Where an instance goes after its call.
 enum InstanceReturn<'a> {
     Nowhere,
-    Warm(&'a WarmInstances),
+    Warm(&'a PrewarmedInstances),
     Kept(&'a KeptInstance),
 }
 

@@ -152,7 +152,7 @@ mod tests {
         let sandbox = Sandbox::new(SandboxOptions::default()).unwrap();
         for (instances, at_once) in [(1, true), (16, true), (17, false), (60, false)] {
             let component = component(&sandbox, instances);
-            let slot = sandbox.slots().take_warm(component.slot_units()).unwrap();
+            let slot = sandbox.slots().take_prewarm(component.slot_units()).unwrap();
             let limits = Limits::default();
             let capabilities = GuestGrants::sealed("tool");
             let terms = Terms { limits: &limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };

@@ -84,7 +84,7 @@ mod tests {
     use crate::load::component::ToolComponent;
     use crate::load::sandbox::Sandbox;
     use crate::run::instance::GuestInstance;
-    use crate::run::warm::{WarmBudget, WarmInstances, WarmSetup, WarmTool};
+    use crate::run::warm::{PrewarmBudget, PrewarmSetup, PrewarmedInstances, PrewarmedTool};
     use toolcell_wall::pool_sizes::SandboxOptions;
 
     static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| Sandbox::new(SandboxOptions::default()).unwrap());
@@ -152,7 +152,7 @@ mod tests {
             let component = component(code);
             let granted = GuestGrants::sealed("granted");
             let terms = Terms { limits: &limits, capabilities: &granted, caller: Arc::new(NoCaller) };
-            let slot = SANDBOX.slots().take_warm(component.slot_units()).unwrap();
+            let slot = SANDBOX.slots().take_prewarm(component.slot_units()).unwrap();
             let mut instance = GuestInstance::empty(&component, &terms, slot).unwrap();
             instance.store.data_mut().starting();
             instance.instantiate(&component).await.unwrap();
@@ -172,17 +172,17 @@ mod tests {
         let made = Arc::new(AtomicUsize::new(0));
         let hears = Arc::clone(&said);
         let counts = Arc::clone(&made);
-        let ahead = WarmSetup {
-            budget: WarmBudget::new(1 << 30),
+        let ahead = PrewarmSetup {
+            budget: PrewarmBudget::new(1 << 30),
             spawn: Arc::new(move |work| {
                 counts.fetch_add(1, Ordering::SeqCst);
                 drop(tokio::spawn(work));
             }),
-            tell: Arc::new(move |name, call| hears.lock().unwrap().push(format!("{name}: {call}"))),
+            notify: Arc::new(move |name, call| hears.lock().unwrap().push(format!("{name}: {call}"))),
         };
         let budget = Arc::clone(&ahead.budget);
-        let warm = WarmInstances::new(
-            WarmTool { component, limits: Limits::default(), capabilities: GuestGrants::sealed("tool"), count: 2 },
+        let warm = PrewarmedInstances::new(
+            PrewarmedTool { component, limits: Limits::default(), capabilities: GuestGrants::sealed("tool"), count: 2 },
             ahead,
         );
         for _ in 0..100 {

@@ -32,23 +32,23 @@ pub type StartCodeNotice = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
 
 /// The settings for prewarming.
 #[derive(Clone)]
-pub struct WarmSetup {
+pub struct PrewarmSetup {
     /// The memory that prewarmed instances may have, shared by all tools.
-    pub budget: Arc<WarmBudget>,
+    pub budget: Arc<PrewarmBudget>,
     /// The threads that make them.
     pub spawn: Spawn,
     /// Called when a component's instances cannot be prewarmed.
-    pub tell: StartCodeNotice,
+    pub notify: StartCodeNotice,
 }
 
 /// The memory that all prewarmed instances may have together.
 #[derive(Debug)]
-pub struct WarmBudget {
+pub struct PrewarmBudget {
     bytes_max: u64,
     bytes: AtomicU64,
 }
 
-impl WarmBudget {
+impl PrewarmBudget {
     /// A budget of this many bytes of memories and tables.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Self> {
@@ -70,7 +70,7 @@ impl WarmBudget {
 
 /// A part of the budget, returned when dropped.
 struct Charge {
-    budget: Arc<WarmBudget>,
+    budget: Arc<PrewarmBudget>,
     bytes: u64,
 }
 
@@ -81,7 +81,7 @@ impl Drop for Charge {
 }
 
 /// The tool that instances are prewarmed for.
-pub struct WarmTool {
+pub struct PrewarmedTool {
     /// Its component.
     pub component: Arc<ToolComponent>,
     /// Its limits.
@@ -93,9 +93,9 @@ pub struct WarmTool {
 }
 
 /// The prewarmed instances of one tool.
-pub struct WarmInstances {
-    tool: WarmTool,
-    setup: WarmSetup,
+pub struct PrewarmedInstances {
+    tool: PrewarmedTool,
+    setup: PrewarmSetup,
     ready: Mutex<Vec<(GuestInstance, Charge)>>,
     /// Used instances, to be dropped outside of a call. They count against the budget as ready ones
     /// do.
@@ -107,9 +107,9 @@ pub struct WarmInstances {
     calls: AtomicUsize,
 }
 
-impl WarmInstances {
+impl PrewarmedInstances {
     /// Keeps `count` instances of the tool ready once it is called, as far as the budget allows.
-    pub fn new(tool: WarmTool, setup: WarmSetup) -> Arc<Self> {
+    pub fn new(tool: PrewarmedTool, setup: PrewarmSetup) -> Arc<Self> {
         Arc::new(Self {
             tool,
             setup,
@@ -176,7 +176,7 @@ impl WarmInstances {
 
     async fn make(&self) -> Option<(GuestInstance, Charge)> {
         let sandbox = self.tool.component.sandbox();
-        let slot = sandbox.slots().take_warm(self.tool.component.slot_units())?;
+        let slot = sandbox.slots().take_prewarm(self.tool.component.slot_units())?;
         let _running = sandbox.clock().running();
         if !self.starts_alone().await {
             return None;
@@ -214,13 +214,13 @@ impl WarmInstances {
 
     fn found(&self, found: Result<(), StartCall>) {
         if let Some(call) = self.tool.component.start().found(found) {
-            (self.setup.tell)(self.tool.capabilities.grants().subject().component(), call);
+            (self.setup.notify)(self.tool.capabilities.grants().subject().component(), call);
         }
     }
 }
 
 /// Makes instances, and starts the task that watches them.
-async fn refill(warm: Weak<WarmInstances>) {
+async fn refill(warm: Weak<PrewarmedInstances>) {
     let Some(this) = warm.upgrade() else { return };
     this.fill().await;
     this.refilling.store(false, Ordering::Release);
@@ -230,7 +230,7 @@ async fn refill(warm: Weak<WarmInstances>) {
 }
 
 /// Drops a tool's instances once it is no longer called, and ends.
-async fn watch(warm: Weak<WarmInstances>) {
+async fn watch(warm: Weak<PrewarmedInstances>) {
     let mut calls = 0;
     loop {
         tokio::time::sleep(IDLE).await;

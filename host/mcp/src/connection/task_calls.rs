@@ -18,7 +18,7 @@ use crate::revision::{Revision, push_result};
 use crate::task::{BegunTask, TaskBody, TaskHandle, TaskOptions, TaskStart, new_id, push_created, push_legacy};
 
 /// Pause between two status messages of a task: nobody polls more often.
-const SAYS_EVERY: Duration = Duration::from_millis(250);
+const REPORT_EVERY: Duration = Duration::from_millis(250);
 
 /// Pause between two attempts to store a result while the shared state is unreachable.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -234,7 +234,7 @@ impl RunningTask<'_> {
             if Instant::now() >= says_next
                 && let Some(message) = self.handle.take_message()
             {
-                says_next = Instant::now() + SAYS_EVERY;
+                says_next = Instant::now() + REPORT_EVERY;
                 let _ = self.store.change(&self.id, TaskChange::Says(&message)).await;
             }
         }

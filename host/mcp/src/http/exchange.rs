@@ -48,7 +48,7 @@ const REQUEST_ID_BYTES_MAX: usize = 1_024;
 const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Pause after a check that nobody answered. Sessions remain in use meanwhile.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 
 /// Longest wait until all replicas know of a stream, or of a watched resource. 1 s: a message
 /// between replicas takes under a millisecond, and a client waits meanwhile.
@@ -56,7 +56,7 @@ pub(super) const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Longest wait until a message is confirmed. Meanwhile it is sent again: messages are lost while a
 /// replica reconnects. A second copy has no effect.
-const HEARD_WITHIN: Duration = Duration::from_millis(1_500);
+const ANSWER_WITHIN: Duration = Duration::from_millis(1_500);
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// The exchange with the other replicas.
@@ -169,7 +169,7 @@ impl ReplicaExchange {
             biased;
             heard = &mut heard => heard.is_ok(),
             () = send => false,
-            () = sleep(HEARD_WITHIN) => false,
+            () = sleep(ANSWER_WITHIN) => false,
         };
         self.unheard().remove(&passed);
         is_heard
@@ -321,7 +321,7 @@ async fn look_again<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<Legac
             session.outbox.forget_elsewhere();
         }
         while let Err(ReplicasAway) = look_at(&exchange, &sessions, &key).await {
-            sleep(LOOK_AGAIN_AFTER).await;
+            sleep(POLL_EVERY).await;
         }
     }
 }

@@ -127,7 +127,7 @@ pub(crate) fn check(server: &Server, components: &[ComponentPolicy], problems: &
         match members.as_slice() {
             [alone] => problems.add(nobody_else(name, alone, named.keys().copied())),
             all => {
-                all.iter().filter_map(|member| tells_secrets(name, member)).for_each(|problem| problems.add(problem))
+                all.iter().filter_map(|member| exposes_secrets(name, member)).for_each(|problem| problems.add(problem))
             }
         }
     }
@@ -143,7 +143,7 @@ fn nobody_else<'n>(name: &str, alone: &ComponentPolicy, all: impl Iterator<Item 
 }
 
 /// The problem of a component with a guest-held secret that shares its processes.
-fn tells_secrets(name: &str, member: &ComponentPolicy) -> Option<Diagnostic> {
+fn exposes_secrets(name: &str, member: &ComponentPolicy) -> Option<Diagnostic> {
     let exposed = member.grants().secrets().iter().find(|secret| *secret.delivery() == Delivery::Expose)?;
     let message = format!("the processes of the wall {name:?} would hold the secret {:?} for others", exposed.name());
     let hint = "remove the key, so that this component has processes of its own, or remove expose from the secret";

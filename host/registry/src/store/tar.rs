@@ -14,7 +14,7 @@ pub(super) const BLOCK: usize = 512;
 const EXTENDED_BYTES_MAX: u64 = 64 << 10;
 
 /// Keys of extended headers that change the name or length of a file.
-const TELLING: [&str; 5] = ["path=", "size=", "linkpath=", "GNU.sparse", "SCHILY.realsize="];
+const MISLEADING_KEYS: [&str; 5] = ["path=", "size=", "linkpath=", "GNU.sparse", "SCHILY.realsize="];
 
 /// A file of an archive.
 #[derive(Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn check_extended(archive: &mut impl Read, size: u64) -> Result<(), StoreError> 
     let mut bytes = vec![0; usize::try_from(size.saturating_add(padding(size))).unwrap_or_default()];
     read_exact(archive, &mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    if TELLING.iter().any(|key| text.contains(key)) {
+    if MISLEADING_KEYS.iter().any(|key| text.contains(key)) {
         return Err(refused("it has an extended header with a name or a length".to_owned()));
     }
     Ok(())

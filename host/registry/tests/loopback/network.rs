@@ -187,7 +187,7 @@ async fn a_layer_that_only_drips_is_left_and_goes_on_later() {
     let error = RegistryClient::new(options).pull(&reference, &place.store(), &|_| ()).await.unwrap_err();
     assert!(matches!(error, PullError::Slow { .. }), "{error}");
     assert_eq!(error.to_string(), format!("{} sends less than 30720 bytes in 200ms", place.server.host()));
-    assert_eq!(error.hint(), Some("pull again: what has come is kept, and goes on from there"));
+    assert_eq!(error.hint(), Some("pull again: the download continues where it stopped"));
     place.server.honest();
     place.pull(&reference).await.unwrap();
     assert_eq!(place.store().component(reference.digest().unwrap()).unwrap().bytes, component);

@@ -1,5 +1,6 @@
-//! Parts of a tool's definition that model APIs and clients refuse or cut. The rules, and whose
-//! they are, stand in `apis.json`. Must not hold: the form that is served, which avoids most.
+//! Finds parts of a tool's definition that model APIs and clients refuse or cut. `apis.json` lists
+//! the rules and the APIs and clients that have them. Must not hold: the served form, which avoids
+//! most.
 mod scan;
 mod table;
 
@@ -9,17 +10,17 @@ use serde_json::Value;
 use scan::{Findings, Form};
 use table::TABLE;
 
-/// Most warnings of one tool; further ones are counted. Of one rule there are 8 for each schema at
-/// most, so this many are a few rules.
+/// Most warnings of one tool; further ones are counted. A rule gives at most 8 for each schema, so
+/// this is enough for a few rules.
 pub const TOOL_WARNINGS_MAX: usize = 64;
 
-/// A rule of some API or client, by its `code` in `apis.json`, and in its order.
+/// A rule of some API or client, with its `code` in `apis.json`, in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApiRule {
-    /// A number that not every reader of JSON holds.
+    /// A number that not every JSON reader can represent.
     InexactNumber,
-    /// A property's name with other letters, or a long one.
+    /// A property's name that is long or has other letters than usual.
     PropertyName,
     /// `anyOf`, `oneOf` or `allOf` at the top of the arguments.
     CombinatorAtTop,
@@ -27,9 +28,8 @@ pub enum ApiRule {
     ChoiceAtTop,
     /// An `enum` of other than texts, or without `"type": "string"`.
     EnumNotText,
-    /// `const`.
     Const,
-    /// `$ref` and its kind.
+    /// `$ref` and its variants.
     Reference,
     /// An array whose `items` are missing or a boolean.
     ArrayWithoutItems,
@@ -39,15 +39,15 @@ pub enum ApiRule {
     TypeList,
     /// A keyword that strict modes do not know.
     StrictKeyword,
-    /// An object that takes further properties.
+    /// An object that allows further properties.
     OpenObject,
-    /// A description that is refused or cut.
+    /// A description that is refused or cut, because it is long.
     LongDescription,
     /// Names of server and tool that are too long together.
     LongName,
     /// A tool without an output schema.
     NoOutputSchema,
-    /// A tool without a description of its own.
+    /// A tool without a description by its author.
     NoDescription,
     /// A tool without a title.
     NoTitle,
@@ -88,16 +88,16 @@ impl ApiRule {
     }
 }
 
-/// A definition of a tool, for a look at it.
+/// A definition of a tool to check.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedDefinition<'d> {
-    /// The name that clients know the server by, which some put before the tool's; may be empty.
+    /// The server's name at clients, which some put before the tool's; may be empty.
     pub server: &'d str,
     /// The tool's name.
     pub name: &'d str,
-    /// The text that the model reads; empty where there is only one that the host made up.
+    /// The text for the model; empty if the host made it up.
     pub description: &'d str,
-    /// The parts that people read; `None` where they are not known yet.
+    /// The parts for people; `None` if not known yet.
     pub shown: Option<ShownParts>,
     /// The schema of the arguments.
     pub input: SchemaForms<'d>,
@@ -105,7 +105,7 @@ pub struct ListedDefinition<'d> {
     pub output: Option<SchemaForms<'d>>,
 }
 
-/// The parts of a definition that people are shown.
+/// The parts of a definition that are shown to people.
 #[derive(Clone, Copy, Debug)]
 pub struct ShownParts {
     /// True if it has a title.
@@ -117,37 +117,37 @@ pub struct ShownParts {
 /// A schema as its author wrote it, and as clients get it.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaForms<'d> {
-    /// As it is written.
+    /// As written.
     pub written: &'d Value,
-    /// In the form that is served.
+    /// As served.
     pub served: &'d Value,
 }
 
-/// One place in which a definition breaks a rule.
+/// A place where a definition breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiWarning {
     /// The rule.
     pub rule: ApiRule,
-    /// The APIs and clients whose rule it is.
+    /// The APIs and clients that have the rule.
     pub who: Vec<&'static str>,
     /// The place in the definition, a JSON Pointer of at most 256 bytes. A longer one is cut and
-    /// ends with `…`. It may hold any characters.
+    /// ends with `…`. It may contain any characters.
     pub pointer: String,
-    /// False if clients get another form of it, which does not break the rule. The pointer is of
-    /// the written form then.
+    /// False if the served form does not break the rule. Then the pointer refers to the written
+    /// form.
     pub is_served: bool,
 }
 
 /// The warnings about one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiWarnings {
-    /// In the order of the rules.
+    /// Warnings in the order of the rules.
     pub found: Vec<ApiWarning>,
-    /// Places that were found as well.
+    /// How many further ones there are.
     pub left_out: usize,
 }
 
-/// Looks at a definition, in time proportional to its size.
+/// Checks a definition, in time proportional to its size.
 #[must_use]
 pub fn api_warnings(definition: &ListedDefinition<'_>) -> ApiWarnings {
     let mut warnings = ApiWarnings::default();
@@ -174,8 +174,8 @@ pub fn api_warnings(definition: &ListedDefinition<'_>) -> ApiWarnings {
 }
 
 impl ApiWarning {
-    /// One sentence without a full stop: what was found, whose rule it breaks, and what clients get
-    /// instead. The same for all tools with that.
+    /// One sentence without a full stop: the finding, who has the rule, and the served form. The
+    /// same for all tools with this finding.
     #[must_use]
     pub fn text(&self) -> String {
         let Some(row) = TABLE.rule(self.rule) else { return self.rule.code().to_owned() };
@@ -194,8 +194,7 @@ impl ApiWarning {
 }
 
 impl ApiWarnings {
-    /// Adds what breaks a rule in the served form, and of the written one what the served form
-    /// avoids.
+    /// Adds where the served form breaks a rule, and where only the written form does.
     fn schema(&mut self, pointer: &'static str, form: Form, schema: SchemaForms<'_>) {
         let served = Findings::of(pointer, form, schema.served);
         if schema.written != schema.served {
@@ -227,7 +226,7 @@ impl ApiWarnings {
         self.push(ApiWarning { rule, who: TABLE.who(rule), pointer: pointer.to_owned(), is_served: true });
     }
 
-    /// Adds a text that is longer than some client takes it.
+    /// Adds a text that is longer than some client accepts.
     fn measured(&mut self, rule: ApiRule, pointer: &str, characters: usize) {
         let who = TABLE.who_past(rule, characters);
         if !who.is_empty() {

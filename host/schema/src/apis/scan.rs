@@ -1,4 +1,4 @@
-//! A look at one schema: the places that break rules of APIs.
+//! Checks one schema: the places that break rules of APIs.
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -10,21 +10,21 @@ use crate::pattern::is_irregular;
 use crate::portable::is_inexact;
 
 /// Most places of one rule in one schema; further ones are counted. A person mends the first few,
-/// and looks again.
+/// and checks again.
 const PLACES_MAX: usize = 8;
 
 /// Longest JSON Pointer, in bytes. One of five levels with names of 40 letters fits.
 const POINTER_BYTES_MAX: usize = 256;
 
-/// Deepest part of a schema that is looked at, in subschemas. JSON of definitions is never deeper.
+/// Deepest part of a schema that is checked, in subschemas. JSON of definitions is never deeper.
 const DEPTH_MAX: usize = 128;
 
-/// The use of a schema.
+/// What a schema is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// It is sent to a model's API.
     Arguments,
-    /// Clients read it, and do not send it on.
+    /// Clients check results with it, and do not send it on.
     Result,
 }
 
@@ -39,12 +39,12 @@ pub(super) struct Findings {
 pub(super) struct Places {
     /// The first ones, as JSON Pointers.
     pub(super) pointers: Vec<String>,
-    /// All of them.
+    /// How many there are.
     pub(super) count: usize,
 }
 
 impl Findings {
-    /// The findings about a schema, which stands at this pointer.
+    /// The findings about a schema at this pointer.
     pub(super) fn of(pointer: &'static str, form: Form, schema: &Value) -> Self {
         let mut scan = SchemaScan { pointer, form, path: Vec::new(), found: Self::default() };
         scan.schema(schema);
@@ -55,7 +55,7 @@ impl Findings {
 struct SchemaScan<'s> {
     pointer: &'static str,
     form: Form,
-    /// The way from the root to the schema that is looked at.
+    /// The path from the root to the current schema.
     path: Vec<SchemaStep<'s>>,
     found: Findings,
 }
@@ -63,7 +63,7 @@ struct SchemaScan<'s> {
 /// A step from a schema to one of its subschemas.
 struct SchemaStep<'s> {
     keyword: &'s str,
-    /// Its name, where the keyword holds schemas by their names.
+    /// Its name, if the keyword holds schemas by name.
     name: Option<&'s str>,
     number: Option<usize>,
 }
@@ -85,7 +85,7 @@ impl<'s> SchemaScan<'s> {
         }
     }
 
-    /// Rules about the values that a schema takes.
+    /// Rules about the values that a schema accepts.
     fn values(&mut self, members: &'s Map<String, Value>) {
         for (keyword, value) in members {
             if !keywords::holds_schemas(keyword) && is_inexact(value) {
@@ -132,7 +132,7 @@ impl<'s> SchemaScan<'s> {
         }
     }
 
-    /// Finds the keywords of a rule.
+    /// Adds the keywords of a rule that occur.
     fn keywords(&mut self, rule: ApiRule, members: &Map<String, Value>) {
         let Some(row) = TABLE.rule(rule).filter(|row| row.results || self.form == Form::Arguments) else { return };
         for keyword in row.keywords.iter().filter(|keyword| members.contains_key(*keyword)) {
@@ -157,7 +157,7 @@ fn names_array(ty: Option<&Value>) -> bool {
     }
 }
 
-/// True if every API takes a property of this name.
+/// True if every API accepts a property with this name.
 fn is_usual(name: &str) -> bool {
     let most = TABLE.rule(ApiRule::PropertyName).and_then(|row| row.most).unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
@@ -188,7 +188,7 @@ fn pointer(root: &str, path: &[SchemaStep<'_>], below: &[&str]) -> String {
     text
 }
 
-/// Adds a part, as far as the bound lets it matter.
+/// Appends a part up to the bound.
 fn push_part(text: &mut String, part: &str) {
     if text.len() > POINTER_BYTES_MAX {
         return;

@@ -1,4 +1,4 @@
-//! The table of APIs and clients, out of `apis.json`: whose rules there are.
+//! The table of APIs and clients in `apis.json`, and their rules.
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 use super::ApiRule;
 
-/// The table that the binary holds. A test reads the same file, so it is never empty.
+/// The embedded table. A test parses the same file, so parsing does not fail here.
 pub(super) static TABLE: LazyLock<ApiTable> = LazyLock::new(|| serde_json::from_str(TEXT).unwrap_or_default());
 
 /// The table's text.
 const TEXT: &str = include_str!("../../apis.json");
 
-/// All rules, and all whose rules they are.
+/// All rules, APIs and clients.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ApiTable {
     apis: BTreeMap<String, Api>,
@@ -29,39 +29,38 @@ struct Api {
 #[derive(Debug, Deserialize)]
 pub(super) struct RuleRow {
     pub(super) code: ApiRule,
-    /// A short name of the fault.
+    /// A short name of the finding.
     pub(super) finds: String,
-    /// Keywords that break it by being there.
+    /// Keywords that break it.
     #[serde(default)]
     pub(super) keywords: Vec<String>,
-    /// The most that is taken: a number, or characters.
+    /// The largest number, or length in characters, that is accepted.
     #[serde(default)]
     pub(super) most: Option<u64>,
-    /// True if schemas of results are held to it as well.
+    /// True if it also applies to schemas of results.
     #[serde(default)]
     pub(super) results: bool,
     pub(super) clients: Vec<Client>,
-    /// The form that clients get where the served one avoids it.
+    /// What the served form has instead, if it avoids the finding.
     #[serde(default)]
     pub(super) served: Option<String>,
-    /// Advice.
+    /// Advice to the author.
     pub(super) instead: String,
 }
 
 /// One API or client with a rule.
 #[derive(Debug, Deserialize)]
 pub(super) struct Client {
-    /// Its key among the APIs.
     pub(super) api: String,
-    /// Its answer to the fault, up to its name.
+    /// What it does about the finding: the words before its name.
     pub(super) does: String,
-    /// Characters that it takes; `None` where nothing is counted.
+    /// How many characters it accepts; `None` if nothing is counted.
     #[serde(default)]
     pub(super) past: Option<usize>,
 }
 
 impl ApiTable {
-    /// The row of a rule. A test holds that each has one.
+    /// The row of a rule. A test checks that each has one.
     pub(super) fn rule(&self, rule: ApiRule) -> Option<&RuleRow> {
         self.rules.iter().find(|row| row.code == rule)
     }
@@ -71,13 +70,13 @@ impl ApiTable {
         self.apis.get(api).map_or("", |api| api.name.as_str())
     }
 
-    /// The names of all with this rule.
+    /// The names of all that have this rule.
     pub(super) fn who(&self, rule: ApiRule) -> Vec<&str> {
         let clients = self.rule(rule).into_iter().flat_map(|row| &row.clients);
         clients.map(|client| self.name(&client.api)).collect()
     }
 
-    /// The names of those that take fewer characters.
+    /// The names of those that accept fewer characters than this.
     pub(super) fn who_past(&self, rule: ApiRule, characters: usize) -> Vec<&str> {
         let clients = self.rule(rule).into_iter().flat_map(|row| &row.clients);
         let past = clients.filter(|client| client.past.is_some_and(|past| characters > past));

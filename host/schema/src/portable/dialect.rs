@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::keywords;
 
-/// A keyword, and the draft that brought it.
+/// A keyword, and the draft that introduced it.
 struct Since {
     keyword: &'static str,
     draft: u16,
@@ -14,7 +14,7 @@ const fn since(keyword: &'static str, draft: u16) -> Since {
     Since { keyword, draft }
 }
 
-/// The keywords that later drafts than the fourth brought and that refuse values.
+/// Keywords that drafts after the fourth introduced and that refuse values.
 const KEYWORDS: [Since; 13] = [
     since("const", 6),
     since("contains", 6),
@@ -31,7 +31,7 @@ const KEYWORDS: [Since; 13] = [
     since("prefixItems", 2020),
 ];
 
-/// The schema without the keywords that its own draft ignores; `None` where it is of the newest.
+/// The schema without keywords that its own draft ignores; `None` if it is of the newest.
 pub(super) fn known(schema: &Value) -> Option<Value> {
     let uri = schema.get("$schema")?.as_str()?;
     let drafts = [("draft-04", 4), ("draft-06", 6), ("draft-07", 7), ("2019-09", 2019)];

@@ -1,13 +1,13 @@
-//! The portable form of a schema, which clients are served. Every common model API and SDK takes
+//! The portable form of a schema, which clients are served. Every common model API and SDK accepts
 //! it, read as draft-07 or as 2020-12. Must not hold: checks of values, which follow the schema as
 //! it is written.
 //!
 //! Read by either draft, the form accepts at least what the written schema accepts, so no client
-//! refuses a value that the host let pass. Where one draft knows a keyword and the other does not,
-//! the form counts as *wider*. What negates or counts wider parts (`not`, `if`, `oneOf`) would
-//! accept less with them, and is relaxed.
+//! refuses a value that the host accepts. If only one draft knows a keyword, the form counts as
+//! *wider*. Keywords that negate or count wider parts (`not`, `if`, `oneOf`) would accept less with
+//! them, and are relaxed.
 //!
-//! The work is bounded, since references are measured before one is replaced, and so is its result:
+//! The work and its result are bounded, since references are measured before any is replaced:
 //!
 //! | bound | value | reason |
 //! |---|---|---|
@@ -16,8 +16,8 @@
 //! | `DEPTH_MAX` | 32 subschemas in each other | recursion, here and in clients |
 //! | `NESTING_MAX` | 100 levels of JSON | readers of JSON take 128, with the frame around it |
 //!
-//! Where references cannot be replaced within these bounds, they stay. Where the form does not fit
-//! either, the schema is served as it is written.
+//! References that cannot be replaced within these bounds stay. If the form does not fit either,
+//! the schema is served as written.
 
 mod dialect;
 mod references;
@@ -32,25 +32,25 @@ use references::{Reference, References};
 pub(crate) use values::is_inexact;
 use values::{EXACT_MAX, plain_type};
 
-/// The use of a schema.
+/// What a schema is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaUse {
-    /// A model writes what conforms to it.
+    /// A model writes values for it.
     Arguments,
-    /// Clients check results by it.
+    /// Clients check results with it.
     Result,
     /// Clients show it to a person. Its choices have the one form that the protocol gives them
     /// (2026-07-28, Elicitation, "Requested Schema").
     Form,
 }
 
-/// The dialect that needs no mention.
+/// The default dialect, which needs no `$schema`.
 const NEWEST: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The first dialect in which what stands next to a reference counts.
+/// The first dialect in which keywords next to `$ref` count.
 const FIRST_WITH_SIBLINGS: &str = "https://json-schema.org/draft/2019-09/schema";
 
-/// Times that a schema may grow by being rewritten. A list of constants grows fourfold.
+/// How many times larger a schema may become. A list of constants grows fourfold.
 const GROWTH_MAX: usize = 8;
 
 /// Deepest nesting of objects and lists in a form.
@@ -76,7 +76,7 @@ fn rendered(schema: &Value, used: SchemaUse, references: References<'_>) -> Valu
     let mut rendered = renderer.schema(schema).schema;
     let definitions = renderer.definitions();
     if let Value::Object(members) = &mut rendered {
-        // A client that reads drafts by their names would not know this one's results.
+        // A client that reads drafts by name might not know this one, and refuse results.
         if used != SchemaUse::Result && dialect == Some(NEWEST) {
             members.shift_insert(0, "$schema".to_owned(), NEWEST.into());
         }
@@ -99,9 +99,9 @@ fn nesting(value: &Value) -> usize {
 /// A rewritten schema.
 struct Rendered {
     schema: Value,
-    /// Some draft may accept more by it than the written one accepts.
+    /// True if some draft may accept more than the written schema accepts.
     wider: bool,
-    /// The sentence that its description ends with, if it cannot be expressed otherwise.
+    /// A sentence to append to its description, for what cannot be expressed otherwise.
     note: Option<String>,
 }
 
@@ -116,19 +116,18 @@ struct Renderer<'s> {
     used: SchemaUse,
     /// The schema is of draft 2020-12.
     is_newest: bool,
-    /// Other keywords count next to a reference.
+    /// Keywords next to `$ref` count.
     siblings_count: bool,
     references: References<'s>,
 }
 
-/// The members of one rewritten schema.
+/// The members of a rewritten schema.
 #[derive(Default)]
 struct PortableDraft {
     members: Map<String, Value>,
     wider: bool,
-    /// Schemas that apply as well.
+    /// Schemas that also apply.
     also: Vec<Value>,
-    /// A sentence for the description.
     note: Option<String>,
 }
 
@@ -137,7 +136,7 @@ impl PortableDraft {
         self.members.insert(keyword.to_owned(), value.into());
     }
 
-    /// Takes a subschema over.
+    /// Adds a subschema.
     fn put_schema(&mut self, keyword: &str, rendered: Rendered) {
         self.wider |= rendered.wider;
         self.members.insert(keyword.to_owned(), rendered.schema);
@@ -178,7 +177,7 @@ impl<'s> Renderer<'s> {
         if let Some(reference) = self.references.of_schema(written) {
             self.reference(reference, written, &mut draft);
             if !self.siblings_count {
-                // Up to draft-07, nothing next to a reference counts.
+                // Up to draft-07, keywords next to `$ref` are ignored.
                 return finished(draft);
             }
         }
@@ -201,7 +200,7 @@ impl<'s> Renderer<'s> {
         finished(draft)
     }
 
-    /// Puts the schema that a reference names in its place, or a reference to its new place.
+    /// Adds the schema that a reference names, or a reference to its new place.
     fn reference(&self, reference: Reference<'s>, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         let annotation = |keyword: &str| {
             matches!(
@@ -237,7 +236,7 @@ impl<'s> Renderer<'s> {
             Reference::Inlined(target) => {
                 let rendered = self.schema(target);
                 draft.wider |= rendered.wider;
-                // An annotation, or what the target says as well.
+                // An annotation, or something that the target says as well.
                 let adds_nothing = |(keyword, value): (&String, &Value)| {
                     annotation(keyword) || keyword == "type" && target.get(keyword) == Some(value)
                 };
@@ -253,13 +252,13 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    /// Takes one keyword over, unless it is read together with others.
+    /// Adds one keyword, unless it is handled together with others.
     fn keyword(&self, keyword: &str, value: &'s Value, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         match keyword {
             "$ref" | "$dynamicRef" | "$recursiveRef" | "$defs" | "definitions" | "$schema" | "$id" | "$anchor"
             | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
             "id" if value.is_string() => {}
-            // Read together, below.
+            // Handled together, below.
             "items"
             | "prefixItems"
             | "additionalItems"
@@ -313,7 +312,7 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    /// Takes a keyword over with the subschemas in it, if there are any.
+    /// Adds a keyword with its subschemas, if it has any.
     fn subschemas(&self, keyword: &str, value: &'s Value, draft: &mut PortableDraft) {
         match value {
             Value::Object(entries) if keywords::is_map(keyword) => {
@@ -355,8 +354,7 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    /// The items of an array. Read by draft-07, `items` next to `prefixItems` would apply to all of
-    /// them.
+    /// The items of an array. In draft-07 `items` next to `prefixItems` would apply to all of them.
     fn arrays(&self, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         let items = written.get("items");
         let prefix = match items {
@@ -387,7 +385,7 @@ impl<'s> Renderer<'s> {
         if written.contains_key("minContains") || written.contains_key("maxContains") {
             draft.widen();
         }
-        // Without `minContains`, which draft-07 does not know, one item has to match.
+        // Draft-07 does not know `minContains`; without it, one item has to match.
         if least != Some(0) {
             let rendered = self.schema(contains);
             let most = written.get("maxContains").filter(|_| !rendered.wider);
@@ -413,7 +411,7 @@ impl<'s> Renderer<'s> {
         let list = |keyword: &str| written.get(keyword).and_then(Value::as_array);
         let any = list("anyOf").map(|branches| self.branches(branches, draft));
         let one = list("oneOf").map(|branches| {
-            // One draft's two matches may be the other's one.
+            // What matches two branches in one draft may match one in the other.
             draft.wider |= branches.len() > 1;
             self.branches(branches, draft)
         });
@@ -441,7 +439,7 @@ impl<'s> Renderer<'s> {
         rendered
     }
 
-    /// `not` and `if`, which would accept less where what they hold accepts more.
+    /// `not` and `if`, which accept less if their subschemas accept more.
     fn conditions(&self, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         if let Some(not) = written.get("not") {
             let rendered = self.schema(not);
@@ -464,8 +462,8 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    /// The values that all other keywords leave over. Where one of those is wider, or left out,
-    /// more may be left over than by the written schema.
+    /// Unevaluated members and items. If a keyword is wider or left out, there may be more of them
+    /// than in the written schema.
     fn left_over(&self, written: &'s Map<String, Value>, draft: &mut PortableDraft) {
         let is_exact = !draft.wider;
         for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
@@ -473,7 +471,6 @@ impl<'s> Renderer<'s> {
             if is_exact {
                 self.subschemas(keyword, value, draft);
             }
-            // Draft-07 does not know it.
             draft.widen();
         }
     }
@@ -486,7 +483,7 @@ fn finished(draft: PortableDraft) -> Rendered {
     }
     if let Some(note) = &note {
         let text = match members.get("description").and_then(Value::as_str) {
-            // It came with the schema that a reference names.
+            // It is already in the schema that a reference names.
             Some(written) if written.ends_with(note) => written.to_owned(),
             Some(written) => format!("{written}\n{note}"),
             None => note.clone(),
@@ -496,11 +493,11 @@ fn finished(draft: PortableDraft) -> Rendered {
     Rendered { schema: Value::Object(members), wider, note }
 }
 
-/// Takes the bound of a number over, unless some reader of JSON cannot hold it.
+/// Adds the bound of a number, unless some JSON reader cannot represent it.
 fn bound(keyword: &str, value: &Value, written: &Map<String, Value>, draft: &mut PortableDraft) {
     let is_strict = |strict: &str| written.get(strict) == Some(&Value::Bool(true));
     match (keyword, value) {
-        // Draft-04 says with a boolean that the bound next to it is exclusive.
+        // In draft-04 this is a boolean that makes the bound next to it exclusive.
         ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => {}
         (_, number) if is_inexact(number) => draft.widen(),
         ("minimum", number) if is_strict("exclusiveMinimum") => draft.put("exclusiveMinimum", number.clone()),
@@ -509,7 +506,7 @@ fn bound(keyword: &str, value: &Value, written: &Map<String, Value>, draft: &mut
     }
 }
 
-/// True if members are named by a pattern that the portable form cannot have.
+/// True if members are named by a pattern that the portable form cannot contain.
 fn has_irregular_names(written: &Map<String, Value>) -> bool {
     let patterns = written.get("patternProperties").and_then(Value::as_object);
     patterns.is_some_and(|patterns| patterns.keys().any(|pattern| is_irregular(pattern)))
@@ -523,7 +520,7 @@ fn names_type(ty: Option<&Value>, name: &str) -> bool {
     }
 }
 
-/// The greatest bound of a served schema, and the negative of the least: 2^53 − 1.
+/// The largest absolute value of a bound in a served schema: 2^53 − 1.
 pub const PORTABLE_INTEGER_MAX: i64 = EXACT_MAX;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The references of a schema: which are replaced by what they name, and which stay. All are
+//! The references of a schema: which are replaced by their targets, and which stay. All are
 //! measured first, since replacing them can multiply a schema.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,12 +10,12 @@ use crate::keywords;
 
 use super::GROWTH_MAX;
 
-/// Bytes up to which a schema may grow [`GROWTH_MAX`] times. A definition of a page takes a quarter
+/// Bytes up to which a schema may grow [`GROWTH_MAX`] times. A page of definitions takes a quarter
 /// of it.
 pub(super) const SMALL_BYTES: usize = 16 * 1024;
 
-/// Times that a larger schema may grow by replacing its references, or by definitions that stand in
-/// it twice.
+/// How many times larger other schemas may become by replacing references or duplicating
+/// definitions.
 const LARGE_GROWTH_MAX: usize = 2;
 
 /// Deepest nesting of subschemas once references are replaced. Lists of tools need five.
@@ -29,15 +29,15 @@ pub(super) struct References<'s> {
     kept: BTreeMap<String, Option<String>>,
 }
 
-/// One reference, in the portable form.
+/// A reference in the portable form.
 pub(super) enum Reference<'s> {
-    /// This schema stands in its place.
+    /// It is replaced by this schema.
     Inlined(&'s Value),
     /// It stays, and names this place.
     Kept(String),
 }
 
-/// The size of a schema without references.
+/// The size of a schema once its references are replaced.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measure {
     bytes: usize,
@@ -49,14 +49,14 @@ struct Measuring<'r, 's> {
     measured: HashMap<String, Measure>,
     /// The references that are being followed.
     path: Vec<String>,
-    /// Those that lead back to themselves.
+    /// The recursive ones.
     recursive: Vec<String>,
     too_deep: bool,
 }
 
 impl<'s> References<'s> {
-    /// The references of this schema, replaced but for those that lead back to themselves; `None`
-    /// where that takes too much.
+    /// The references of this schema, all replaced except recursive ones; `None` if the result is
+    /// too large.
     pub(super) fn replaced(root: &'s Value) -> Option<Self> {
         let mut references = Self { root, anchors: HashMap::new(), kept: BTreeMap::new() };
         let mut is_any = false;
@@ -88,8 +88,8 @@ impl<'s> References<'s> {
         fits.then_some(references)
     }
 
-    /// The references of this schema, which all stay, each at a place of its own; `None` where
-    /// these take too much.
+    /// The references of this schema, all kept, each with a place of its own; `None` if the result
+    /// is too large.
     pub(super) fn staying(root: &'s Value) -> Option<Self> {
         let mut references = Self { root, anchors: HashMap::new(), kept: BTreeMap::new() };
         references.find_anchors(root, &mut false);
@@ -104,7 +104,7 @@ impl<'s> References<'s> {
         (bytes <= bytes_max(root)).then_some(references)
     }
 
-    /// The reference that this schema is.
+    /// The reference in this schema, if it has one.
     pub(super) fn of_schema(&self, schema: &'s Map<String, Value>) -> Option<Reference<'s>> {
         let (pointer, target) = self.target(schema)?;
         Some(match self.kept.get(&pointer) {
@@ -135,7 +135,7 @@ impl<'s> References<'s> {
         }
     }
 
-    /// The schema that this one refers to, with its pointer, or `#` and its anchor.
+    /// The target of this schema's reference, with its pointer, or `#` and its anchor.
     fn target(&self, schema: &'s Map<String, Value>) -> Option<(String, &'s Value)> {
         let written =
             ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|keyword| schema.get(*keyword)?.as_str())?;
@@ -170,7 +170,7 @@ impl<'s> References<'s> {
     }
 }
 
-/// Bytes that a schema may grow to.
+/// The largest size that a schema may grow to.
 fn bytes_max(root: &Value) -> usize {
     let written = root.to_string().len();
     let small = SMALL_BYTES.min(GROWTH_MAX.saturating_mul(written));
@@ -192,17 +192,17 @@ fn names(pointers: Vec<String>) -> BTreeMap<String, Option<String>> {
     kept
 }
 
-/// Names that are used up.
+/// Names that are in use.
 #[derive(Default)]
 struct UsedNames {
     used: HashSet<String>,
-    /// The number that the next of the same name is tried with. So many of one name take no longer
-    /// than as many names.
+    /// The next number to try for a name, so that many equal names take no longer than different
+    /// ones.
     next: HashMap<String, usize>,
 }
 
 impl UsedNames {
-    /// An unused name like this one, of letters, digits and `_`.
+    /// An unused name similar to this one, of letters, digits and `_`.
     fn unused(&mut self, like: &str) -> String {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let plain: String = like.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
@@ -222,7 +222,7 @@ impl UsedNames {
 }
 
 impl<'s> Measuring<'_, 's> {
-    /// The measure of a schema that stands at this depth, at most up to the bounds.
+    /// The size of a schema at this depth, counted up to the bounds.
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Measure {
         if depth > 2 * DEPTH_MAX {
             self.too_deep = true;

@@ -1,14 +1,14 @@
 //! Constants and choices in their portable form: `enum` only of texts and next to their type, no
-//! `const`, no number that some reader of JSON cannot hold.
+//! `const`, no number that some JSON reader cannot represent.
 
 use serde_json::{Map, Value, json};
 
 use super::PortableDraft;
 
-/// 2^53 − 1: every reader of JSON tells integers up to it apart.
+/// 2^53 − 1: every JSON reader represents integers up to it exactly.
 pub(super) const EXACT_MAX: i64 = (1 << 53) - 1;
 
-/// True if a value is, or holds, a number past ±(2^53 − 1).
+/// True if a value is or contains a number beyond ±(2^53 − 1).
 pub(crate) fn is_inexact(value: &Value) -> bool {
     match value {
         Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
@@ -30,7 +30,7 @@ pub(super) fn plain_type(ty: &Value) -> Value {
     }
 }
 
-/// Writes `const` and `enum`.
+/// Adds `const` and `enum`.
 pub(super) fn choices(written: &Map<String, Value>, draft: &mut PortableDraft) {
     if let Some(constant) = written.get("const") {
         return self::constant(constant, draft);
@@ -52,12 +52,12 @@ pub(super) fn choices(written: &Map<String, Value>, draft: &mut PortableDraft) {
         draft.put("enum", texts);
         return;
     }
-    // The type said that null is among them, or nothing was said.
+    // The list allows null only if the type does.
     draft.members.shift_remove("type");
     draft.put("anyOf", json!([{"type": "string", "enum": texts}, {"type": "null"}]));
 }
 
-/// Writes one value as a form that needs no `const`.
+/// A schema for one value, without `const`.
 fn constant(constant: &Value, draft: &mut PortableDraft) {
     match constant {
         Value::String(_) => {

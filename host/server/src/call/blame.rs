@@ -48,9 +48,9 @@ pub(super) struct OwnWords {
     text: String,
     is_error: bool,
     /// True if the text reports that some file was not opened.
-    tells_of_files: bool,
+    names_files: bool,
     /// True if it mentions variables, or has a word that looks like the name of one.
-    tells_of_variables: bool,
+    names_variables: bool,
 }
 
 impl OwnWords {
@@ -86,8 +86,8 @@ impl OwnWords {
         let lower = text.to_lowercase();
         let mut names = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
         Self {
-            tells_of_files: FILE_WORDS.iter().any(|words| lower.contains(words)),
-            tells_of_variables: ENV_WORDS.iter().any(|words| lower.contains(words)) || names.any(is_variable),
+            names_files: FILE_WORDS.iter().any(|words| lower.contains(words)),
+            names_variables: ENV_WORDS.iter().any(|words| lower.contains(words)) || names.any(is_variable),
             text,
             is_error,
         }
@@ -97,8 +97,8 @@ impl OwnWords {
     pub(super) fn may_come_of(&self, denial: &Denial) -> bool {
         let is_silent = self.is_error && self.text.trim().is_empty();
         match denial.capability() {
-            Capability::Filesystem => is_silent || self.tells_of_files || self.names(denial),
-            Capability::Env => is_silent || (self.is_error && self.tells_of_variables),
+            Capability::Filesystem => is_silent || self.names_files || self.names(denial),
+            Capability::Env => is_silent || (self.is_error && self.names_variables),
             _ => true,
         }
     }

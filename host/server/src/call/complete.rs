@@ -76,7 +76,7 @@ impl Catalog {
         let arguments = typed(&completing, export::prompt_of(subject)).ok_or("it cannot be written as JSON")?;
         let (result, _) = self.run(Call { tool: place, arguments, ..call }, false).await;
         if result.is_error {
-            return Err(said(&result));
+            return Err(first_text(&result));
         }
         let found =
             result.structured.as_ref().and_then(|text| serde_json::from_str::<CompletedValues>(text.get()).ok());
@@ -96,7 +96,7 @@ fn typed(completing: &Completing, prompt: Option<&str>) -> Option<Box<RawValue>>
     to_raw_value(&typed).ok()
 }
 
-fn said(result: &CallResult) -> String {
+fn first_text(result: &CallResult) -> String {
     let text = result.content.iter().find_map(|content| match &content.kind {
         ContentKind::Text(text) => Some(text.clone()),
         _ => None,

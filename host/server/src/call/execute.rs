@@ -135,7 +135,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     log_captured(&caller, &report.captured);
     let ended = EndedCall::of(started, &caller, report).unless_narrowed(target);
     caller.ended(ended.outcome).await;
-    ended.telling_of_state(&caller)
+    ended.with_state_outage(&caller)
 }
 
 impl EndedCall {
@@ -184,7 +184,7 @@ impl EndedCall {
         if !denials.is_empty() {
             let is_program = started.target.program.is_some();
             let words = words.unwrap_or_else(|| OwnWords::of_answer(&result, &captured, is_program));
-            tell_denials(&denials, &words, started.target.capabilities.redactor(), &mut result);
+            add_denials(&denials, &words, started.target.capabilities.redactor(), &mut result);
             (beside.denials, beside.denied_aside) = denials.into_iter().partition(|denial| words.may_come_of(denial));
         }
         beside.printed = captured;
@@ -220,7 +220,7 @@ impl EndedCall {
 
     /// Records in the audit that shared state was unreachable, however the guest handled that
     /// error.
-    fn telling_of_state(mut self, caller: &McpCaller) -> Self {
+    fn with_state_outage(mut self, caller: &McpCaller) -> Self {
         if let Some(why) = caller.missed_state() {
             let more = if self.detail.is_empty() { String::new() } else { format!("; {}", self.detail) };
             self.detail = format!("state that replicas share was away: {why}{more}");
@@ -265,7 +265,7 @@ fn log_captured(caller: &McpCaller, captured: &Captured) {
 
 /// Adds the denials to the result, without secrets. Those that may have caused an error go into its
 /// text, after the tool's own words. The others go into `_meta`.
-fn tell_denials(denials: &[Denial], words: &OwnWords, redactor: &Redactor, result: &mut CallResult) {
+fn add_denials(denials: &[Denial], words: &OwnWords, redactor: &Redactor, result: &mut CallResult) {
     let mut causes: Vec<String> = Vec::new();
     let mut aside: Vec<String> = Vec::new();
     // Most programs read their environment, and work if it is empty.

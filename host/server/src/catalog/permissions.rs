@@ -13,7 +13,7 @@ use crate::identity::secrets;
 use crate::state::shared::SharedKept;
 
 /// Bytes read from a certificate file to check that it can be read: as many as it may have.
-const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
+const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// Code of the problem that a variable or a secret has no value for this process. Another process
 /// with the same manifest may have one.
@@ -99,7 +99,7 @@ impl<'a> ToolCapabilities<'a> {
             .map(|(written, span)| (self.context.folder.join(written), written, span))
             .collect();
         let paths: BTreeSet<PathBuf> = named.iter().map(|(path, ..)| path.clone()).collect();
-        let answers: BTreeMap<PathBuf, Option<()>> = blocking_files::each(paths, look).into_iter().collect();
+        let answers: BTreeMap<PathBuf, Option<()>> = blocking_files::each(paths, read_beginning).into_iter().collect();
         let silent = named.into_iter().filter(|(path, ..)| answers.get(path).is_none_or(Option::is_none));
         let problem = |(_, written, span): (PathBuf, &str, Span)| {
             let message = format!("component \"{}\": {written:?} does not answer", self.policy.name());
@@ -132,10 +132,10 @@ impl<'a> ToolCapabilities<'a> {
 }
 
 /// Opens and reads a granted path, ignoring errors: preparing the grant reports them.
-fn look(path: &Path) {
+fn read_beginning(path: &Path) {
     match file::open(path) {
         Ok((opened, _)) => {
-            let _ = std::io::copy(&mut opened.take(LOOKED_AT_BYTES_MAX), &mut std::io::sink());
+            let _ = std::io::copy(&mut opened.take(READ_BYTES_MAX), &mut std::io::sink());
         }
         Err(_) => {
             let _ = std::fs::metadata(path);

@@ -53,7 +53,7 @@ async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, AdvisedFa
             return Err(AdvisedFault::new(problem, "is the address right, and may anybody read it?"));
         }
         address = followed(&address, response.headers()).map_err(|refused| {
-            let problem = format!("{} sends to {}, {}", shown(&address), refused.to, refused.problem);
+            let problem = format!("{} redirects to {}, {}", shown(&address), refused.to, refused.problem);
             AdvisedFault::new(problem, "name an address that stays with https")
         })?;
     }

@@ -27,7 +27,7 @@ pub fn open(files: &TlsFiles<'_>, folder: &Path, polling: &mut FilePolling) -> R
         });
         match replaced {
             Ok(()) => tracing::info!("TLS shows the certificate in {} as it is now", chain.display()),
-            Err(problem) => tracing::warn!("TLS goes on with the certificate it had: {problem}"),
+            Err(problem) => tracing::warn!("TLS keeps the certificate it had: {problem}"),
         }
     });
     Ok(certificate)

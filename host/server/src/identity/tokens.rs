@@ -189,7 +189,7 @@ impl KnownTokens {
             // Somebody may have removed the file to lock everyone out. Other replicas have their
             // own files.
             Err(problem) => {
-                tracing::error!("no token is known any more: {problem}");
+                tracing::error!("all tokens are refused from now on: {problem}");
                 lines.now = Vec::new();
             }
         }

@@ -59,7 +59,7 @@ pub fn withheld(locked: &Lock, held: &Withheld) -> Drift {
         }
         None => format!("is not in the lock: {is}, {size_bytes} bytes"),
     });
-    let other_signers = locked.is_some_and(|locked| say_signers(locked, &held.signed, &mut findings));
+    let other_signers = locked.is_some_and(|locked| add_signers(locked, &held.signed, &mut findings));
     if locked.is_none() {
         held.signed.by.iter().for_each(|line| findings.add(format!("has a {}", json_diff::clean(line))));
     }
@@ -124,7 +124,7 @@ fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Optio
             only_less = false;
         }
     }
-    let other_signers = say_signers(locked, &signed(now), &mut findings);
+    let other_signers = add_signers(locked, &signed(now), &mut findings);
     only_less = only_less && !other_signers;
     let renamed = renamed(locked, now);
     let were: BTreeSet<&str> = renamed.values().copied().collect();
@@ -169,7 +169,7 @@ fn signed(component: &PinnedComponent) -> Signed {
 }
 
 /// Adds how signatures differ. True if a pinned one is missing or weaker.
-fn say_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) -> bool {
+fn add_signers(locked: &PinnedComponent, now: &Signed, findings: &mut Findings) -> bool {
     let changed = signers_changed(locked, now);
     let differ = !changed.is_empty();
     changed.into_iter().for_each(|line| findings.add(line));

@@ -135,7 +135,7 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
                 }
             };
             tokio::select! {
-                news = heard.next() => self.hear(news).await,
+                news = heard.next() => self.receive(news).await,
                 () = self.changed.notified() => self.check().await,
                 () = at_due => {}
             }
@@ -145,7 +145,7 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
         }
     }
 
-    async fn hear(&mut self, news: News) {
+    async fn receive(&mut self, news: News) {
         // Its own list first: others may already have it.
         self.check().await;
         let agreement = &mut self.known.agreement;

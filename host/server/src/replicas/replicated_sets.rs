@@ -134,7 +134,7 @@ impl ReplicatedSets {
         });
         ReplicatedSetName::ALL.into_iter().for_each(|set| inner.make_stale(set));
         let tasks = vec![
-            runtime.spawn(Arc::clone(&inner).hear(heard)),
+            runtime.spawn(Arc::clone(&inner).listen(heard)),
             runtime.spawn(Arc::clone(&inner).read_stale()),
             runtime.spawn(Arc::clone(&inner).change_waiting()),
         ];
@@ -349,7 +349,7 @@ impl BoardsInner {
     }
 
     /// Receives announcements of changed sets, forever.
-    async fn hear(self: Arc<Self>, mut heard: Subscription) {
+    async fn listen(self: Arc<Self>, mut heard: Subscription) {
         loop {
             let changed = match timeout(READ_AGAIN_AFTER, heard.next()).await {
                 Ok(News::Message(name)) => {

@@ -29,7 +29,7 @@ const CLIENTS_MAX: usize = 1_024;
 const MESSAGE_ADDRESSES_MAX: usize = 256;
 
 /// Versions of resources that clients know. Replicas on one disk all announce a change.
-const TOLD_MAX: usize = 4_096;
+const NOTIFIED_MAX: usize = 4_096;
 
 /// Pause before clients that read too slowly are notified again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
@@ -80,8 +80,8 @@ impl Updates {
         let _inside = runtime.enter();
         let gathered = Arc::<Gathered>::default();
         let heard = bus.subscribe(&[CHANNEL]);
-        let speaking = runtime.spawn(speak(Arc::clone(&gathered), Arc::clone(server), bus));
-        let hearing = runtime.spawn(hear(Arc::clone(server), heard));
+        let speaking = runtime.spawn(publish_gathered(Arc::clone(&gathered), Arc::clone(server), bus));
+        let hearing = runtime.spawn(listen(Arc::clone(server), heard));
         Arc::new(Self { gathered, tasks: [speaking, hearing] })
     }
 }
@@ -154,7 +154,7 @@ fn pieces(news: ResourceNews) -> Vec<ResourceNews> {
     pieces
 }
 
-async fn speak<H: Host>(gathered: Arc<Gathered>, server: Arc<McpServer<H>>, bus: Arc<dyn Bus>) {
+async fn publish_gathered<H: Host>(gathered: Arc<Gathered>, server: Arc<McpServer<H>>, bus: Arc<dyn Bus>) {
     loop {
         gathered.ready.notified().await;
         sleep(GATHERED).await;
@@ -169,7 +169,7 @@ async fn speak<H: Host>(gathered: Arc<Gathered>, server: Arc<McpServer<H>>, bus:
     }
 }
 
-async fn hear<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
+async fn listen<H: Host>(server: Arc<McpServer<H>>, mut heard: Subscription) {
     let mut told = NotifiedVersions::default();
     let mut began = false;
     let mut waits = false;
@@ -201,7 +201,7 @@ impl NotifiedVersions {
     fn new_of(&mut self, mut news: ResourceNews) -> ResourceNews {
         let said = news.updated.len();
         news.updated.retain(|uri, version| *version == 0 || self.0.get(uri) != Some(version));
-        if self.0.len() + news.updated.len() > TOLD_MAX {
+        if self.0.len() + news.updated.len() > NOTIFIED_MAX {
             self.0.clear();
         }
         self.0.extend(news.updated.iter().map(|(uri, version)| (uri.clone(), *version)));
@@ -282,9 +282,9 @@ mod tests {
             assert_eq!(told.new_of(change(0)), change(0), "unlike any other");
         }
         assert!(!told.new_of(news(None, [])).is_empty());
-        for number in 0..3 * TOLD_MAX {
+        for number in 0..3 * NOTIFIED_MAX {
             told.new_of(news(None, [(format!("b:/{number}"), 1)]));
-            assert!(told.0.len() <= TOLD_MAX);
+            assert!(told.0.len() <= NOTIFIED_MAX);
         }
     }
 }

@@ -60,7 +60,7 @@ impl KeptTasks {
         let _inside = runtime.enter();
         let heard = bus.subscribe(&[CHANNEL]);
         let kept = Arc::new(Self { tasks, bus, hearing: std::sync::OnceLock::new() });
-        let _ = kept.hearing.set(runtime.spawn(hear(Arc::downgrade(server), heard)));
+        let _ = kept.hearing.set(runtime.spawn(listen(Arc::downgrade(server), heard)));
         let options = TaskOptions {
             ttl: policy.ttl(),
             ttl_max: policy.ttl_max(),
@@ -87,7 +87,7 @@ impl Drop for KeptTasks {
 }
 
 /// Receives announcements of changed tasks, forever.
-async fn hear<H: Host>(server: Weak<McpServer<H>>, mut heard: Subscription) {
+async fn listen<H: Host>(server: Weak<McpServer<H>>, mut heard: Subscription) {
     loop {
         let news = heard.next().await;
         let Some(server) = server.upgrade() else { return };

@@ -37,7 +37,7 @@ pub struct Cluster {
     named: Vec<Arc<Connection>>,
     table: Mutex<SlotTable>,
     /// Held during a look-up of slots: others wait for its outcome.
-    looking: tokio::sync::Mutex<()>,
+    looking_up: tokio::sync::Mutex<()>,
     /// Number of look-ups, so that each starts with other nodes.
     look_ups: AtomicUsize,
 }
@@ -60,7 +60,7 @@ impl Cluster {
             opener,
             within,
             table: Mutex::new(SlotTable { nodes: Vec::new(), slots: vec![NOBODY; SLOTS], failed: None }),
-            looking: tokio::sync::Mutex::default(),
+            looking_up: tokio::sync::Mutex::default(),
             look_ups: AtomicUsize::new(0),
         })
     }
@@ -97,7 +97,7 @@ impl Cluster {
             return Ok(node);
         }
         let looked_up = tokio::time::timeout_at(until, async {
-            let _turn = self.looking.lock().await;
+            let _turn = self.looking_up.lock().await;
             let known = self.table().node_of(slot);
             match known {
                 Some(node) => Ok(node),

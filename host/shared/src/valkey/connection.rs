@@ -43,7 +43,7 @@ pub struct Connection {
     /// Until when operations fail at once, in milliseconds since `started`.
     left_alone_until_ms: AtomicU64,
     /// True once the outage was logged.
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
     /// From when an outage is logged again, in milliseconds since `started`.
     silent_until_ms: AtomicU64,
 }
@@ -98,7 +98,7 @@ impl Connection {
             connecting: tokio::sync::Mutex::default(),
             started: Instant::now(),
             left_alone_until_ms: AtomicU64::new(0),
-            is_told: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
             silent_until_ms: AtomicU64::new(0),
         }
     }
@@ -228,7 +228,7 @@ impl Connection {
 
     fn is_back(&self) {
         self.left_alone_until_ms.store(0, Ordering::Relaxed);
-        if self.is_told.swap(false, Ordering::Relaxed) {
+        if self.is_reported.swap(false, Ordering::Relaxed) {
             tracing::info!("shared state: {} answers again", self.place);
         }
     }
@@ -237,7 +237,7 @@ impl Connection {
         let now = self.now_ms();
         self.left_alone_until_ms.store(now + millis(LEFT_ALONE_FOR), Ordering::Relaxed);
         let is_silent = now < self.silent_until_ms.load(Ordering::Relaxed);
-        if !is_silent && !self.is_told.swap(true, Ordering::Relaxed) {
+        if !is_silent && !self.is_reported.swap(true, Ordering::Relaxed) {
             self.silent_until_ms.store(now + millis(SILENT_FOR), Ordering::Relaxed);
             tracing::warn!("shared state: {} is away: {reason}", self.place);
         }

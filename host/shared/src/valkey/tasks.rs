@@ -24,10 +24,10 @@ use crate::tasks::{Changed, Creation, LostTask, NewTask, TaskBounds, TaskChange,
 const PROCESS_TIME: Duration = Duration::from_secs(30);
 
 /// Interval of heartbeats.
-const SAID_EVERY: Duration = Duration::from_secs(3);
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(3);
 
 /// Pause before a failed heartbeat is sent again.
-const SAID_AGAIN_AFTER: Duration = Duration::from_millis(250);
+const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// Bytes per second of additional time for an operation: a network of 64 Mbit/s.
 const BYTES_PER_SECOND: usize = 8 << 20;
@@ -41,7 +41,7 @@ pub struct SharedTasks {
     inner: Arc<SharedTasksInner>,
     runtime: Handle,
     /// Sends heartbeats from the first task on.
-    said: OnceLock<JoinHandle<()>>,
+    heartbeats: OnceLock<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl SharedTasks {
             lost,
             process: format!("{:016x}", u64::from_ne_bytes(random)),
         };
-        Ok(Self { inner: Arc::new(inner), runtime: runtime.clone(), said: OnceLock::new() })
+        Ok(Self { inner: Arc::new(inner), runtime: runtime.clone(), heartbeats: OnceLock::new() })
     }
 }
 
@@ -93,11 +93,11 @@ impl SharedTasksInner {
         self.servers.run_longer(Operation::Script(script), longer).await
     }
 
-    async fn say_without_end(self: Arc<Self>) {
-        let mut pause = SAID_EVERY;
+    async fn send_heartbeats(self: Arc<Self>) {
+        let mut pause = HEARTBEAT_EVERY;
         loop {
             tokio::time::sleep(pause).await;
-            pause = if self.announce("runs").await.is_ok() { SAID_EVERY } else { SAID_AGAIN_AFTER };
+            pause = if self.announce("runs").await.is_ok() { HEARTBEAT_EVERY } else { RETRY_AFTER };
         }
     }
 
@@ -114,7 +114,7 @@ impl SharedTasksInner {
 impl Tasks for SharedTasks {
     async fn create(&self, task: &NewTask<'_>) -> Result<Creation, Away> {
         let inner = &self.inner;
-        self.said.get_or_init(|| self.runtime.spawn(Arc::clone(inner).say_without_end()));
+        self.heartbeats.get_or_init(|| self.runtime.spawn(Arc::clone(inner).send_heartbeats()));
         let mut script = inner.script("create");
         script.arg(task.id).arg(digest(task.caller)).arg(millis(task.ttl)).arg(task.bytes);
         let TaskBounds { caller_max, all_max, caller_bytes_max, all_bytes_max } = inner.bounds;
@@ -203,16 +203,16 @@ impl Tasks for SharedTasks {
     }
 
     async fn leave(&self) -> Result<(), Away> {
-        let Some(said) = self.said.get() else { return Ok(()) };
-        said.abort();
+        let Some(heartbeats) = self.heartbeats.get() else { return Ok(()) };
+        heartbeats.abort();
         self.inner.announce("leaves").await
     }
 }
 
 impl Drop for SharedTasks {
     fn drop(&mut self) {
-        if let Some(said) = self.said.get() {
-            said.abort();
+        if let Some(heartbeats) = self.heartbeats.get() {
+            heartbeats.abort();
         }
     }
 }

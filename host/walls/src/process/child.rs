@@ -62,7 +62,7 @@ impl Child {
     fn reap(&mut self, options: WaitOptions) -> io::Result<Option<ExitStatus>> {
         if self.end.is_none() {
             self.end = match waitpid(Some(self.pid), options) {
-                Ok(waited) => waited.map(|(_, status)| self.told(status)),
+                Ok(waited) => waited.map(|(_, status)| self.exit_status(status)),
                 Err(Errno::INTR) => None,
                 Err(error) => return Err(error.into()),
             };
@@ -72,7 +72,7 @@ impl Child {
 
     /// The first process of a namespace cannot end itself by a signal. Its exit code shows that it
     /// aborted.
-    fn told(&self, status: WaitStatus) -> ExitStatus {
+    fn exit_status(&self, status: WaitStatus) -> ExitStatus {
         let aborted = self.is_first && status.exit_status() == Some(ABORTED);
         ExitStatus::from_raw(if aborted { Signal::ABORT.as_raw() } else { status.as_raw() })
     }

@@ -13,7 +13,7 @@ use crate::args::AuditTailArgs;
 use crate::exit::Exit;
 
 /// Interval of polls for new records: fast enough for a person, and rare enough to cost nothing.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// Polls for new records per poll for new chains, which begin with a process.
 const POLLS_PER_CHAINS: u32 = 5;
@@ -56,7 +56,7 @@ impl Merged {
     }
 
     /// Finds new chains, and follows them from their beginning.
-    fn look_for_chains(&mut self, audit: &Path) {
+    fn find_chains(&mut self, audit: &Path) {
         // If this fails, the next poll tries again.
         let Ok(chains) = toolcell_audit::chains(audit) else { return };
         for chain in chains {
@@ -103,10 +103,10 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
 fn follow(merged: &mut Merged, file: &Path, printer: &mut Printer) -> anyhow::Result<Exit> {
     let mut looks = 0_u32;
     loop {
-        std::thread::sleep(LOOK_AGAIN_AFTER);
+        std::thread::sleep(POLL_EVERY);
         looks = looks.wrapping_add(1);
         if looks.is_multiple_of(POLLS_PER_CHAINS) {
-            merged.look_for_chains(file);
+            merged.find_chains(file);
         }
         loop {
             match merged.next() {

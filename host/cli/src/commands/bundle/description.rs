@@ -18,7 +18,7 @@ const FOLDER: &str = "${__dirname}";
 pub fn of(args: &BundleArgs, name: &str, ready: &Ready, contents: &Contents, locked: bool) -> String {
     let server = ready.manifest.server();
     let shown = server.title().unwrap_or(name);
-    let asked = contents.variables().keys().map(|name| (name.clone(), asked(name)));
+    let asked = contents.variables().keys().map(|name| (name.clone(), user_config(name)));
     let required = json!({
         "manifest_version": FORM,
         "name": name,
@@ -60,7 +60,7 @@ fn arguments(contents: &Contents, locked: bool) -> Vec<String> {
 }
 
 /// The client replaces this by the person's answer.
-fn asked(name: &str) -> Value {
+fn user_config(name: &str) -> Value {
     Value::String(format!("${{user_config.{name}}}"))
 }
 

@@ -34,7 +34,7 @@ impl<'a> Subjects<'a> {
         match parse(&file.source()) {
             Ok(parsed) => Some(Self { manifest: parsed.manifest, file, code, listed: None }),
             Err(problems) => {
-                say(&file, &problems);
+                print_problems(&file, &problems);
                 None
             }
         }
@@ -70,12 +70,12 @@ impl<'a> Subjects<'a> {
         machine.notes.iter().for_each(report_note);
         let builder = CatalogBuilder::new(&machine, BuilderOptions::default());
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));
-        say(&self.file, &problems);
+        print_problems(&self.file, &problems);
         Ok(names)
     }
 }
 
-fn say(file: &ManifestFile, problems: &[Diagnostic]) {
+fn print_problems(file: &ManifestFile, problems: &[Diagnostic]) {
     if !problems.is_empty() {
         terminal::eprint(&render_all(&file.source(), problems, terminal::stderr_style()));
     }

@@ -29,10 +29,10 @@ pub fn run(args: &SecretLoginArgs) -> anyhow::Result<Exit> {
             if !made.scopes_missing.is_empty() {
                 terminal::warning(&format!("the server did not give these scopes: {}", made.scopes_missing.join(" ")));
             }
-            terminal::print(&format!("{}\n", told(&args.name, &made)))?;
+            terminal::print(&format!("{}\n", summary(&args.name, &made)))?;
             Ok(Exit::Done)
         }
-        Err(error) => Ok(say(&error)),
+        Err(error) => Ok(report(&error)),
     }
 }
 
@@ -58,7 +58,7 @@ pub fn log_out(args: &SecretLogoutArgs) -> anyhow::Result<Exit> {
             terminal::error(&format!("nobody is logged in to {}", args.name), None);
             Ok(Exit::AtFault)
         }
-        Err(error) => Ok(say(&error)),
+        Err(error) => Ok(report(&error)),
     }
 }
 
@@ -90,7 +90,7 @@ fn show(text: &str) -> Result<(), LoginError> {
     terminal::print(&format!("{text}\n")).map_err(|error| LoginError::Store(format!("stdout: {error}")))
 }
 
-fn told(name: &str, made: &Made) -> String {
+fn summary(name: &str, made: &Made) -> String {
     let then = match (made.until, made.refreshes) {
         (None, _) => "the token does not say when it ends".to_owned(),
         (Some(until), true) => format!("the token ends {} and is refreshed", timestamp(until)),
@@ -101,7 +101,7 @@ fn told(name: &str, made: &Made) -> String {
     format!("logged in to {name}; {then}")
 }
 
-fn say(error: &LoginError) -> Exit {
+fn report(error: &LoginError) -> Exit {
     terminal::error(&error.to_string(), error.hint().as_deref());
     Exit::AtFault
 }

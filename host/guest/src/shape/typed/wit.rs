@@ -82,7 +82,7 @@ impl TextScope {
     }
 
     fn add_function(&mut self, name: &str, text: Option<&str>) {
-        if let Some(text) = said(text) {
+        if let Some(text) = non_empty(text) {
             self.functions.entry(name.to_owned()).or_insert(text);
         }
     }
@@ -97,9 +97,9 @@ impl TextScope {
 
 /// The text of a type. An alias (`use`, `type a = b`) has the text of its target.
 fn text_of(package: &UnresolvedPackage, ty: &TypeDef) -> TypeText {
-    let mut parts = TypeText { text: said(ty.docs.contents.as_deref()), ..TypeText::default() };
+    let mut parts = TypeText { text: non_empty(ty.docs.contents.as_deref()), ..TypeText::default() };
     let mut part = |name: &str, docs: Option<&str>| {
-        if let Some(text) = said(docs) {
+        if let Some(text) = non_empty(docs) {
             parts.parts.insert(name.to_owned(), text);
         }
     };
@@ -129,6 +129,6 @@ fn text_of(package: &UnresolvedPackage, ty: &TypeDef) -> TypeText {
     parts
 }
 
-fn said(text: Option<&str>) -> Option<String> {
+fn non_empty(text: Option<&str>) -> Option<String> {
     text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }

@@ -102,7 +102,7 @@ impl SandboxProcess {
             deadline_ms: limits.get(Limit::Deadline),
             instance,
         };
-        if let Err(failure) = self.say_call(call) {
+        if let Err(failure) = self.send_call(call) {
             self.lock().calls.remove(&id);
             guard.ended = true;
             return CallReport::not_run(failure);
@@ -140,7 +140,7 @@ impl SandboxProcess {
         finished(report, settled, &pending, began)
     }
 
-    fn say_call(&self, call: RunCall) -> Result<(), CallFailure> {
+    fn send_call(&self, call: RunCall) -> Result<(), CallFailure> {
         let failed =
             |problem: &dyn std::fmt::Display| CallFailure::Host { detail: format!("its sandbox process: {problem}") };
         let bytes = encoding::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;

@@ -36,7 +36,7 @@ pub(super) use not_started::end_at_start;
 use starved::Starved;
 
 /// Interval at which a full link is tried again.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const POLL_EVERY: Duration = Duration::from_millis(1);
 
 /// How often the host looks for calls that a process keeps too long: short compared to
 /// `GIVES_BACK_WITHIN`.
@@ -264,7 +264,7 @@ impl SandboxProcess {
         let bytes = Zeroizing::new(encoding::encode(message)?);
         loop {
             match self.sender.send(&bytes, fds) {
-                Err(SendError::Full) => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(SendError::Full) => tokio::time::sleep(POLL_EVERY).await,
                 sent => return Ok(sent?),
             }
         }

@@ -56,7 +56,7 @@ struct Noted {
 }
 
 impl Noted {
-    fn tell(self, came: Result<StatusCode, &HttpFault>) {
+    fn report(self, came: Result<StatusCode, &HttpFault>) {
         let failed = came.err().map(|error| format!("{error:?}"));
         // The kind of an error is enough for counting; its content is left out.
         let kind = failed.as_deref().and_then(|text| text.split(['(', ' ', '{']).next()).unwrap_or_default();
@@ -97,7 +97,7 @@ impl PermittedRequest {
             answer = timeout_at(deadline, self.answer(request)) => answer.unwrap_or(Err(HttpFault::HttpResponseTimeout)),
         };
         if let Some(noted) = noted {
-            noted.tell(answer.as_ref().map(|(response, _)| response.status()));
+            noted.report(answer.as_ref().map(|(response, _)| response.status()));
         }
         answer
     }

@@ -45,7 +45,7 @@ pub(crate) async fn serve(
         reader = left;
         head = match reader.frame(message_bytes_max).await? {
             Some(DoorFrame::Message(message)) => decode(&message)?,
-            Some(DoorFrame::Data(_)) => return Err(DoorError::Wrong("data came where a request was to come")),
+            Some(DoorFrame::Data(_)) => return Err(DoorError::Wrong("data arrived before its request")),
             None => return Ok(()),
         };
     }

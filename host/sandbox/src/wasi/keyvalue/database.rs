@@ -246,7 +246,8 @@ impl StateFile {
             let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
             let Some(database) = &now.database else { return Err(StateRefusal::Busy) };
             let work = AssertUnwindSafe(|| work(database, now.life));
-            let result = catch_unwind(work).unwrap_or_else(|panic| Err(StateFault::Panicked(said(&*panic)).into()));
+            let result =
+                catch_unwind(work).unwrap_or_else(|panic| Err(StateFault::Panicked(panic_text(&*panic)).into()));
             (result, now.life)
         };
         if let Err(StateRefusal::Fault(fault)) = &result
@@ -393,7 +394,7 @@ fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result
 }
 
 /// The message of a panic.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "redb stopped".to_owned())
 }

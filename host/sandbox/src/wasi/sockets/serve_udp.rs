@@ -58,7 +58,7 @@ pub(crate) async fn serve(
                 // Errors belong to packets that were sent before; nobody waits for them.
                 let Ok((bytes, from)) = came else { continue };
                 let data = buffer.get(..bytes).unwrap_or_default();
-                if !packets.hears(from) {
+                if !packets.accepts(from) {
                     continue;
                 }
                 is_over = !packets.deciding.net.charge_ingress(data.len() as u64);
@@ -118,7 +118,7 @@ impl Packets<'_> {
     }
 
     /// True if the guest may receive packets from there: it may send there.
-    fn hears(&self, from: SocketAddr) -> bool {
+    fn accepts(&self, from: SocketAddr) -> bool {
         self.connected.is_none_or(|connected| connected == from) && self.deciding.decide(Capability::Udp, from).is_ok()
     }
 }

@@ -18,7 +18,7 @@ const BACKGROUND_FIRST: Duration = Duration::from_secs(4);
 const BACKGROUND_PER_MIB: Duration = Duration::from_secs(2);
 
 /// How often a running compilation is reported.
-const TOLD_EVERY: Duration = Duration::from_secs(5);
+const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// A compilation that takes long.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ impl Compiler {
             let load = self.loader.load(bytes, &job);
             tokio::pin!(load);
             loop {
-                match tokio::time::timeout(TOLD_EVERY, &mut load).await {
+                match tokio::time::timeout(REPORT_EVERY, &mut load).await {
                     Ok(loaded) => return loaded,
                     Err(_) => tell(),
                 }

@@ -142,7 +142,7 @@ fn names(root: Dir, heartbeat: &Heartbeat) -> (FolderNames, Option<String>) {
                 return (names, problem.or(Some(format!("has more than {ENTRIES_MAX} files and folders"))));
             }
             let found = entry.map_err(|error| format!("cannot be read: {}", plain(&error)));
-            match found.and_then(|entry| looked_at(&dir, &path, entry.file_name())) {
+            match found.and_then(|entry| examined(&dir, &path, entry.file_name())) {
                 Ok(None) => {}
                 Ok(Some((below, NodeKind::File(bytes)))) => drop(names.files.insert(below, bytes)),
                 Ok(Some((below, NodeKind::Folder(inner)))) => {
@@ -163,7 +163,7 @@ enum NodeKind {
 
 /// The path and the kind of an entry; nothing for a hidden one. `Err` ends a sentence that begins
 /// with the folder.
-fn looked_at(dir: &Dir, path: &str, name: OsString) -> Result<Option<(String, NodeKind)>, String> {
+fn examined(dir: &Dir, path: &str, name: OsString) -> Result<Option<(String, NodeKind)>, String> {
     let name = name.into_string().map_err(|name| format!("has a file whose name is not UTF-8: {}", name.display()))?;
     if name.starts_with('.') {
         return Ok(None);

@@ -58,7 +58,7 @@ pub enum LoginError {
     #[error("{0}")]
     Redirect(String),
     /// Nobody agreed in time.
-    #[error("nobody agreed within {}", show_millis(u64::try_from(.0.as_millis()).unwrap_or(u64::MAX)))]
+    #[error("nobody confirmed the login within {}", show_millis(u64::try_from(.0.as_millis()).unwrap_or(u64::MAX)))]
     Late(Duration),
     /// The client's secret cannot be read.
     #[error("client_secret: {}", .0.problem)]

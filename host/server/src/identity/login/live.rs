@@ -278,7 +278,7 @@ impl Login {
                         self.report(&mut known, &problem);
                     }
                     (None, None) if known.said.take().is_some() => {
-                        tracing::info!("the login {:?} gives tokens again", self.policy.name());
+                        tracing::info!("the login {:?} works again", self.policy.name());
                     }
                     (None, None) => {}
                 }

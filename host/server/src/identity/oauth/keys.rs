@@ -114,14 +114,14 @@ impl IssuerKeys {
         match fetched {
             Ok(set) => {
                 if failed_before {
-                    tracing::info!("the keys of {} can be had again", self.issuer);
+                    tracing::info!("the keys of {} can be fetched again", self.issuer);
                 }
                 let keys = Arc::new(FetchedKeys { set, at: Instant::now() });
                 self.known.store(Some(Arc::clone(&keys)));
                 NewerKeys::Keys(keys)
             }
             Err(problem) => {
-                tracing::warn!("the keys of {} cannot be had: {problem}", self.issuer);
+                tracing::warn!("the keys of {} cannot be fetched: {problem}", self.issuer);
                 NewerKeys::Unreachable
             }
         }

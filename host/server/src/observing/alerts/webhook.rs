@@ -105,7 +105,7 @@ impl WebhookSending {
                 Ok(()) => _ = self.ends.sent.fetch_add(1, Ordering::Relaxed),
                 Err(problem) => {
                     self.ends.failed.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!("the message of an alert was not taken: {problem}");
+                    tracing::warn!("an alert was not delivered: {problem}");
                 }
             }
         }

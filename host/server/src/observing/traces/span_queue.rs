@@ -120,7 +120,7 @@ impl CountingExporter {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_none_or(|warned| warned.elapsed() >= WARN_INTERVAL) {
             *warned = Some(Instant::now());
-            tracing::warn!("{} takes no traces, and calls go on without: {error}", self.endpoint);
+            tracing::warn!("{} does not accept traces; calls continue without them: {error}", self.endpoint);
         }
     }
 }

@@ -121,13 +121,13 @@ impl PageServer {
     async fn respond(&self, request: Request<Incoming>, local: IpAddr) -> Response<String> {
         let (parts, _) = request.into_parts();
         if !self.doors.allows(&parts, Some(local)) {
-            return said(StatusCode::FORBIDDEN, "this server does not answer to the requested host\n");
+            return text_response(StatusCode::FORBIDDEN, "this server does not answer to the requested host\n");
         }
         if parts.uri.path() != PATH {
-            return said(StatusCode::NOT_FOUND, "the page is /metrics\n");
+            return text_response(StatusCode::NOT_FOUND, "the page is /metrics\n");
         }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
-            let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "the page can only be read\n");
+            let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "the page can only be read\n");
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
@@ -147,12 +147,12 @@ impl PageServer {
                 response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
                 response
             }
-            _ => said(StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made\n"),
+            _ => text_response(StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made\n"),
         }
     }
 }
 
-fn said(status: StatusCode, text: &str) -> Response<String> {
+fn text_response(status: StatusCode, text: &str) -> Response<String> {
     let mut response = Response::new(text.to_owned());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));

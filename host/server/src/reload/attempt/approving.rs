@@ -6,7 +6,7 @@ use toolcell_audit::{ComponentApproved, Event};
 use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_policy::Severity;
 
-use super::reading::{read_lock, say_slow};
+use super::reading::{log_slow, read_lock};
 use super::{DETAILS_BYTES_MAX, Reloader};
 use crate::catalog::{Basis, Built, Pin, Tolerance, Withheld, folder_of};
 use crate::files::blocking_files;
@@ -31,14 +31,14 @@ impl Reloader {
             return Ok(());
         }
         let locked = read_lock(&path)?;
-        self.look_into(approval, &locked)?;
+        self.examine(approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&approval.name) else {
             let mut serving = Lock::of(&self.setup.current.snapshot());
             let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
             let component = serving.component_named(&approval.name).filter(|name| as_pinned(name)).map(str::to_owned);
             return match component.and_then(|component| serving.components.remove_entry(&component)) {
                 // Other replicas may have missed the first notification.
-                Some((component, pinned)) => self.tell_approved(&component, &pinned),
+                Some((component, pinned)) => self.announce_approved(&component, &pinned),
                 None => Err(ReloadFailure::saying(&format!("nothing called {:?} is quarantined", approval.name))),
             };
         };
@@ -47,7 +47,7 @@ impl Reloader {
             checked.and_then(|()| approval.check_signers(&component, locked.components.get(&component), &pinned));
         checked.map_err(|problem| ReloadFailure::saying(&problem))?;
         self.pin(&path, locked, &component, &pinned)?;
-        self.tell_approved(&component, &pinned)
+        self.announce_approved(&component, &pinned)
     }
 
     /// Loads a withheld component, as its approval would, and notes how its tools and grants
@@ -56,7 +56,7 @@ impl Reloader {
         let gone = || ReloadFailure::saying(&format!("nothing called {:?} is quarantined", seen.name));
         let path = self.setup.lock.clone().ok_or_else(gone)?;
         let locked = read_lock(&path)?;
-        self.look_into(seen, &locked)?;
+        self.examine(seen, &locked)?;
         let (component, pinned) = self.quarantined_as(&seen.name).ok_or_else(gone)?;
         seen.check(&component, &pinned.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
         let digest = pinned.digest.clone();
@@ -87,7 +87,7 @@ impl Reloader {
     }
 
     /// Notifies other replicas that this component was approved as it is pinned now.
-    fn tell_approved(&self, component: &str, pinned: &PinnedComponent) -> Result<(), ReloadFailure> {
+    fn announce_approved(&self, component: &str, pinned: &PinnedComponent) -> Result<(), ReloadFailure> {
         let Some(sets) = &self.setup.services.replicated_sets else { return Ok(()) };
         let form = lock::text_of(component, pinned);
         // The bytes are sent last: a replica that sees them also finds the form.
@@ -149,7 +149,7 @@ impl Reloader {
         let seen = held.digest.parse().map_err(|problem: String| ReloadFailure::saying(&problem))?;
         // The person who approved it there allowed it.
         let approval = Approval { name: held.component.clone(), digest: Some(seen), allow_signer_change: true };
-        self.look_into(&approval, &locked)?;
+        self.examine(&approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&held.component) else { return Ok(false) };
         let form = lock::text_of(&component, &pinned);
         if pinned.digest != held.digest || !sets.has(ReplicatedSetName::Approvals, &[&component, &form]) {
@@ -159,7 +159,7 @@ impl Reloader {
     }
 
     /// Loads an approved component that was withheld, so that the lock can pin its tools as well.
-    fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), ReloadFailure> {
+    fn examine(&mut self, approval: &Approval, locked: &Lock) -> Result<(), ReloadFailure> {
         let old = self.setup.current.snapshot();
         let named = Lock::of(&old).component_named(&approval.name).map(str::to_owned);
         let is_named = |held: &&Withheld| held.name == approval.name || named.as_ref() == Some(&held.name);
@@ -177,7 +177,7 @@ impl Reloader {
         let basis = Basis { generation, earlier: &earlier, fresh: false, pinned, approved: Some(held), tolerance };
         let folder = folder_of(&self.setup.manifest_path);
         let Built { catalog, problems, .. } =
-            self.setup.builder.build(&self.setup.services, manifest, &folder, &basis, &say_slow);
+            self.setup.builder.build(&self.setup.services, manifest, &folder, &basis, &log_slow);
         let why = problems.iter().find(|problem| problem.severity() == Severity::Error);
         let catalog =
             catalog.ok_or_else(|| ReloadFailure::saying(why.map_or("it cannot be loaded", |why| why.message())))?;

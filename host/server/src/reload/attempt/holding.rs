@@ -24,7 +24,7 @@ impl Reloader {
     ) -> Result<BuiltGeneration, ReloadFailure> {
         let Some(locked) = &built.locked else {
             self.proposed = None;
-            self.say_quarantined(Vec::new())?;
+            self.report_quarantined(Vec::new())?;
             return Ok(built);
         };
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
@@ -44,7 +44,7 @@ impl Reloader {
         }
         let names: BTreeSet<String> = held.iter().map(|drift| drift.component.clone()).collect();
         self.unapproved.clear();
-        self.say_quarantined(held)?;
+        self.report_quarantined(held)?;
         if names.is_empty() {
             self.proposed = None;
             return Ok(built);
@@ -56,7 +56,7 @@ impl Reloader {
         Ok(BuiltGeneration { catalog, ..built })
     }
 
-    fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), ReloadFailure> {
+    fn report_quarantined(&self, held: Vec<Drift>) -> Result<(), ReloadFailure> {
         let since = SystemTime::now();
         let mut room = DETAILS_BYTES_MAX;
         let quarantined = held.into_iter().map(|drift| {

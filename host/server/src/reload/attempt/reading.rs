@@ -51,7 +51,7 @@ impl Reloader {
         // Components that the current generation leaves out may be broken. Others may not.
         let tolerance = Tolerance::Those(old.left_out().iter().map(|component| component.name.clone()).collect());
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None, tolerance };
-        let built = self.setup.builder.build(&self.setup.services, &manifest, &folder_of(&path), &basis, &say_slow);
+        let built = self.setup.builder.build(&self.setup.services, &manifest, &folder_of(&path), &basis, &log_slow);
         let Built { catalog, problems, withheld } = built;
         let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
         self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
@@ -88,7 +88,7 @@ impl Reloader {
 }
 
 /// Logs that a component takes long to compile.
-pub(super) fn say_slow(step: LoadStep<'_>) {
+pub(super) fn log_slow(step: LoadStep<'_>) {
     if let LoadStep::Compiling(compiling) = step {
         tracing::info!("{compiling}");
     }

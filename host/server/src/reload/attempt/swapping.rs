@@ -18,11 +18,11 @@ impl Reloader {
     /// Applies the manifest's settings of the process, and replaces the catalog if the new one
     /// differs.
     pub(super) fn swap(&mut self, trigger: &'static str, old: &Catalog, built: BuiltGeneration) -> ReloadOutcome {
-        say_left_out(old, &built.catalog);
-        self.say_what_waits(&built.manifest);
+        log_left_out(old, &built.catalog);
+        self.log_waiting_changes(&built.manifest);
         self.server = built.manifest.server().clone();
         self.setup.services.log.follow(self.server.log().into());
-        self.say_warnings(&built.warnings);
+        self.log_warnings(&built.warnings);
         if Difference::is_none(old, &built.catalog) {
             return ReloadOutcome::Unchanged;
         }
@@ -88,7 +88,7 @@ impl Reloader {
         }
     }
 
-    fn say_what_waits(&self, manifest: &Manifest) {
+    fn log_waiting_changes(&self, manifest: &Manifest) {
         let keys = restart::waiting(&self.setup.manifest, manifest);
         let shown = keys.join(", ");
         if self.setup.current.journal.waits_for_start(keys) {
@@ -96,7 +96,7 @@ impl Reloader {
         }
     }
 
-    fn say_warnings(&mut self, warnings: &[Diagnostic]) {
+    fn log_warnings(&mut self, warnings: &[Diagnostic]) {
         for warning in warnings {
             if self.setup.warned.insert(warning.message().to_owned()) {
                 tracing::warn!("{}", warning.message());
@@ -106,7 +106,7 @@ impl Reloader {
 }
 
 /// Logs newly left out components.
-fn say_left_out(old: &Catalog, new: &Catalog) {
+fn log_left_out(old: &Catalog, new: &Catalog) {
     for component in new.left_out().iter().filter(|component| !old.left_out().contains(component)) {
         tracing::error!("left out: {}", component.problem);
     }

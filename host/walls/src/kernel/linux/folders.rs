@@ -16,7 +16,7 @@ const NEWEST: ABI = ABI::V10;
 /// Refuses opening any file outside of `folders`, TCP, signals to other processes, and abstract
 /// sockets, as far as the kernel's Landlock supports it.
 pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
-    let mut rules = empty_rules().map_err(told)?;
+    let mut rules = empty_rules().map_err(refusal)?;
     for folder in folders {
         let status = rustix::fs::fstat(folder.descriptor).step("fstat of a granted folder")?;
         let is_folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
@@ -26,9 +26,9 @@ pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
         if !is_folder && status.st_nlink == 0 && empty_rules().and_then(|rules| rules.add_rule(rule())).is_err() {
             continue;
         }
-        rules = rules.add_rule(rule()).map_err(told)?;
+        rules = rules.add_rule(rule()).map_err(refusal)?;
     }
-    let landlock = rules.restrict_self().map_err(told)?.landlock;
+    let landlock = rules.restrict_self().map_err(refusal)?.landlock;
     match landlock {
         LandlockStatus::NotImplemented => Err(not_there()),
         LandlockStatus::NotEnabled => Err(Refusal::new("it was turned off when the kernel started")),
@@ -55,7 +55,7 @@ fn empty_rules() -> Result<RulesetCreated, RulesetError> {
         .and_then(Ruleset::create)
 }
 
-fn told(error: RulesetError) -> Refusal {
+fn refusal(error: RulesetError) -> Refusal {
     Refusal::new(error.to_string())
 }
 

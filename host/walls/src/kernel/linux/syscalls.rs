@@ -202,13 +202,13 @@ pub fn end_on_abort() -> io::Result<()> {
     if std::process::id() != 1 {
         return Ok(());
     }
-    let handler: extern "C" fn(c_int) = tell_abort;
+    let handler: extern "C" fn(c_int) = exit_on_abort;
     // SAFETY: the function makes one system call, which is sound at any moment.
     let old = unsafe { libc::signal(libc::SIGABRT, handler as *const () as libc::sighandler_t) };
     if old == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-extern "C" fn tell_abort(_: c_int) {
+extern "C" fn exit_on_abort(_: c_int) {
     // SAFETY: it ends the process at once, and runs nothing of it.
     unsafe { libc::_exit(ABORTED) }
 }

@@ -16,6 +16,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Filter {
     /// Only records of this caller, and of its calls.
     pub caller: Option<String>,
+    /// Only records of this tool.
     pub tool: Option<String>,
     /// Only calls with this outcome.
     pub outcome: Option<String>,

@@ -96,7 +96,10 @@ pub enum SinkError {
     Broken,
     /// The record would exceed [`RECORD_BYTES_MAX`].
     #[error("the audit record has {bytes} bytes, at most {RECORD_BYTES_MAX} are allowed")]
-    TooLarge { bytes: usize },
+    TooLarge {
+        /// Its size in bytes.
+        bytes: usize,
+    },
     /// The event cannot be serialized.
     #[error("the audit record cannot be encoded: {0}")]
     Encode(#[from] serde_json::Error),

@@ -17,6 +17,7 @@ pub struct Summary {
     /// The hash of the last one, 64 hex digits; zeros without records. Kept elsewhere, it shows
     /// later whether the end was cut off or rewritten.
     pub head: String,
+    /// When the first and the last record were written.
     pub times: Option<(String, String)>,
     /// The number of the record with the hash of [`Verifier::looking_for`].
     pub found: Option<u64>,

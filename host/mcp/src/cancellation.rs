@@ -52,6 +52,7 @@ impl Cancellation {
         Arc::<CancelState>::clone(&self.shared)
     }
 
+    /// Cancels the call. Cannot be undone.
     pub fn cancel(&self) {
         if !self.shared.cancelled.swap(true, Ordering::AcqRel) {
             self.shared.notify.notify_waiters();

@@ -58,6 +58,7 @@ pub enum IconTheme {
 pub struct ContentIcon {
     /// An `https:` or `data:` URI.
     pub src: String,
+    /// Such as `image/png`.
     pub mime_type: Option<String>,
     /// Such as `48x48`, or `any`; empty if unknown.
     pub sizes: Vec<String>,
@@ -143,6 +144,7 @@ impl ResultContent {
         Self { kind, annotations: None, meta: Map::new() }
     }
 
+    /// A piece of text without annotations.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(ContentKind::Text(text.into()))
     }

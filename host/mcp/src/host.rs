@@ -42,6 +42,7 @@ pub trait Host: Send + Sync + 'static {
     }
 }
 
+/// The terms of a tool's calls.
 #[derive(Clone, Debug, Default)]
 pub struct CallTerms {
     /// Identifies what questions of the tool are about, such as a digest of its grants: an answer
@@ -239,6 +240,7 @@ pub struct CallContext {
     pub request_id: String,
     /// The caller's revision.
     pub revision: Revision,
+    /// Who calls.
     pub caller: Caller,
     /// The name and version that the caller's program claims.
     pub client: Option<Arc<ClientInfo>>,

@@ -56,6 +56,7 @@ pub enum ClientLogLevel {
 }
 
 impl ClientLogLevel {
+    /// Every level, least first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,

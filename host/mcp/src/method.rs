@@ -21,6 +21,7 @@ macro_rules! declare {
         }
 
         impl $name {
+            /// All methods.
             $visibility const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
 
             const fn facts(self) -> $facts {

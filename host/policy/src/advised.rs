@@ -4,6 +4,7 @@ use std::fmt::Display;
 /// A problem that an operator can fix, with advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdvisedFault {
+    /// The problem, as a sentence without a full stop.
     pub problem: String,
     hint: String,
 }
@@ -27,6 +28,7 @@ impl AdvisedFault {
         Self { problem: format!("{name}: {}", self.problem), ..self }
     }
 
+    /// Advice, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         Some(self.hint.as_str()).filter(|hint| !hint.is_empty())

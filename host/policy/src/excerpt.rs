@@ -5,6 +5,7 @@ use toml_edit::{DocumentMut, Item, Table};
 /// Sections that every component's meaning depends on.
 const SHARED: [&str; 3] = ["version", "defaults", "oauth"];
 
+/// Takes excerpts from a manifest's text.
 #[derive(Clone, Debug)]
 pub struct Excerpts(DocumentMut);
 

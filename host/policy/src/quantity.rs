@@ -46,10 +46,13 @@ const RATE_TIMES: [(&str, Per); 3] = [("s", Per::Second), ("min", Per::Minute), 
 /// allows a burst of 600, `10/s` only one of 10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
+    /// The number of things.
     pub count: u64,
+    /// The time in which they are counted.
     pub per: Per,
 }
 
+/// The unit of time of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Per {
     /// `/h`

@@ -101,6 +101,7 @@ pub enum ReferenceError {
     /// Another spelling of a registry or repository.
     #[error("{written:?} is another spelling of {name:?}: write that, since [trust] and [registries] compare names")]
     Spelling {
+        /// As it is written.
         written: String,
         /// The accepted name.
         name: String,

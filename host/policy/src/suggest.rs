@@ -61,6 +61,7 @@ impl Attempt {
         Self { component: component.to_owned(), asked: asked.to_owned(), private: private.map(str::to_owned), mount }
     }
 
+    /// The component that asked.
     #[must_use]
     pub fn component(&self) -> &str {
         &self.component

@@ -285,6 +285,7 @@ pub enum PullError {
         /// Reason.
         problem: String,
     },
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -401,6 +402,7 @@ pub enum StoreError {
     /// `index.json` cannot be read.
     #[error("{path} is not understood: {problem}")]
     Index {
+        /// The file.
         path: PathBuf,
         /// Reason.
         problem: String,

@@ -13,6 +13,7 @@ pub const MORE: &str = "serve it from a manifest whose [components.NAME.load] gi
 /// Advice if its loader ended, or did not start.
 const AGAIN: &str = "load it again; if that ends the same way, it met a fault of the engine, or was made to harm";
 
+/// Findings about a component.
 pub struct Inspected {
     /// Its digest, exports and imports.
     pub inspection: Inspection,

@@ -99,6 +99,7 @@ pub enum Refusal {
     Drift {
         /// The lock file.
         lock: PathBuf,
+        /// The differing components.
         drifts: Vec<Drift>,
     },
 }
@@ -110,6 +111,7 @@ pub struct Ready {
     pub manifest: Manifest,
     /// Its tools.
     pub catalog: Catalog,
+    /// The threads and the engine for them.
     pub machine: Machine,
     /// Builds further generations.
     pub builder: CatalogBuilder,
@@ -151,6 +153,7 @@ impl ManifestFile {
         Self { is_given: true, ..Self::unwritten(Path::new(COMMAND_LINE), text) }
     }
 
+    /// The text as a source of diagnostics.
     pub fn source(&self) -> Source<'_> {
         Source { name: &self.name, text: &self.text }
     }

@@ -99,6 +99,7 @@ pub const REPLICATED_SET_ENTRIES_MAX: usize = 4_096;
 /// Longest entry of a replicated set, in bytes: two digests.
 pub const REPLICATED_SET_ENTRY_BYTES_MAX: usize = 128;
 
+/// An entry of a replicated set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
     /// The entry.

@@ -24,6 +24,7 @@ pub struct ComponentLoaded<'a> {
     pub generation: u64,
     /// The component's name in the manifest.
     pub name: &'a str,
+    /// `sha256:…` of its bytes.
     pub digest: &'a str,
     /// Its bytes.
     pub size_bytes: u64,
@@ -44,6 +45,7 @@ pub struct ComponentLoaded<'a> {
 pub struct ComponentRefused<'a> {
     /// The catalog that it would have been part of.
     pub generation: u64,
+    /// The component's name in the manifest.
     pub name: &'a str,
     /// `sha256:…` of its bytes, where they could be read.
     pub digest: Option<&'a str>,

@@ -33,6 +33,7 @@ pub struct Field {
     pub required: bool,
     /// True if the schema also accepts null.
     pub nullable: bool,
+    /// The kind of its values.
     pub kind: FieldKind,
     /// The schema's default as text; empty if there is none, or if it is long or has invisible
     /// characters.

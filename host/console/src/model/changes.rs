@@ -50,6 +50,7 @@ pub enum GenerationOutcome {
 pub struct Quarantined {
     /// The component's name in the manifest.
     pub component: String,
+    /// When it was quarantined.
     pub since: Moment,
     /// The version that serves; none for a component that is new.
     pub old: Option<SourceState>,

@@ -24,6 +24,7 @@ pub struct Denials {
 pub struct DenialGroup {
     /// The name of the group in forms and of its element: ASCII letters and digits, `-` and `_`.
     pub key: String,
+    /// The component's name in the manifest.
     pub component: String,
     /// Tools that asked.
     pub tools: Vec<String>,

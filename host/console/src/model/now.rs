@@ -58,7 +58,9 @@ pub struct SeriesPoint {
 /// Figures of parts of time, all of one length.
 #[derive(Debug, Clone, Default)]
 pub struct History {
+    /// The end of the newest part.
     pub end: Moment,
+    /// The length of a part.
     pub part: Duration,
     /// The parts, oldest first. At most
     /// [`HISTORY_POINTS`](crate::bounds::HISTORY_POINTS) are drawn, the newest.
@@ -76,6 +78,7 @@ pub struct HistoryPoint {
     pub p99: Option<Duration>,
 }
 
+/// A call that runs or waits.
 #[derive(Debug, Clone, Default)]
 pub struct RunningCall {
     /// The host's number of the call.

@@ -139,9 +139,11 @@ pub enum Unit {
     /// Things that are counted.
     #[default]
     Count,
+    /// Bytes.
     Bytes,
     /// Units of fuel.
     Fuel,
+    /// Microseconds.
     Microseconds,
     /// Things in a second.
     PerSecond,
@@ -187,6 +189,7 @@ pub struct TryResult {
 /// A piece of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
+    /// Text.
     Text(String),
     /// A picture.
     Picture {

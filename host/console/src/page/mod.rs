@@ -54,6 +54,7 @@ pub fn changes(frame: &Frame, view: &Changes) -> String {
     frame::page(frame, View::Changes, None, &changes::view(frame, view))
 }
 
+/// The page of calls that wait for a person.
 #[must_use]
 pub fn approvals(frame: &Frame, view: &Approvals) -> String {
     frame::page(frame, View::Approvals, None, &approvals::view(frame, view))

@@ -239,7 +239,7 @@ impl SandboxState {
             let bytes = message.and_then(|message| encoding::encode(&message).ok());
             let _ = bytes.map(|bytes| told.send(&bytes, &[]));
         });
-        let warm = PrewarmSetup { budget: PrewarmBudget::new(prewarm_bytes), spawn, tell };
+        let warm = PrewarmSetup { budget: PrewarmBudget::new(prewarm_bytes), spawn, notify: tell };
         let components = Vec::new();
         let calls = Arc::default();
         let instances = HashMap::new();

@@ -21,6 +21,7 @@ pub enum ErrorCode {
     InvalidMeta,
     /// -32002: no such resource, for a legacy client (2025-11-25, Resources, "Error Handling").
     ResourceNotFound,
+    /// -32603: the host failed.
     Internal,
     /// -32021: the request needs a capability that the client did not declare.
     MissingClientCapability,

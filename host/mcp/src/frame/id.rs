@@ -8,6 +8,7 @@ use super::scan;
 /// (JavaScript among them) confuse neighbours, so that the echo could be another id.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
 
+/// A request's id, or a progress token, which has the same form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestId {
     /// An integer within ±2^53.

@@ -28,6 +28,7 @@ pub trait Replicas: Send + Sync + 'static {
 /// A pending answer of other replicas, or of the shared state.
 pub type ReplicaAnswer<'r, T> = Pin<Box<dyn Future<Output = T> + Send + 'r>>;
 
+/// Who gets a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipient<'a> {
     /// Every replica, including this one.

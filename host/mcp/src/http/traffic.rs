@@ -13,6 +13,7 @@ const STATUSES: usize = 500;
 /// The current load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpLoad {
+    /// Connections that are open.
     pub connections: usize,
     /// Requests that are being answered, without open streams.
     pub requests: usize,

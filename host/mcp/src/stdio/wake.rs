@@ -65,6 +65,10 @@ struct ShutdownFlag {
 }
 
 impl StdioShutdown {
+    /// A shutdown that has not begun.
+    ///
+    /// # Errors
+    /// No descriptors are left.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         Ok(Self { shared: Arc::new(ShutdownFlag { begun: AtomicBool::new(false), reader, writer }) })
@@ -78,6 +82,7 @@ impl StdioShutdown {
         }
     }
 
+    /// True once it has begun.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.shared.begun.load(Ordering::SeqCst)

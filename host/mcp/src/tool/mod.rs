@@ -313,6 +313,7 @@ impl CheckedResult {
         self.blames_arguments
     }
 
+    /// The result.
     #[must_use]
     pub fn into_result(self) -> CallResult {
         self.result

@@ -64,6 +64,7 @@ impl AskTextError {
         Self { message: message.into(), hint: hint.into() }
     }
 
+    /// Advice.
     #[must_use]
     pub fn hint(&self) -> &str {
         &self.hint

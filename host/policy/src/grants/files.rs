@@ -113,6 +113,7 @@ pub enum Access {
     Write,
 }
 
+/// A guest's use of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileAccess {
     /// Stat, list and read.

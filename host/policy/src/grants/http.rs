@@ -115,6 +115,7 @@ accessors! {
     }
 }
 
+/// A request in its normal form. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAsk(Arc<HttpRuleParts>);
 

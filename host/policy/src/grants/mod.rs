@@ -150,6 +150,7 @@ impl std::fmt::Display for Subject {
 }
 
 impl Grants {
+    /// No grants.
     #[must_use]
     pub fn sealed(component: &str, tool: Option<&str>) -> Self {
         let subject = Arc::new(Subject::new(component, tool));

@@ -12,6 +12,7 @@ pub struct PortRange {
 }
 
 impl PortRange {
+    /// Every port.
     pub const ALL: Self = Self { first: 1, last: u16::MAX };
 
     /// Reads `443` or `1000-2000`.

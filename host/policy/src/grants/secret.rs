@@ -14,7 +14,7 @@ accessors! {
     pub struct Secret {
         /// Its name, for people and for the guest it is exposed to.
         pub(crate) name: String => &str,
-        /// The source of its value.
+        /// Where a secret's value comes from.
         pub(crate) source: SecretSource => &SecretSource,
         /// The way it is used.
         pub(crate) delivery: Delivery => &Delivery,
@@ -23,6 +23,7 @@ accessors! {
     }
 }
 
+/// The source of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
     /// `env:NAME`: a variable of the host.

@@ -60,6 +60,7 @@ pub struct Askable {
 }
 
 impl Askable {
+    /// The capability that it needs.
     #[must_use]
     pub const fn capability(&self) -> Capability {
         self.capability

@@ -132,6 +132,7 @@ impl Callable {
     }
 }
 
+/// One tool, prompt or skill, as rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolName<'n> {
     /// Tells tools, prompts and skills apart.

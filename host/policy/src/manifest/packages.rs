@@ -9,6 +9,7 @@ use crate::settings::accessors;
 pub(crate) const PACKAGES_MAX: usize = 64;
 
 accessors! {
+    /// An entry of `[packages]`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct PackageRegistry {
         /// The namespace: `acme` of `acme:weather`.

@@ -289,6 +289,7 @@ pub struct ToolArguments<'t> {
 }
 
 impl ResourceRule {
+    /// Compares it with the tools that the component has.
     #[must_use]
     pub fn check(&self, component: &str, tools: &[ToolArguments<'_>]) -> Option<Diagnostic> {
         let uri = &self.uri.text;

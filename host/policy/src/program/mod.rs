@@ -102,6 +102,7 @@ impl Program {
         Self { input, args, stdin, env, files, output, output_schema, exit_codes, span }
     }
 
+    /// The JSON Schema of the tool's arguments.
     #[must_use]
     pub const fn input_schema(&self) -> &Map<String, Value> {
         &self.input

@@ -233,6 +233,7 @@ pub enum Importer {
     Library,
 }
 
+/// A table of a component in which rights are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RightPlace {
     /// The section below `[components.NAME]`, such as `network`.

@@ -28,6 +28,7 @@ pub enum ApiRule {
     ChoiceAtTop,
     /// An `enum` of other than texts, or without `"type": "string"`.
     EnumNotText,
+    /// `const`.
     Const,
     /// `$ref` and its variants.
     Reference,

@@ -109,6 +109,7 @@ impl Default for Consents {
 }
 
 impl Choice {
+    /// Its name in forms and records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Once => "once",

@@ -11,6 +11,7 @@ pub struct ConsoleRights {
 }
 
 impl ConsoleRights {
+    /// The rights that this manifest grants.
     pub fn of(manifest: &Manifest) -> Self {
         let Some(console) = manifest.console() else { return Self::default() };
         Self { decide: console.decide(), operators: console.operators().to_vec() }

@@ -344,6 +344,7 @@ impl Catalog {
         &self.walled
     }
 
+    /// The component of this name in the manifest.
     pub fn component(&self, name: &str) -> Option<&Arc<LoadedComponent>> {
         self.components.iter().find(|component| component.name() == name)
     }

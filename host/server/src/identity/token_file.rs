@@ -92,6 +92,7 @@ impl TokenEntry {
         }
     }
 
+    /// When it was created, if its line says so.
     pub fn made(&self) -> Option<SystemTime> {
         self.made.and_then(moment)
     }
@@ -101,16 +102,19 @@ impl TokenEntry {
         self.expires.and_then(moment)
     }
 
+    /// True if it has expired.
     pub fn has_ended(&self, now: SystemTime) -> bool {
         self.expires().is_some_and(|end| end <= now)
     }
 }
 
 impl TokenFile {
+    /// The file at this path.
     pub fn at(path: PathBuf) -> Self {
         Self(path)
     }
 
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -43,6 +43,7 @@ pub struct DriftDetails {
 /// The first few items, and the number of the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounded<T> {
+    /// The first of them.
     pub first: Vec<T>,
     /// The number of the rest.
     pub beyond: usize,

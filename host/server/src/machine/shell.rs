@@ -10,6 +10,7 @@ pub fn word(text: &str) -> String {
     }
 }
 
+/// Quotes a text, so that a shell takes it as one word.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))

@@ -23,6 +23,7 @@ impl LastBuild {
         *self.state() = BuildState::Building;
     }
 
+    /// Notes that the build succeeded.
     pub fn built(&self, took: Duration) {
         *self.state() = BuildState::Built(took);
     }

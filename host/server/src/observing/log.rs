@@ -20,6 +20,7 @@ pub enum LogLevel {
 
 /// The log of the program around the server. The server writes its lines through `tracing`.
 pub trait OperatorLog: Send + Sync + 'static {
+    /// The current level.
     fn level(&self) -> LogLevel;
 
     /// Changes the level. False if the log cannot do that.

@@ -11,6 +11,7 @@ use crate::observing::requests::RequestCounters;
 use crate::replicas::announcements::CatalogLists;
 use crate::resources::folders::FolderWaker;
 
+/// The current catalog.
 pub struct Current {
     catalog: ArcSwap<Catalog>,
     /// Earlier catalogs. Dropped ones are removed at the next access.
@@ -50,6 +51,7 @@ impl Current {
         }
     }
 
+    /// Counters of requests.
     pub fn requests(&self) -> &RequestCounters {
         &self.requests
     }

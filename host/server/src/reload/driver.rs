@@ -83,6 +83,7 @@ impl Orders {
         let _ = self.0.try_send(ReloadOrder::Files);
     }
 
+    /// The process was sent SIGHUP.
     pub fn hangup(&self) {
         let _ = self.0.try_send(ReloadOrder::Hangup);
     }
@@ -127,6 +128,7 @@ impl Driver {
         (Orders(sender), Inbox(receiver))
     }
 
+    /// Starts the thread.
     pub fn start(reloader: Reloader, orders: Orders, inbox: Inbox) -> std::io::Result<Self> {
         let (ends, ended) = sync_channel(0);
         let run = move || {

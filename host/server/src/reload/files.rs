@@ -54,6 +54,7 @@ impl WatchedFiles {
         }
     }
 
+    /// The files.
     pub fn paths(&self) -> BTreeSet<PathBuf> {
         self.seen().keys().cloned().collect()
     }

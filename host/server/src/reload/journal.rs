@@ -52,6 +52,7 @@ struct History {
 /// A component whose new version is held back because it differs from the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
+    /// Its name in the manifest.
     pub component: String,
     /// `sha256:…` of the bytes that are held back.
     pub digest: String,
@@ -136,6 +137,7 @@ impl Journal {
         self.history().replaced_at
     }
 
+    /// The quarantined components.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.history().quarantined.clone()
     }

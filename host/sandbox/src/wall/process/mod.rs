@@ -36,7 +36,7 @@ pub(super) use not_started::end_at_start;
 use starved::Starved;
 
 /// Interval at which a full link is tried again.
-const POLL_EVERY: Duration = Duration::from_millis(1);
+const RETRY_EVERY: Duration = Duration::from_millis(1);
 
 /// How often the host looks for calls that a process keeps too long: short compared to
 /// `GIVES_BACK_WITHIN`.
@@ -198,7 +198,7 @@ impl SandboxProcess {
         let own = |this: &Self| this.process.memory().map_or(0, |memory| memory.own);
         let Some(rest_bytes_max) = this.upgrade().map(|this| own(&this).saturating_add(rest_bytes)) else { return };
         let mut starved = Starved::new(POLL_EVERY, Instant::now());
-        let mut memory_looks = 0;
+        let mut polls = 0;
         let mut ran = None;
         loop {
             tokio::time::sleep(POLL_EVERY).await;
@@ -212,9 +212,9 @@ impl SandboxProcess {
             if should_end.iter().any(|call| call.is_late(now, before, starved.total())) {
                 this.kill(LATE);
             }
-            memory_looks += 1;
-            if memory_looks == MEMORY_POLL_EVERY {
-                memory_looks = 0;
+            polls += 1;
+            if polls == MEMORY_POLL_EVERY {
+                polls = 0;
                 let before = std::mem::replace(&mut ran, this.process.ran());
                 // Half of the time between two checks.
                 let much = POLL_EVERY * MEMORY_POLL_EVERY / 2;
@@ -264,7 +264,7 @@ impl SandboxProcess {
         let bytes = Zeroizing::new(encoding::encode(message)?);
         loop {
             match self.sender.send(&bytes, fds) {
-                Err(SendError::Full) => tokio::time::sleep(POLL_EVERY).await,
+                Err(SendError::Full) => tokio::time::sleep(RETRY_EVERY).await,
                 sent => return Ok(sent?),
             }
         }

@@ -47,6 +47,7 @@ pub struct Pin {
 /// A component whose bytes differ from the lock. Nothing has parsed them.
 #[derive(Clone)]
 pub struct Withheld {
+    /// Its name in the manifest.
     pub name: String,
     /// `sha256:…` of the bytes.
     pub digest: String,

@@ -37,7 +37,9 @@ pub struct ActivitySnapshot {
 /// Figures of the last minute.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MinuteShown {
+    /// Calls that run now.
     pub running: u64,
+    /// Calls that wait in queues now.
     pub waiting: u64,
     /// Calls that ended, per second.
     pub calls_per_second: f64,
@@ -96,6 +98,7 @@ pub enum CallState {
 }
 
 impl CallState {
+    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -180,6 +183,7 @@ pub struct ApprovalShown {
 pub struct DecisionRequest {
     /// [`ActivitySnapshot::run`] of the process that is meant.
     pub run: String,
+    /// The decision.
     pub decision: Decision,
 }
 

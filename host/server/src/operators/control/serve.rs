@@ -50,6 +50,7 @@ struct Responder {
 }
 
 impl Control {
+    /// Listens at this socket; `Ok(None)` if it is off. An error is one sentence.
     pub fn start(
         runtime: &Handle,
         socket: &ControlSocket,

@@ -37,6 +37,7 @@ pub struct StatusSources {
 }
 
 impl StatusSources {
+    /// Its status now.
     pub async fn status(&self) -> Value {
         self.health.check_again().await;
         let catalog = self.current.snapshot();

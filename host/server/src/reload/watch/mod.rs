@@ -57,6 +57,7 @@ struct WatchThread {
 }
 
 impl Watcher {
+    /// Watches these files.
     pub fn start(watch: Watch, watched: WatchInput, base: PathBuf, orders: Orders) -> io::Result<Self> {
         if watch == Watch::Off {
             return Ok(Self { thread: None, stop: None });

@@ -84,13 +84,18 @@ impl MessageLine {
     }
 }
 
-/// Looks at bytes before their reader gets them.
-pub trait ReadCheck {
-    /// Looks at the bytes of the buffer from `start` on. It may change them.
+/// Checks what a connection reads, and observes its writes.
+pub trait StreamCheck {
+    /// Checks the bytes of the buffer from `start` on, before their reader gets them. It may change
+    /// them.
     ///
     /// # Errors
     /// The reader gets this error in place of the bytes.
-    fn check(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()>;
+    fn read(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()>;
+    /// Called after each attempt to write or flush. `ready`: it did not have to wait.
+    fn written(&mut self, ready: bool) {
+        let _ = ready;
+    }
 }
 
 /// A connection whose incoming bytes are checked.
@@ -107,7 +112,7 @@ impl<S, C> CheckedStream<S, C> {
     }
 }
 
-impl<S: AsyncRead + Unpin, C: ReadCheck + Unpin> AsyncRead for CheckedStream<S, C> {
+impl<S: AsyncRead + Unpin, C: StreamCheck + Unpin> AsyncRead for CheckedStream<S, C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -115,7 +120,7 @@ impl<S: AsyncRead + Unpin, C: ReadCheck + Unpin> AsyncRead for CheckedStream<S, 
     ) -> Poll<io::Result<()>> {
         let start = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let checked = self.check.check(buffer, start);
+        let checked = self.check.read(buffer, start);
         if checked.is_err() {
             buffer.set_filled(start);
         }
@@ -123,9 +128,11 @@ impl<S: AsyncRead + Unpin, C: ReadCheck + Unpin> AsyncRead for CheckedStream<S, 
     }
 }
 
-impl<S: AsyncWrite + Unpin, C: Unpin> AsyncWrite for CheckedStream<S, C> {
+impl<S: AsyncWrite + Unpin, C: StreamCheck + Unpin> AsyncWrite for CheckedStream<S, C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.check.written(written.is_ready());
+        written
     }
 
     fn poll_write_vectored(
@@ -133,7 +140,9 @@ impl<S: AsyncWrite + Unpin, C: Unpin> AsyncWrite for CheckedStream<S, C> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.check.written(written.is_ready());
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -141,7 +150,9 @@ impl<S: AsyncWrite + Unpin, C: Unpin> AsyncWrite for CheckedStream<S, C> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let written = Pin::new(&mut self.stream).poll_flush(context);
+        self.check.written(written.is_ready());
+        written
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -8,7 +8,7 @@
 use std::io;
 
 use tokio::io::ReadBuf;
-use toolcell_framing::{LineStep, MessageLine, ReadCheck};
+use toolcell_framing::{LineStep, MessageLine, StreamCheck};
 
 /// The byte that replaces a forbidden one: malformed in every line.
 const REFUSED: u8 = 0;
@@ -151,8 +151,8 @@ impl PartialRequest {
     }
 }
 
-impl ReadCheck for RequestLines {
-    fn check(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
+impl StreamCheck for RequestLines {
+    fn read(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
         let came = buffer.filled_mut().get_mut(start..).unwrap_or_default();
         if let Some(kept) = self.scan(came) {
             // The reader waits for the end of the head before it parses the rest.

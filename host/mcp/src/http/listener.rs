@@ -27,7 +27,7 @@ use super::response::ResponseBody;
 use super::serve::ServeStages;
 use super::service::{Arrival, Service};
 use super::tls::Certificate;
-use super::watch::{ConnectionWatch, Connections, HttpConnection, WatchedStream, drive};
+use super::watch::{ConnectionWatch, Connections, HttpConnection, WatchedLines, drive};
 use crate::host::Host;
 
 /// Pause after a failed accept, for example without free descriptors.
@@ -237,8 +237,8 @@ impl AcceptedConnection {
                 }
             }
         };
-        let watched = WatchedStream { inner: stream, watch: Arc::clone(&watch) };
-        let io = TokioIo::new(CheckedStream::new(watched, RequestLines::new()));
+        let lines = WatchedLines { lines: RequestLines::new(), watch: Arc::clone(&watch) };
+        let io = TokioIo::new(CheckedStream::new(stream, lines));
         let asked = {
             let watch = Arc::clone(&watch);
             let service = Arc::clone(&service);

@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 use tokio::time::{Instant, sleep_until};
+use toolcell_framing::StreamCheck;
 
 use super::limits::HttpLimits;
+use super::line_endings::RequestLines;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
 
@@ -365,64 +367,26 @@ impl Connections {
     }
 }
 
-/// The byte stream of a connection, with reads and writes noted.
-pub(super) struct WatchedStream<I> {
-    pub(super) inner: I,
+/// Notes reads and writes of a connection, and checks the lines of its requests.
+pub(super) struct WatchedLines {
+    pub(super) lines: RequestLines,
     pub(super) watch: Arc<ConnectionWatch>,
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for WatchedStream<I> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if buffer.filled().len() > before {
+impl StreamCheck for WatchedLines {
+    fn read(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
+        if buffer.filled().len() > start {
             self.watch.received();
         }
-        read
+        self.lines.read(buffer, start)
     }
-}
 
-impl<I> WatchedStream<I> {
-    fn written<T>(&self, written: Poll<T>) -> Poll<T> {
-        if written.is_ready() {
-            self.watch.stalled_since.store(0, Ordering::Release);
+    fn written(&mut self, ready: bool) {
+        let stalled = &self.watch.stalled_since;
+        if ready {
+            stalled.store(0, Ordering::Release);
         } else {
-            let stalled = &self.watch.stalled_since;
             let _ = stalled.compare_exchange(0, self.watch.now(), Ordering::AcqRel, Ordering::Acquire);
         }
-        written
-    }
-}
-
-impl<I: AsyncWrite + Unpin> AsyncWrite for WatchedStream<I> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write(context, data);
-        self.written(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write_vectored(context, data);
-        self.written(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.inner).poll_flush(context);
-        self.written(flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use tokio::io::ReadBuf;
-use toolcell_framing::{LineStep, MessageLine, ReadCheck};
+use toolcell_framing::{LineStep, MessageLine, StreamCheck};
 use toolcell_wall::doors::http_fault::HttpFault;
 
 /// A flag: a request is sent, and the next head is to be read. Cheap to clone.
@@ -160,8 +160,8 @@ pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), HttpFault> {
     if says { Err(HttpFault::HttpProtocolError) } else { Ok(()) }
 }
 
-impl ReadCheck for ResponseHeads {
-    fn check(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
+impl StreamCheck for ResponseHeads {
+    fn read(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()> {
         self.scan(buffer.filled().get(start..).unwrap_or_default())
     }
 }

@@ -25,6 +25,7 @@ mod clients;
 mod code_cache;
 mod components;
 mod composed;
+mod concurrent;
 mod console;
 mod coverage;
 mod dev;

@@ -49,7 +49,7 @@ pub use toolcell_wall::failure::CallFailure;
 pub use toolcell_wall::load::COMPONENT_BYTES_MAX;
 pub use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
 pub use toolcell_wall::load::descriptions::{WitFile, WrittenDescriptions};
-pub use toolcell_wall::load::facts::{LeftOutFunction, ShapeName};
+pub use toolcell_wall::load::facts::{GuestEngine, LeftOutFunction, ShapeName};
 pub use toolcell_wall::load::inspection::Inspection;
 pub use toolcell_wall::message::ToolSchemas;
 pub use toolcell_wall::mounts::DEV_SOURCE;

@@ -13,7 +13,7 @@ use crate::asking::{AskKind, AskResult, Inquiry};
 use crate::caller::{GuestLogLevel, Trace};
 use crate::contract::GuestResult;
 use crate::doors::blob::Blob;
-use crate::load::facts::CodeFacts;
+use crate::load::facts::{CodeFacts, GuestEngine};
 use crate::load::message::{CompileSettings, LinkSettings};
 use crate::mounts::MountFacts;
 use crate::report::CallReport;
@@ -104,6 +104,8 @@ pub struct ProcessSettings {
     pub calls_max: u64,
     /// Bytes of all prewarmed instances in this process.
     pub prewarm_bytes: u64,
+    /// The engine of all its components.
+    pub engine: GuestEngine,
 }
 
 /// The bound of a process, which depends on its components.
@@ -420,7 +422,12 @@ mod tests {
 
     /// Messages to a process.
     fn told() -> Vec<(&'static str, ToSandbox)> {
-        let settings = ProcessSettings { stack_bytes: 512 << 10, calls_max: 64, prewarm_bytes: 64 << 20 };
+        let settings = ProcessSettings {
+            stack_bytes: 512 << 10,
+            calls_max: 64,
+            prewarm_bytes: 64 << 20,
+            engine: GuestEngine::Async,
+        };
         let caller = CallerFacts {
             name: "local".to_owned(),
             log_levels: 0xff,

@@ -1,7 +1,8 @@
 //! Numbers for the room in a process's pool of instances, and the address space that it reserves.
 use toolcell_policy::{MEMORIES_MAX, TABLES_MAX};
 
-use crate::load::cost::TABLE_ELEMENTS;
+use crate::load::cost::{TABLE_ELEMENTS, WAITING_PARTS_MAX};
+use crate::load::facts::GuestEngine;
 
 /// Bytes of stack for host functions, in addition to the guest's own: as much as wasmtime's
 /// defaults leave (2 MiB less 512 KiB).
@@ -47,11 +48,13 @@ pub struct SandboxOptions {
     /// Calls that run at once, over all tools; 256 by default: sixteen of each of sixteen tools.
     /// Each reserves a stack and the address space of four memories.
     pub calls_max: usize,
+    /// The engine.
+    pub engine: GuestEngine,
 }
 
 impl Default for SandboxOptions {
     fn default() -> Self {
-        Self { stack_bytes: 512 * 1024, calls_max: 256 }
+        Self { stack_bytes: 512 * 1024, calls_max: 256, engine: GuestEngine::Sync }
     }
 }
 
@@ -64,6 +67,8 @@ pub struct PoolSizes {
     pub warm: u32,
     /// Memories at least, even for few calls.
     pub memories_min: u32,
+    /// Stacks of a single call at most.
+    pub stacks_of_call: u32,
 }
 
 /// The process gets less address space than its pool reserves.
@@ -88,23 +93,28 @@ impl PoolSizes {
     ///
     /// # Errors
     /// Even the smallest sizes do not fit.
-    pub fn fitting(calls_max: usize, stack_bytes: usize, fits: impl Fn(u64) -> bool) -> Result<Self, AddressSpace> {
+    pub fn fitting(options: &SandboxOptions, fits: impl Fn(u64) -> bool) -> Result<Self, AddressSpace> {
+        let SandboxOptions { stack_bytes, calls_max, engine } = *options;
         let most = u32::MAX / UNITS_PER_CALL / 2;
         let calls = u32::try_from(calls_max).unwrap_or(most).clamp(1, most);
         let fits = |sizes: &Self| fits(sizes.space_bytes(stack_bytes).saturating_add(SPARE_SPACE_BYTES));
         let fewer = std::iter::successors(Some(calls.min(WARM_MAX)), |warm| (*warm > 0).then_some(warm / 2));
-        let least = Self::least(calls);
-        let fewer = fewer.map(|warm| Self { calls, warm, memories_min: per_component(MEMORIES_MAX) });
+        let least = Self::least(calls, engine);
+        let fewer = fewer.map(|warm| Self { warm, memories_min: per_component(MEMORIES_MAX), ..least });
         fewer.chain([least]).find(&fits).ok_or_else(|| AddressSpace {
             calls,
             reserved_bytes: least.space_bytes(stack_bytes),
-            fitting: largest(calls, |calls| fits(&Self::least(calls))),
+            fitting: largest(calls, |calls| fits(&Self::least(calls, engine))),
         })
     }
 
     /// The smallest sizes for this number of calls.
-    fn least(calls: u32) -> Self {
-        Self { calls, warm: 0, memories_min: 0 }
+    fn least(calls: u32, engine: GuestEngine) -> Self {
+        let stacks_of_call = match engine {
+            GuestEngine::Sync => 1,
+            GuestEngine::Async => WAITING_PARTS_MAX + 1,
+        };
+        Self { calls, warm: 0, memories_min: 0, stacks_of_call }
     }
 
     fn places(self) -> u32 {
@@ -140,12 +150,22 @@ impl PoolSizes {
         self.places().saturating_mul(UNITS_PER_CALL / UNITS_MIN)
     }
 
+    /// Stacks.
+    ///
+    /// One for each instance, and room for the call that needs the most, even if there are few
+    /// calls.
+    #[must_use]
+    pub fn stacks(self) -> u32 {
+        let warm = self.warm.saturating_mul(UNITS_PER_CALL / UNITS_MIN);
+        self.instances().max(warm.saturating_add(self.stacks_of_call))
+    }
+
     /// Bytes of address space that the engine reserves for these.
     fn space_bytes(self, stack_bytes: usize) -> u64 {
         let stack = (stack_bytes as u64).saturating_add(STACK_SPACE_BYTES);
         let table = TABLE_ELEMENTS as u64 * size_of::<usize>() as u64;
         let memories = MEMORY_SPACE_BYTES.saturating_mul(self.memories().into());
-        let stacks = stack.saturating_mul(self.instances().into());
+        let stacks = stack.saturating_mul(self.stacks().into());
         memories.saturating_add(stacks).saturating_add(table.saturating_mul(self.tables().into()))
     }
 }
@@ -175,23 +195,38 @@ pub fn per_component(count: usize) -> u32 {
 mod tests {
     use super::*;
 
-    const STACK: usize = 512 << 10;
+    fn options(calls_max: usize, engine: GuestEngine) -> SandboxOptions {
+        SandboxOptions { calls_max, engine, ..SandboxOptions::default() }
+    }
 
     #[test]
     fn the_pool_reserves_what_the_calls_need() {
         for (calls, warm, memories) in [(1, 1, 64), (4, 4, 64), (16, 16, 128), (256, 64, 1280), (4096, 64, 16_640)] {
-            let sizes = PoolSizes::fitting(calls, STACK, |_| true).unwrap();
+            let sizes = PoolSizes::fitting(&options(calls, GuestEngine::Sync), |_| true).unwrap();
             assert_eq!((sizes.warm, sizes.memories()), (warm, memories), "{calls}");
+        }
+    }
+
+    #[test]
+    fn a_call_of_the_async_engine_has_stacks_for_all_parts_that_may_wait() {
+        for (calls, engine, stacks) in [
+            (1, GuestEngine::Sync, 8),
+            (1, GuestEngine::Async, 4 + 65),
+            (16, GuestEngine::Async, 64 + 65),
+            (256, GuestEngine::Async, 1280),
+            (256, GuestEngine::Sync, 1280),
+        ] {
+            assert_eq!(PoolSizes::fitting(&options(calls, engine), |_| true).unwrap().stacks(), stacks, "{calls}");
         }
     }
 
     #[test]
     fn a_small_address_space_leaves_instances_made_ahead_out_first_and_then_large_components() {
         for (gibibytes, warm, memories) in [(300, 4, 64), (280, 4, 64), (100, 0, 16), (70, 0, 16)] {
-            let sizes = PoolSizes::fitting(4, STACK, |bytes| bytes <= gibibytes << 30).unwrap();
+            let sizes = PoolSizes::fitting(&options(4, GuestEngine::Sync), |bytes| bytes <= gibibytes << 30).unwrap();
             assert_eq!((sizes.warm, sizes.memories()), (warm, memories), "{gibibytes}");
         }
-        let sizes = PoolSizes::fitting(64, STACK, |bytes| bytes <= 1200 << 30).unwrap();
+        let sizes = PoolSizes::fitting(&options(64, GuestEngine::Sync), |bytes| bytes <= 1200 << 30).unwrap();
         assert_eq!((sizes.warm, sizes.memories(), sizes.memories_max()), (8, 288, 64));
     }
 
@@ -217,7 +252,8 @@ mod tests {
                      (ulimit -v, or what the kernel has); not even calls = 1 fits",
             ),
         ] {
-            let refused = PoolSizes::fitting(calls, STACK, |bytes| bytes <= gibibytes << 30).unwrap_err();
+            let refused =
+                PoolSizes::fitting(&options(calls, GuestEngine::Sync), |bytes| bytes <= gibibytes << 30).unwrap_err();
             assert_eq!(refused.to_string(), says);
         }
     }

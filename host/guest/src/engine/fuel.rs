@@ -5,7 +5,7 @@ use wasmtime::Trap;
 /// Fuel of one call of any host function. The cheapest takes 110 ns, in which a guest computes 7 to
 /// 8 units a nanosecond. Without this price, a guest that only calls the host would get eighty
 /// times the time of one that computes.
-const HOST_CALL_FUEL: u64 = 1_000;
+pub(crate) const HOST_CALL_FUEL: u64 = 1_000;
 
 /// Ticks of the clock between two reports of what a call has used: about a quarter of a second of
 /// computing, often enough for a person who watches. The first reports come after 1, 2, 4, … ticks,
@@ -56,13 +56,18 @@ impl HostFuel {
         self.budget.saturating_sub(left).saturating_add(self.spent())
     }
 
+    /// Adds fuel of work that is done.
+    pub(crate) fn add(&mut self, fuel: u64) {
+        self.work = self.work.saturating_add(fuel);
+    }
+
     /// Takes fuel for the work that a host function is about to do.
     ///
     /// # Errors
     /// A trap if host functions alone used more than the whole budget. The guest's own fuel is
     /// added at the next tick.
     pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
-        self.work = self.work.saturating_add(fuel);
+        self.add(fuel);
         if self.spent() > self.budget { Err(Trap::OutOfFuel.into()) } else { Ok(()) }
     }
 }

@@ -14,17 +14,19 @@ pub(crate) mod fuel;
 pub(crate) mod limiter;
 pub(crate) mod slots;
 
+use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::pool_sizes::HOST_STACK_BYTES;
 use wasmtime::Config;
 
 pub(crate) use slots::INSTANCE_BYTES_MAX;
 
 /// Every setting that bounds a guest or makes a call cheap. host/docs/measured.md has the figures.
-pub(crate) fn config(stack_bytes: usize) -> Config {
+pub(crate) fn config(engine: GuestEngine, stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
-        // The concurrency of WASI 0.3 costs every instantiation and is not offered.
-        .concurrency_support(false)
+        // It doubles the cost of an instance, so only components that need it pay for it. It brings
+        // async functions with callbacks, subtasks, waitable sets, streams and futures.
+        .concurrency_support(engine == GuestEngine::Async)
         .consume_fuel(true)
         .epoch_interruption(true)
         .max_wasm_stack(stack_bytes)

@@ -7,7 +7,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::{INSTANCES_MAX, TABLES_MAX};
 use toolcell_wall::load::cost::TABLE_ELEMENTS;
 use toolcell_wall::pool_sizes::{
-    AddressSpace, MEMORIES_PER_CALL, PoolSizes, TABLES_PER_CALL, UNITS_MIN, UNITS_PER_CALL, per_component,
+    AddressSpace, MEMORIES_PER_CALL, PoolSizes, SandboxOptions, TABLES_PER_CALL, UNITS_MIN, UNITS_PER_CALL,
+    per_component,
 };
 use wasmtime::component::Component;
 use wasmtime::{Enabled, PoolingAllocationConfig};
@@ -63,13 +64,13 @@ impl Slot {
 }
 
 impl Slots {
-    /// Room for this number of calls at once; at least one. `fits` tells whether the process can
-    /// reserve that many bytes of address space.
+    /// Room for the calls of these options. `fits` tells whether the process can reserve that many
+    /// bytes of address space.
     ///
     /// # Errors
     /// The process gets too little address space.
-    pub(crate) fn new(calls_max: usize, stack_bytes: usize, fits: impl Fn(u64) -> bool) -> Result<Self, AddressSpace> {
-        let sizes = PoolSizes::fitting(calls_max, stack_bytes, fits)?;
+    pub(crate) fn new(options: &SandboxOptions, fits: impl Fn(u64) -> bool) -> Result<Self, AddressSpace> {
+        let sizes = PoolSizes::fitting(options, fits)?;
         let room = |units: u32| Arc::new(Semaphore::new(units as usize));
         Ok(Self {
             calls: room(sizes.calls),
@@ -85,7 +86,7 @@ impl Slots {
         let instances = self.sizes.instances();
         let memories_max = self.memories_max();
         pool.total_component_instances(instances)
-            .total_stacks(instances)
+            .total_stacks(self.sizes.stacks())
             .total_core_instances(instances.saturating_mul(per_component(INSTANCES_MAX)))
             .total_memories(self.sizes.memories())
             .total_tables(self.sizes.tables())
@@ -113,13 +114,13 @@ impl Slots {
         self.sizes.memories_max()
     }
 
-    /// The units that one instance of this component needs.
-    pub(crate) fn units(&self, component: &Component) -> u32 {
+    /// The units that one instance of this component needs, with this number of stacks.
+    pub(crate) fn units(&self, component: &Component, stacks: u32) -> u32 {
         let all = self.sizes.calls.saturating_mul(UNITS_PER_CALL);
         let Some(needed) = component.resources_required() else { return all };
         let memories = needed.num_memories.saturating_mul(UNITS_PER_CALL / MEMORIES_PER_CALL);
         let tables = needed.num_tables.saturating_mul(UNITS_PER_CALL / TABLES_PER_CALL);
-        memories.max(tables).max(UNITS_MIN).min(all)
+        memories.max(tables).max(stacks.saturating_mul(UNITS_MIN)).min(all)
     }
 
     /// Waits at most `wait` for the right to run a call; `None` if the time is up.
@@ -150,10 +151,8 @@ impl Slots {
 mod tests {
     use super::*;
 
-    const STACK: usize = 512 << 10;
-
-    fn slots(calls: usize) -> Slots {
-        Slots::new(calls, STACK, |_| true).unwrap()
+    fn slots(calls_max: usize) -> Slots {
+        Slots::new(&SandboxOptions { calls_max, ..SandboxOptions::default() }, |_| true).unwrap()
     }
 
     async fn take(slots: &Slots, units: u32) -> Option<Slot> {

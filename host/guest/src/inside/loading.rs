@@ -12,7 +12,7 @@ use wasmtime::Engine;
 
 use crate::engine;
 use crate::inside::{InsideError, RunPlace, closed, missing};
-use crate::load::compile;
+use crate::load::compile::{self, CompiledComponent};
 use crate::load::component::{Mapped, ToolComponent};
 use crate::load::error::LoadError;
 use crate::load::functions::handed::HandedFunctions;
@@ -26,6 +26,7 @@ use toolcell_wall::failure::clipped;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
+use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::load::message::{self, ANSWER_BYTES_MAX, CompileSettings, ExternNames, LinkSettings, ToLoader};
 use toolcell_wall::load::message::{FromLoader, ListReport};
 use toolcell_wall::pool_sizes::SandboxOptions;
@@ -84,12 +85,12 @@ pub(crate) async fn compile(settings: CompileSettings, mut link: HostLink<'_>) -
     let entered = link.enter(settings.memory_bytes_max, message::file_bytes_max(settings.memory_bytes_max), None);
     let threads = threads(&settings)?;
     let functions: Arc<HandedFunctions> = Arc::default();
-    let engine = compiler(&settings, &functions).map_err(SandboxError::Engine)?;
-    link.seal(entered, Some(precompiled::engine_name(&engine)))?;
+    let compilers = Compilers::new(&settings, &functions).map_err(SandboxError::Engine)?;
+    link.seal(entered, Some(compilers.name()))?;
     let Some((ToLoader::Compile { functions_bytes }, files)) = link.next().await? else {
         return Err(InsideError::Message("there is nothing to compile".to_owned()));
     };
-    let answer = threads.install(|| compiled(&engine, &functions, functions_bytes, files));
+    let answer = threads.install(|| compiled(&compilers, &functions, functions_bytes, files));
     link.send(&answer.unwrap_or_else(|error| FromLoader::Failed(format!("it has no room for the code: {error}"))))?;
     // Waits for the host to end this process.
     while link.next().await?.is_some() {}
@@ -116,16 +117,38 @@ fn threads(settings: &CompileSettings) -> Result<ThreadPool, InsideError> {
     Ok(threads)
 }
 
-/// An engine that compiles for the engines of sandbox processes. How instances get their memory
-/// does not change the code.
-fn compiler(settings: &CompileSettings, functions: &Arc<HandedFunctions>) -> wasmtime::Result<Engine> {
-    let mut config = engine::config(usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX));
-    config.enable_incremental_compilation(Arc::clone(functions) as _)?;
-    Engine::new(&config)
+/// Engines that compile for those of sandbox processes. How instances get their memory does not
+/// change the code.
+struct Compilers {
+    sync: Engine,
+    concurrent: Engine,
+}
+
+impl Compilers {
+    fn new(settings: &CompileSettings, functions: &Arc<HandedFunctions>) -> wasmtime::Result<Self> {
+        let stack_bytes = usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX);
+        let compiler = |engine| {
+            let mut config = engine::config(engine, stack_bytes);
+            config.enable_incremental_compilation(Arc::clone(functions) as _)?;
+            Engine::new(&config)
+        };
+        Ok(Self { sync: compiler(GuestEngine::Sync)?, concurrent: compiler(GuestEngine::Async)? })
+    }
+
+    fn name(&self) -> EngineName {
+        precompiled::engine_name([&self.sync, &self.concurrent])
+    }
+
+    fn of(&self, engine: GuestEngine) -> &Engine {
+        match engine {
+            GuestEngine::Sync => &self.sync,
+            GuestEngine::Async => &self.concurrent,
+        }
+    }
 }
 
 fn compiled(
-    engine: &Engine,
+    compilers: &Compilers,
     functions: &HandedFunctions,
     functions_bytes: Option<u64>,
     files: Vec<File>,
@@ -138,7 +161,7 @@ fn compiled(
     if let Some(bytes) = functions_bytes {
         functions.take(file()?, bytes);
     }
-    let (cost, code) = match compile::compile(engine, &bytes) {
+    let CompiledComponent { cost, engine, code } = match compile::compile(|engine| compilers.of(engine), &bytes) {
         Ok(compiled) => compiled,
         Err(error) => {
             let is_known =
@@ -152,7 +175,7 @@ fn compiled(
     (&code_file).write_all(&code)?;
     // Without them the next version is compiled from scratch.
     let functions = functions.hand_back(&functions_file).unwrap_or(false);
-    Ok(FromLoader::Compiled { cost, functions })
+    Ok(FromLoader::Compiled { cost, engine, functions })
 }
 
 /// Links one component and lists its tools. Its code is mapped before the seal, and runs behind it.
@@ -165,6 +188,7 @@ pub(crate) async fn list(settings: LinkSettings, fds: Vec<OwnedFd>, mut link: Ho
     let sandbox = link.place.started(SandboxOptions {
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: 1,
+        engine: settings.facts.engine,
     })?;
     let mapped = Mapped::of(&sandbox, &code, &settings.facts);
     // No thread starts after the seal, so this starts the one for blocking work.

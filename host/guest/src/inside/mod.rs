@@ -114,6 +114,7 @@ async fn serve(socket: OwnedFd, place: &RunPlace) -> Result<(), InsideError> {
     let sandbox = place.sandbox(SandboxOptions {
         stack_bytes: usize::try_from(settings.stack_bytes).unwrap_or(usize::MAX),
         calls_max: usize::try_from(settings.calls_max).unwrap_or(usize::MAX),
+        engine: settings.engine,
     })?;
     let mut loads = Vec::<HandedComponent>::new();
     let mut scratch = None;

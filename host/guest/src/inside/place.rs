@@ -1,4 +1,5 @@
 //! The place where guests run: a process with walls, or a thread without.
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use toolcell_walls::process::Threads;
 
 use super::{InsideError, serve};
 use crate::load::sandbox::{Sandbox, SandboxError, StillSandbox};
+use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::pool_sizes::SandboxOptions;
 
 /// Longer than any process runs: a century.
@@ -17,14 +19,14 @@ const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 pub(crate) enum RunPlace {
     /// A process, which puts walls around itself.
     Process,
-    /// A thread of the host, without walls. All such threads share one engine.
-    Thread(Arc<SharedEngine>),
+    /// A thread of the host, without walls. All such threads share one engine of each kind.
+    Thread(Arc<SharedEngines>),
 }
 
-/// An engine that starts at the first need.
-pub(crate) struct SharedEngine {
+/// The engines of a host without walls. Each starts at the first need.
+pub(crate) struct SharedEngines {
     options: SandboxOptions,
-    started: Mutex<Option<Sandbox>>,
+    started: Mutex<BTreeMap<GuestEngine, Sandbox>>,
 }
 
 /// An engine; its clock may not run yet.
@@ -48,7 +50,7 @@ impl RunPlace {
     pub(super) fn sandbox(&self, options: SandboxOptions) -> Result<Starting, SandboxError> {
         match self {
             Self::Process => StillSandbox::new(options).map(Box::new).map(Starting::Still),
-            Self::Thread(engine) => engine.get().map(Starting::Started),
+            Self::Thread(engines) => engines.get(options.engine).map(Starting::Started),
         }
     }
 
@@ -63,14 +65,14 @@ impl RunPlace {
     }
 }
 
-impl SharedEngine {
-    fn get(&self) -> Result<Sandbox, SandboxError> {
+impl SharedEngines {
+    fn get(&self, engine: GuestEngine) -> Result<Sandbox, SandboxError> {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sandbox) = &*started {
+        if let Some(sandbox) = started.get(&engine) {
             return Ok(sandbox.clone());
         }
-        let sandbox = Sandbox::new(self.options)?;
-        Ok(started.insert(sandbox).clone())
+        let sandbox = Sandbox::new(SandboxOptions { engine, ..self.options })?;
+        Ok(started.entry(engine).or_insert(sandbox).clone())
     }
 }
 
@@ -83,12 +85,14 @@ pub fn run_sandbox_process(socket: OwnedFd) -> Result<(), InsideError> {
     run(socket, &RunPlace::Process)
 }
 
-/// Threads that serve calls as sandbox processes do, without walls. All share one engine with these
-/// options.
+/// Threads that serve calls as sandbox processes do, without walls. All share one engine of each
+/// kind, with these options.
 #[must_use]
 pub fn sandbox_threads(options: SandboxOptions) -> Threads {
-    let engine = Arc::new(SharedEngine { options, started: Mutex::default() });
-    Threads::new(move |socket| run(socket, &RunPlace::Thread(Arc::clone(&engine))).map_err(|error| in_one_line(&error)))
+    let engines = Arc::new(SharedEngines { options, started: Mutex::default() });
+    Threads::new(move |socket| {
+        run(socket, &RunPlace::Thread(Arc::clone(&engines))).map_err(|error| in_one_line(&error))
+    })
 }
 
 /// An error with its causes.

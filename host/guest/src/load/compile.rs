@@ -12,12 +12,13 @@ use super::inspect::{ComponentNames, before_code, component_names};
 use super::precompiled;
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
-use super::survey;
+use super::survey::{self, SurveyedComponent};
 use crate::engine::errors::{one_line, panic_line};
 use crate::shape;
 use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::COMPONENT_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
+use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::load::offers::offered;
 use toolcell_wall::sections::is_module;
 
@@ -54,14 +55,29 @@ fn check_import_types(engine: &Engine, bytes: &[u8]) -> Result<(), LoadError> {
     linker.instantiate_pre(&imports).map(drop).map_err(|error| mismatch(one_line(&error)))
 }
 
-/// Refuses files that are not components, counts the parts of the others, and compiles them. None
-/// of the code becomes executable here.
-pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(InstanceCost, Vec<u8>), LoadError> {
+/// A component that was compiled.
+pub(crate) struct CompiledComponent {
+    /// What one instance of it costs the host.
+    pub(crate) cost: InstanceCost,
+    /// The engine that it needs.
+    pub(crate) engine: GuestEngine,
+    /// Its code.
+    pub(crate) code: Vec<u8>,
+}
+
+/// Refuses files that are not components, counts the parts of the others, and compiles them with
+/// the engine that each needs. None of the code becomes executable here.
+pub(crate) fn compile<'e>(
+    engine_of: impl FnOnce(GuestEngine) -> &'e Engine,
+    bytes: &[u8],
+) -> Result<CompiledComponent, LoadError> {
     guarded(bytes, || {
-        let cost = counted(bytes)?;
-        check_names(engine, bytes)?;
-        let code = precompiled::serialized(engine, bytes);
-        Ok((cost, code.map_err(|error| features::named(error.into(), bytes))?))
+        let SurveyedComponent { cost, engine } = counted(bytes)?;
+        let compiler = engine_of(engine);
+        check_names(compiler, bytes)?;
+        let code = precompiled::serialized(compiler, bytes);
+        let code = code.map_err(|error| features::named(error.into(), bytes))?;
+        Ok(CompiledComponent { cost, engine, code })
     })
 }
 
@@ -76,7 +92,7 @@ fn guarded<T>(bytes: &[u8], work: impl FnOnce() -> Result<T, LoadError>) -> Resu
 }
 
 /// Refuses files that are not components, and counts the parts of the others.
-fn counted(bytes: &[u8]) -> Result<InstanceCost, LoadError> {
+fn counted(bytes: &[u8]) -> Result<SurveyedComponent, LoadError> {
     if bytes.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
     }
@@ -84,9 +100,9 @@ fn counted(bytes: &[u8]) -> Result<InstanceCost, LoadError> {
         return Err(FileKind::of(bytes).map_or(LoadError::NotWasm, LoadError::OtherFile));
     }
     if is_module(bytes) {
-        let cost = survey::program(bytes)?;
+        let surveyed = survey::program(bytes)?;
         preview1::check(bytes).map_err(LoadError::CoreModule)?;
-        Ok(cost)
+        Ok(surveyed)
     } else if bytes.starts_with(&COMPONENT_PREAMBLE) {
         Ok(survey::component(bytes)?)
     } else {
@@ -137,7 +153,7 @@ mod tests {
             ),
         ] {
             let bytes = wat::parse_str(format!("(component {text})")).unwrap();
-            let Err(error) = compile(sandbox.pooled().engine(), &bytes) else { panic!("{text} compiles") };
+            let Err(error) = compile(|_| sandbox.pooled().engine(), &bytes) else { panic!("{text} compiles") };
             assert!(error.to_string().contains(words), "{text}: {error}");
             (8..bytes.len()).for_each(|cut| drop(check_names(sandbox.pooled().engine(), &bytes[..cut])));
         }

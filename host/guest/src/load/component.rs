@@ -4,7 +4,7 @@ use std::fs::File;
 use toolcell_walls::memory_file;
 use wasmtime::component::{Component, InstancePre};
 
-use super::compile;
+use super::compile::{self, CompiledComponent};
 use super::error::{LoadError, invalid, mismatch};
 use super::inspect;
 use super::precompiled;
@@ -17,6 +17,7 @@ use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOutFunction, ShapeName, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
+use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::sections::is_module;
 use toolcell_wall::sections::requested_permissions::{CarriedPermissions, carried_permissions};
 
@@ -44,10 +45,11 @@ pub(crate) struct Mapped<'s> {
 }
 
 impl<'s> Mapped<'s> {
-    /// Maps the code that the host handed to this process.
+    /// Maps the code that the host handed to this process. The engine refuses code of the other
+    /// one.
     ///
     /// # Errors
-    /// [`LoadError`] if this program did not compile the code from a component.
+    /// [`LoadError`] if this program did not compile the code from a component, for this engine.
     pub(crate) fn of(sandbox: &'s Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
         let lane = compile::lane(sandbox, &facts.cost).map_err(|error| invalid(one_line(&error)))?;
         let code = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
@@ -76,7 +78,7 @@ impl<'s> Mapped<'s> {
             pre,
             shape,
             left_out,
-            slot_units: sandbox.slots().units(&code),
+            slot_units: sandbox.slots().units(&code, facts.cost.stacks(facts.engine)),
             pooled: std::ptr::eq(lane, sandbox.pooled()),
             inspection,
             cost: facts.cost,
@@ -88,20 +90,20 @@ impl<'s> Mapped<'s> {
 
 impl ToolComponent {
     /// Compiles and links these bytes in one process, for tests and benchmarks. Takes a core for
-    /// about a second per megabyte.
+    /// about a second per megabyte. The engine is the sandbox's, whichever the component needs.
     ///
     /// # Errors
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component
     /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let (cost, code) = compile::compile(sandbox.pooled().engine(), bytes)?;
+        let CompiledComponent { cost, code, .. } = compile::compile(|_| sandbox.pooled().engine(), bytes)?;
         let code = memory_file::sealed(&code).map_err(|error| invalid(error.to_string()))?;
         let source = SourceFacts {
             digest: ComponentDigest::of(bytes),
             size_bytes: bytes.len() as u64,
             adapted: is_module(bytes),
         };
-        let facts = CodeFacts { source, cost };
+        let facts = CodeFacts { source, engine: sandbox.options().engine, cost };
         Mapped::of(sandbox, &code, &facts)?.link(bytes)
     }
 
@@ -209,6 +211,14 @@ impl ToolComponent {
     /// What one instance of it costs the host.
     pub(crate) fn cost(&self) -> &InstanceCost {
         &self.cost
+    }
+
+    /// Bytes of stacks that a call of it may fill besides the first one.
+    pub(crate) fn more_stack_bytes(&self) -> u64 {
+        let SandboxOptions { stack_bytes, engine, .. } = self.sandbox.options();
+        // At least one part is not waiting.
+        let more = self.cost.stacks(*engine).saturating_sub(2);
+        u64::from(more).saturating_mul(*stack_bytes as u64)
     }
 
     pub(crate) fn slot_units(&self) -> u32 {

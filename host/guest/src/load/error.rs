@@ -55,12 +55,6 @@ pub enum LoadError {
         /// The digest of the component.
         digest: ComponentDigest,
     },
-    /// Made of async functions, or of streams and futures: WASI 0.3, which is off.
-    #[error("uses async functions, streams or futures of components, which are off: {reason}")]
-    Async {
-        /// The engine's message.
-        reason: String,
-    },
     /// Imports the host does not offer.
     #[error("imports what this host does not offer: {}", .names.iter().map(|name| with_offer(name)).collect::<Vec<_>>().join(", "))]
     Imports {
@@ -124,9 +118,8 @@ impl LoadError {
             Self::EngineFault { .. } => {
                 "this is a fault of the engine, which no setting mends: report it with this line, and with the component if you may share it"
             }
-            Self::Async { .. } => "build it for WASI 0.2, with functions that are not async",
             Self::Imports { names } if names.iter().any(|name| is_of_wasi_0_3(name)) => {
-                "WASI 0.3 is not offered: build it for WASI 0.2"
+                "WASI 0.3 is not offered: build it for WASI 0.2, where its own functions may be async"
             }
             Self::Imports { .. } => {
                 "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, logging, random, sockets) and toolcell:mcp"
@@ -194,8 +187,7 @@ impl From<NotCompiled> for LoadError {
 
 /// Sorts the engine's reasons for refusing a component.
 pub(super) fn invalid(reason: String) -> LoadError {
-    // The engine names its features in this form; a test triggers this one.
-    if reason.contains("component model async") { LoadError::Async { reason } } else { LoadError::Invalid { reason } }
+    LoadError::Invalid { reason }
 }
 
 impl From<ShapeError> for LoadError {

@@ -24,7 +24,7 @@ pub struct OffFeature {
 const REFERENCES: WasmFeatures = WasmFeatures::GC_TYPES;
 
 /// All features that are off.
-const OFF: [OffFeature; 9] = [
+const OFF: [OffFeature; 13] = [
     OffFeature {
         flags: WasmFeatures::EXCEPTIONS.union(WasmFeatures::LEGACY_EXCEPTIONS),
         name: "WebAssembly exceptions",
@@ -77,6 +77,30 @@ const OFF: [OffFeature; 9] = [
         flags: WasmFeatures::MEMORY_CONTROL,
         name: "memory control",
         without: "build without memory.discard",
+        has_references: false,
+    },
+    OffFeature {
+        flags: WasmFeatures::CM_ASYNC_STACKFUL,
+        name: "async functions without a callback",
+        without: "build with a toolchain that lifts async functions with a callback, as wit-bindgen, componentize-py and componentize-qjs do",
+        has_references: false,
+    },
+    OffFeature {
+        flags: WasmFeatures::CM_MORE_ASYNC_BUILTINS,
+        name: "optional async built-ins (reads and writes that wait, cancellations that do not)",
+        without: "build with bindings that read and write streams asynchronously and wait for a cancellation, as wit-bindgen does",
+        has_references: false,
+    },
+    OffFeature {
+        flags: WasmFeatures::CM_THREADING,
+        name: "threads of the component model",
+        without: "build without threads",
+        has_references: false,
+    },
+    OffFeature {
+        flags: WasmFeatures::CM_ERROR_CONTEXT,
+        name: "error contexts",
+        without: "describe errors by a string or a variant in place of an error-context",
         has_references: false,
     },
 ];

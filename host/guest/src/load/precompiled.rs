@@ -52,11 +52,13 @@ fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
     if is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
 }
 
-/// The name of an engine. It covers everything that compiled code depends on, except for the
-/// component.
-pub(crate) fn engine_name(engine: &Engine) -> EngineName {
+/// The name of these engines. It covers everything that compiled code depends on, except for the
+/// component, and for the engine that it is for.
+pub(crate) fn engine_name<'e>(engines: impl IntoIterator<Item = &'e Engine>) -> EngineName {
     let mut settings = SettingsHasher(blake3::Hasher::new());
-    engine.precompile_compatibility_hash().hash(&mut settings);
+    for engine in engines {
+        engine.precompile_compatibility_hash().hash(&mut settings);
+    }
     settings.write_u8(FORMAT);
     let (format, adapter) = preview1::adapter();
     settings.write_u8(format);
@@ -98,6 +100,7 @@ pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component
 mod tests {
     use std::sync::Arc;
 
+    use toolcell_wall::load::facts::GuestEngine;
     use wasmtime::InstanceAllocationStrategy;
 
     use super::*;
@@ -106,13 +109,15 @@ mod tests {
 
     #[test]
     fn the_name_of_an_engine_depends_on_the_settings_of_its_code_alone() {
-        let name = |config: &wasmtime::Config| engine_name(&Engine::new(config).unwrap());
-        let plain = name(&engine::config(1 << 19));
+        let name = |config: &wasmtime::Config| engine_name([&Engine::new(config).unwrap()]);
+        let config = |engine| engine::config(engine, 1 << 19);
+        let plain = name(&config(GuestEngine::Sync));
         assert_ne!(plain, name(&wasmtime::Config::new()));
+        assert_ne!(plain, name(&config(GuestEngine::Async)));
         // Engines that compile keep functions, and those that run have slots.
-        let mut compiles = engine::config(1 << 19);
+        let mut compiles = config(GuestEngine::Sync);
         compiles.enable_incremental_compilation(Arc::new(HandedFunctions::default())).unwrap();
-        let mut runs = engine::config(1 << 19);
+        let mut runs = config(GuestEngine::Sync);
         runs.allocation_strategy(InstanceAllocationStrategy::pooling());
         assert_eq!([name(&compiles), name(&runs)], [plain; 2]);
     }

@@ -35,7 +35,7 @@ struct SandboxShared {
     clock: EpochClock,
     pooled: LinkedEngine,
     on_demand: Arc<OnceLock<LinkedEngine>>,
-    stack_bytes: usize,
+    options: SandboxOptions,
     slots: Slots,
 }
 
@@ -65,7 +65,7 @@ impl LinkedEngine {
 /// An engine whose clock has no thread yet.
 pub(crate) struct StillSandbox {
     pooled: LinkedEngine,
-    stack_bytes: usize,
+    options: SandboxOptions,
     slots: Slots,
 }
 
@@ -75,12 +75,11 @@ impl StillSandbox {
     /// # Errors
     /// [`SandboxError::AddressSpace`] and [`SandboxError::Engine`].
     pub(crate) fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
-        let SandboxOptions { stack_bytes, calls_max } = options;
-        let slots = Slots::new(calls_max, stack_bytes, has_address_space)?;
-        let mut pooling = engine::config(stack_bytes);
+        let slots = Slots::new(&options, has_address_space)?;
+        let mut pooling = engine::config(options.engine, options.stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
         let pooled = LinkedEngine::new(&pooling).map_err(SandboxError::Engine)?;
-        Ok(Self { pooled, stack_bytes, slots })
+        Ok(Self { pooled, options, slots })
     }
 
     /// Starts the thread that keeps time.
@@ -88,7 +87,7 @@ impl StillSandbox {
     /// # Errors
     /// [`SandboxError::Clock`].
     pub(crate) fn start(self) -> Result<Sandbox, SandboxError> {
-        let Self { pooled, stack_bytes, slots } = self;
+        let Self { pooled, options, slots } = self;
         let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
         let engine = pooled.engine.clone();
         let other = Arc::clone(&on_demand);
@@ -99,7 +98,7 @@ impl StillSandbox {
             }
         };
         let clock = EpochClock::start(tick).map_err(SandboxError::Clock)?;
-        Ok(Sandbox(Arc::new(SandboxShared { clock, pooled, on_demand, stack_bytes, slots })))
+        Ok(Sandbox(Arc::new(SandboxShared { clock, pooled, on_demand, options, slots })))
     }
 }
 
@@ -123,8 +122,13 @@ impl Sandbox {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = LinkedEngine::new(&engine::config(self.0.stack_bytes))?;
+        let lane = LinkedEngine::new(&engine::config(self.0.options.engine, self.0.options.stack_bytes))?;
         Ok(self.0.on_demand.get_or_init(|| lane))
+    }
+
+    /// The settings that it was started with.
+    pub(crate) fn options(&self) -> &SandboxOptions {
+        &self.0.options
     }
 
     pub(crate) fn slots(&self) -> &Slots {

@@ -11,6 +11,7 @@ use crate::run::asking::AskWaits;
 use crate::run::failures;
 use crate::run::instance::GuestInstance;
 use crate::run::store::Terms;
+use crate::run::turns::Turns;
 use crate::run::warm::PrewarmedInstances;
 use crate::shape::typed::Descriptions;
 use crate::shape::{ComponentShape, Exports, ToolCall, dev_source};
@@ -259,6 +260,7 @@ async fn run<T>(
     let waits = component.inspection().asks().then(|| instance.store.data_mut().asking.waits(&running));
     let started = Instant::now();
     let deadline = Deadline { started, limits, waits: waits.as_deref() };
+    let turns = Turns::of(component.sandbox().options().engine, limits);
     let answer = if caller.is_cancelled() {
         // The caller stopped waiting, or lost its rights while it waited, so nothing of the call
         // runs.
@@ -277,7 +279,7 @@ async fn run<T>(
             }
             let GuestInstance { store, exports, .. } = &mut instance;
             match exports {
-                Some(exports) => export(store, exports).await,
+                Some(exports) => turns.counted(export(store, exports)).await,
                 None => Err(wasmtime::Error::msg("there is no instance after instantiation")),
             }
         };
@@ -292,6 +294,7 @@ async fn run<T>(
         Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
+    instance.store.data_mut().fuel.add(turns.fuel());
     let mut usage = instance.usage(started.elapsed());
     // An answer that cost too much is refused. Otherwise the last tick would decide whether the
     // same call passes.
@@ -307,7 +310,7 @@ async fn run<T>(
     let mut kept = false;
     let spent = match back {
         InstanceReturn::Warm(warm) => warm.give_up(instance).map_or_else(SpentInstance::default, SpentInstance::of),
-        InstanceReturn::Kept(place) if outcome.is_ok() => {
+        InstanceReturn::Kept(place) if outcome.is_ok() && instance.is_finished() => {
             instance.rest();
             place.keep(instance);
             kept = true;

@@ -9,6 +9,13 @@ use crate::wasi::state::CallState;
 use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::failure::{CallFailure, LimitReached};
 
+/// Why an async guest cannot go on.
+const DEADLOCK: &str =
+    "it waits for ever: each of its tasks waits for something that no other task and no host function will do";
+
+/// Why an async guest has no answer.
+const NO_RESULT: &str = "its async function ended without a result (it did not call task.return)";
+
 /// The failure of a call that ended with this error. `state` knows which limits refused the guest
 /// something before.
 pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> CallFailure {
@@ -61,9 +68,13 @@ fn sort_trap(trap: Trap, error: &wasmtime::Error, state: &CallState, limits: &Li
         Trap::OutOfFuel => CallFailure::over(Limit::Fuel, limits),
         Trap::StackOverflow => CallFailure::StackOverflow,
         _ if state.limiter.refused() => CallFailure::over(Limit::Memory, limits),
-        // wasmtime appends a longer explanation to some traps; the first line names them.
         _ => {
-            let mut reason = reason(&trap.to_string());
+            let mut reason = match trap {
+                Trap::AsyncDeadlock => DEADLOCK.to_owned(),
+                Trap::NoAsyncResult => NO_RESULT.to_owned(),
+                // wasmtime appends a longer explanation to some traps; the first line names them.
+                _ => reason(&trap.to_string()),
+            };
             // Runtimes print the reason before they trap.
             let said = program::plain(&state.last_words());
             if !said.is_empty() {

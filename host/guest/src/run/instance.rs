@@ -41,8 +41,11 @@ impl GuestInstance {
             if !cost.is_light() {
                 elsewhere().await;
             }
-            if !self.store.data_mut().limiter.hold(cost.host_bytes) {
-                return Err(wasmtime::Error::msg("the host's records of the instance are past the memory limit"));
+            let held_bytes = cost.host_bytes.saturating_add(component.more_stack_bytes());
+            if !self.store.data_mut().limiter.hold(held_bytes) {
+                return Err(wasmtime::Error::msg(
+                    "the host's records of the instance and its stacks are past the memory limit",
+                ));
             }
             let instance = component.pre().instantiate_async(&mut self.store).await?;
             self.exports = Some(component.tools().exports(&mut self.store, instance)?);
@@ -75,8 +78,14 @@ impl GuestInstance {
     }
 
     /// True if it may be dropped later than its call ends.
-    pub(crate) fn is_small(&self) -> bool {
-        self.held_bytes() <= SMALL_BYTES_MAX
+    pub(crate) fn is_small(&mut self) -> bool {
+        self.held_bytes() <= SMALL_BYTES_MAX && self.is_finished()
+    }
+
+    /// True if its calls left no task, waitable set, stream or future behind. A task would go on in
+    /// the next call, and each that waits keeps a stack of the pool.
+    pub(crate) fn is_finished(&mut self) -> bool {
+        self.store.concurrent_resource_table().is_none_or(|table| table.is_empty())
     }
 
     /// Prepares a prewarmed instance, which was made with the same limits, for its one call.

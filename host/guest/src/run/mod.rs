@@ -7,6 +7,7 @@
 //! | `call.rs` | a call from start to report |
 //! | `store.rs`, `instance.rs` | a store with its limits, and the instance in it |
 //! | `warm.rs`, `start.rs` | prewarmed instances, and the start code that may run for them |
+//! | `turns.rs` | turns of guests whose tasks yield |
 //! | `listing.rs` | lists of tools, made or kept |
 //! | `failures.rs` | errors of the engine → the failures of calls |
 pub(crate) mod asking;
@@ -16,4 +17,5 @@ pub(crate) mod instance;
 pub(crate) mod listing;
 pub(crate) mod start;
 pub(crate) mod store;
+pub(crate) mod turns;
 pub(crate) mod warm;

@@ -45,5 +45,9 @@ pub(crate) fn fill_budgets(store: &mut Store<CallState>, limits: &Limits) -> was
     store.data_mut().fuel = HostFuel::new(limits.fuel());
     store.set_hostcall_fuel(usize::try_from(limits.host_data_bytes()).unwrap_or(usize::MAX));
     store.set_max_component_handles(limits.handles());
+    // Tasks, waitable sets, streams and futures: as many again as handles.
+    if let Some(table) = store.concurrent_resource_table() {
+        table.set_max_capacity(limits.handles());
+    }
     Ok(())
 }

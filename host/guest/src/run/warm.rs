@@ -138,8 +138,8 @@ impl PrewarmedInstances {
     }
 
     /// Takes an instance whose call has ended, to drop it when others are made. Returns an instance
-    /// that grew, and any if the tool is not watched, so that memory of calls is freed by the next
-    /// poll at the latest.
+    /// that grew or has tasks left, and any if the tool is not watched, so that memory of calls is
+    /// freed by the next poll at the latest.
     pub(crate) fn give_up(&self, mut instance: GuestInstance) -> Option<GuestInstance> {
         instance.rest();
         let small = instance.is_small() && self.may_be_made() && self.watched.load(Ordering::Acquire);

@@ -8,7 +8,7 @@ use crate::{CallInput, Descriptions, GuestGrants, InstanceSource, LoadError, San
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::contract;
 use toolcell_wall::failure::CallFailure;
-use toolcell_wall::load::facts::ShapeName;
+use toolcell_wall::load::facts::{GuestEngine, ShapeName};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::CallReport;
 
@@ -277,17 +277,24 @@ fn an_import_that_is_missing_is_named_before_anything_is_compiled() {
     assert!(matches!(&error, LoadError::Imports { names } if *names == ["evil:corp/api@1.0.0"]), "{error:?}");
 }
 
-#[test]
-fn async_functions_are_refused_as_what_they_are() {
+#[tokio::test]
+async fn async_functions_are_tools_in_the_engine_of_async_components_alone() {
     let text = r#"(component
-      (core module $m (func (export "f") (result i32) i32.const 0))
-      (core instance $i (instantiate $m))
-      (type $f' (func async (result u32)))
-      (func $f (type $f') (canon lift (core func $i "f")))
-      (export "f" (func $f)))"#;
-    let error = load(text).err().unwrap();
-    assert!(matches!(error, LoadError::Async { .. }), "{error:?}");
-    assert!(error.hint().contains("WASI 0.2"), "{}", error.hint());
+      (core func $return (canon task.return (result u32)))
+      (core module $m
+        (import "b" "return" (func $return (param i32)))
+        (func (export "f") (result i32) i32.const 7)
+        (func (export "g") (result i32) (call $return (i32.const 8)) i32.const 0)
+        (func (export "next") (param i32 i32 i32) (result i32) unreachable))
+      (core instance $i (instantiate $m (with "b" (instance (export "return" (func $return))))))
+      (func (export "f") async (result u32) (canon lift (core func $i "f")))
+      (func (export "g") async (result u32) (canon lift (core func $i "g") async (callback (core func $i "next")))))"#;
+    let bytes = wat::parse_str(text).unwrap();
+    let options = SandboxOptions { calls_max: 1, engine: GuestEngine::Async, ..SandboxOptions::default() };
+    let component = ToolComponent::load(&Sandbox::new(options).unwrap(), &bytes).unwrap();
+    assert_eq!(structured(&component, "f", "{}").await, r#"{"result":7}"#);
+    assert_eq!(structured(&component, "g", "{}").await, r#"{"result":8}"#);
+    assert!(matches!(ToolComponent::load(&SANDBOX, &bytes), Err(LoadError::Invalid { .. })));
 }
 
 /// This many functions of one signature, whose record and parameter have names of this length.

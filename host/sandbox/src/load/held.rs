@@ -3,7 +3,7 @@ use std::fs::File;
 use std::io;
 
 use toolcell_wall::digest::ComponentDigest;
-use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, LeftOutFunction, ShapeName};
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, GuestEngine, LeftOutFunction, ShapeName};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::requested_permissions::CarriedPermissions;
 
@@ -57,6 +57,12 @@ impl HeldComponent {
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.code.facts.cost.fits_pool()
+    }
+
+    /// The engine that it runs in.
+    #[must_use]
+    pub fn engine(&self) -> GuestEngine {
+        self.code.facts.engine
     }
 
     /// The origin of its code.

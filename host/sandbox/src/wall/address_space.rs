@@ -7,5 +7,5 @@ use toolcell_walls::kernel::has_address_space;
 /// # Errors
 /// The address space is too small.
 pub fn check_address_space(options: &SandboxOptions) -> Result<(), AddressSpace> {
-    PoolSizes::fitting(options.calls_max, options.stack_bytes, has_address_space).map(drop)
+    PoolSizes::fitting(options, has_address_space).map(drop)
 }

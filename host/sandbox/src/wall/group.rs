@@ -24,6 +24,7 @@ use crate::secrets::SecretValue;
 use crate::wall::duties;
 use toolcell_wall::contract::GuestResult;
 use toolcell_wall::failure::CallFailure;
+use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::message::{self, HandedSecret, LoadComponent, ToSandbox, ToolSchemas};
 use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
@@ -121,7 +122,7 @@ impl Drop for SandboxGroup {
 }
 
 impl SandboxGroup {
-    /// A group of these components, with no process yet.
+    /// A group of these components, with no process yet. All are for one engine.
     #[must_use]
     pub fn new(members: Vec<GroupMember>, options: GroupOptions, pool: Arc<SandboxPool>) -> Arc<Self> {
         let mut options = options;
@@ -136,6 +137,11 @@ impl SandboxGroup {
         let grows = AtomicBool::new(false);
         let apart = Mutex::default();
         Arc::new(Self { members, options, pool, processes, single_files, outdated, starting, grows, apart })
+    }
+
+    /// The engine of its processes. All of its components are for this one.
+    fn engine(&self) -> GuestEngine {
+        self.members.first().map_or(GuestEngine::Sync, |member| member.component.engine())
     }
 
     /// Its components.
@@ -310,12 +316,13 @@ impl SandboxGroup {
     /// Starts a process. If one ends while starting, another is tried before a call is refused.
     async fn start_one(&self) -> Result<ProcessClaim, NotStarted> {
         let until = Instant::now() + STARTS_WITHIN;
-        let mut waited = self.pool.take();
+        let engine = self.engine();
+        let mut waited = self.pool.take(engine);
         let mut starts = 0;
         loop {
             let started = match waited.take() {
                 Some(waited) => Ok(waited),
-                None => self.pool.start().await.map_err(|error| error.within("cannot start a sandbox process")),
+                None => self.pool.start(engine).await.map_err(|error| error.within("cannot start a sandbox process")),
             };
             let begun = match started {
                 Ok(started) => self.begin(started, until).await,

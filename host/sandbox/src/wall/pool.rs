@@ -17,11 +17,15 @@ use super::crash_history::{CrashHistory, SharedEnds, Standing};
 use super::disk::Disks;
 use super::process::{NotStarted, end_at_start};
 use toolcell_wall::encoding;
+use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::message::{ProcessSettings, ToSandbox};
 
 /// Processes that wait. One is enough for groups that begin one after the other; each takes some
 /// megabytes.
 const WAITING_MAX: usize = 1;
+
+/// The engine of a process that waits: that of most components.
+const WAITING_ENGINE: GuestEngine = GuestEngine::Sync;
 
 /// Time without a start after which the next process is started in advance. A host that has just
 /// started is busy with its first answers.
@@ -182,8 +186,12 @@ impl SandboxPool {
         &self.options
     }
 
-    /// A waiting process, if there is one. Another is started once none was taken for a while.
-    pub(super) fn take(self: &Arc<Self>) -> Option<StartedProcess> {
+    /// A waiting process with this engine, if there is one. Another is started once none was taken
+    /// for a while.
+    pub(super) fn take(self: &Arc<Self>, engine: GuestEngine) -> Option<StartedProcess> {
+        if engine != WAITING_ENGINE {
+            return None;
+        }
         let waited = {
             let mut waiting = self.lock();
             waiting.taken = Instant::now();
@@ -202,15 +210,15 @@ impl SandboxPool {
     /// # Errors
     /// A sentence with the reason why none starts.
     pub async fn try_start(&self) -> Result<(), String> {
-        let started = self.start().await.map_err(|error| error.to_string())?;
+        let started = self.start(WAITING_ENGINE).await.map_err(|error| error.to_string())?;
         self.lock().processes.push_back(started);
         Ok(())
     }
 
     /// A process that starts now.
-    pub(super) async fn start(&self) -> Result<StartedProcess, NotStarted> {
+    pub(super) async fn start(&self, engine: GuestEngine) -> Result<StartedProcess, NotStarted> {
         let (process, socket) = self.starter.start(self.options.program.clone()).await?;
-        match self.begin(socket) {
+        match self.begin(socket, engine) {
             Ok(receiver) => Ok(StartedProcess { process, receiver }),
             Err(NotStarted::Ended(link)) => {
                 process.kill();
@@ -222,7 +230,7 @@ impl SandboxPool {
     }
 
     /// Opens the link to a new process, and sends its settings.
-    fn begin(&self, socket: OwnedFd) -> Result<Receiver, NotStarted> {
+    fn begin(&self, socket: OwnedFd, engine: GuestEngine) -> Result<Receiver, NotStarted> {
         let PoolOptions { stack_bytes, calls_max, prewarm_bytes, .. } = &self.options;
         let (sender, mut receiver) = link::open(socket)?;
         // A sandbox process must not send descriptors.
@@ -231,6 +239,7 @@ impl SandboxPool {
             stack_bytes: *stack_bytes as u64,
             calls_max: *calls_max as u64,
             prewarm_bytes: *prewarm_bytes,
+            engine,
         };
         sender.send(&encoding::encode(&ToSandbox::Begin(settings))?, &[])?;
         Ok(receiver)
@@ -253,7 +262,7 @@ async fn refill(pool: Weak<SandboxPool>) {
     loop {
         let Some(this) = pool.upgrade() else { return };
         match this.wait() {
-            Some(Duration::ZERO) => match this.start().await {
+            Some(Duration::ZERO) => match this.start(WAITING_ENGINE).await {
                 Ok(process) => this.lock().processes.push_back(process),
                 Err(_) => {
                     // The next group that needs a process tries again, and reports the error.

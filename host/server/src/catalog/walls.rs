@@ -33,8 +33,8 @@ struct Walled {
 
 impl WalledComponents {
     /// Puts the components that are granted nothing into one group, each other one into its own,
-    /// unless the manifest says otherwise. A group of an earlier catalog with these very components
-    /// goes on.
+    /// unless the manifest says otherwise. A process has one engine, so components that share are
+    /// in one group for each. A group of an earlier catalog with these very components goes on.
     pub(super) fn new(
         setup: Option<&SandboxSetup>,
         manifest: &Manifest,
@@ -68,10 +68,13 @@ impl WalledComponents {
                 files: GrantedFiles::of(tools.iter().map(|tool| tool.capabilities.as_ref())),
             })
         };
-        let mut groups: BTreeMap<Sharing<'_>, Vec<(&Arc<LoadedComponent>, GroupMember)>> = BTreeMap::new();
+        let mut groups: BTreeMap<_, Vec<(&Arc<LoadedComponent>, GroupMember)>> = BTreeMap::new();
         for component in &parts.components {
             let Some(member) = member(component) else { continue };
-            groups.entry(Sharing::of(component.policy())).or_default().push((component, member));
+            groups
+                .entry((Sharing::of(component.policy()), component.component.engine()))
+                .or_default()
+                .push((component, member));
         }
         let mut walled = HashMap::new();
         for members in groups.into_values() {

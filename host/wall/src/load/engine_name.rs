@@ -1,7 +1,9 @@
-//! The name of an engine. It covers everything that compiled code depends on.
+//! The name of the two engines. It covers everything that compiled code depends on, except for the
+//! one of them that it is for.
 use serde::{Deserialize, Serialize};
 
-/// The name of an engine, a digest. Code of one engine works in every engine with the same name.
+/// The name of a program's two engines, a digest. Code for one of them works in the same one of
+/// every pair with this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineName([u8; 32]);
 

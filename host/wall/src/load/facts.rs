@@ -18,11 +18,29 @@ pub struct SourceFacts {
     pub adapted: bool,
 }
 
+/// The engine that runs a component. A process has one of them, so components of different engines
+/// never share one, and code of one engine does not work in the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum GuestEngine {
+    /// For components whose functions run from beginning to end.
+    #[default]
+    Sync,
+    /// For components that use the async part of the component model.
+    Async,
+}
+
+impl GuestEngine {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Sync, Self::Async];
+}
+
 /// Facts about a component that are not in its code.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CodeFacts {
     /// The bytes that the code was made from.
     pub source: SourceFacts,
+    /// The engine that the code is for.
+    pub engine: GuestEngine,
     /// What one instance costs the host.
     pub cost: InstanceCost,
 }

@@ -7,7 +7,7 @@ use super::CODE_BYTES_MAX;
 use super::cost::InstanceCost;
 use super::definitions::SchemaLimits;
 use super::engine_name::EngineName;
-use super::facts::{CodeFacts, ComponentFacts};
+use super::facts::{CodeFacts, ComponentFacts, GuestEngine};
 use crate::contract::GuestTool;
 use crate::failure::CallFailure;
 use crate::report::{CallReport, ListedBeside};
@@ -85,7 +85,7 @@ pub enum FromLoader {
     Ready {
         /// The missing ones, by name, each with the reason.
         missing: Vec<(String, String)>,
-        /// The engine of a process that compiles. It has not read anything of a component yet.
+        /// The engines of a process that compiles. It has not read anything of a component yet.
         /// `None` for any other process, which has.
         engine: Option<EngineName>,
     },
@@ -102,6 +102,8 @@ pub enum FromLoader {
     Compiled {
         /// What an instance costs the host.
         cost: InstanceCost,
+        /// The engine that the code is for.
+        engine: GuestEngine,
         /// True if functions are written.
         functions: bool,
     },
@@ -283,7 +285,7 @@ pub(crate) mod tests {
                 },
             ),
             ("refused", refused),
-            ("compiled", FromLoader::Compiled { cost, functions: true }),
+            ("compiled", FromLoader::Compiled { cost, engine: GuestEngine::Async, functions: true }),
             ("linked", FromLoader::Linked(Box::new(facts))),
             ("not_wit", FromLoader::NotWit("an interface is missing".to_owned())),
             ("listed", FromLoader::Listed(Box::new(ListReport::new(tools, Ok(beside), found)))),

@@ -6,7 +6,7 @@
 //! | `facts.rs`, `inspection.rs` | facts about a component, its exports and imports |
 //! | `cost.rs` | the host's cost of an instance |
 //! | `message.rs` | the messages between the host and a loader |
-//! | `engine_name.rs` | the engine that code is for |
+//! | `engine_name.rs` | the name of the two engines that code is for |
 //! | `offers.rs` | the interfaces that a component may import |
 //! | `definitions.rs`, `descriptions.rs` | the schemas of its tools, and texts about them |
 pub mod cost;

@@ -51,6 +51,8 @@ pub(crate) struct Definition<'a> {
     pub(crate) upvalues: Vec<Upvalue>,
     /// Its exports, as far as the types of its imports define them.
     pub(crate) exports: Option<Rc<Bag<'a>>>,
+    /// True if it has functions of its own.
+    pub(crate) lifts: bool,
 }
 
 /// A step, with its offset in the file.
@@ -179,7 +181,7 @@ impl<'l> Evaluation<'l> {
         self.ledger.add(LoadBound::ComponentInstances, 1)?;
         self.depth += 1;
         self.ledger.holds(LoadBound::InstanceDepth, self.depth)?;
-        self.parts.component_instance(self.ledger)?;
+        self.parts.component_instance(definition.lifts, self.ledger)?;
         for Placed { step, offset } in &definition.steps {
             self.ledger.offset = *offset;
             self.take(step, &mut frame, arguments)?;

@@ -1,6 +1,8 @@
 //! The bounds on the parts of a component, and the sums that are held to them.
 use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 use toolcell_wall::load::COMPONENT_BYTES_MAX;
+use toolcell_wall::load::cost::WAITING_PARTS_MAX;
+use toolcell_wall::load::facts::GuestEngine;
 use wasmparser::BinaryReaderError;
 
 use crate::engine::INSTANCE_BYTES_MAX;
@@ -26,6 +28,9 @@ pub enum LoadBound {
     InstanceDepth,
     /// Component instances.
     ComponentInstances,
+    /// Component instances with functions of their own, in a component that uses the async part of
+    /// the component model.
+    WaitingParts,
     /// Core instances of one call.
     Instances,
     /// Memories of one call.
@@ -90,6 +95,8 @@ impl LoadBound {
             Self::InstanceDepth => 32,
             // Each has tables of handles of its own.
             Self::ComponentInstances => 500,
+            // Each may wait on a stack of its own.
+            Self::WaitingParts => WAITING_PARTS_MAX as u64,
             Self::Instances => INSTANCES_MAX as u64,
             Self::Memories => MEMORIES_MAX as u64,
             Self::Tables => TABLES_MAX as u64,
@@ -136,6 +143,9 @@ impl LoadBound {
             Self::Steps => "steps of instantiation",
             Self::InstanceDepth => "component instances inside each other",
             Self::ComponentInstances => "component instances",
+            Self::WaitingParts => {
+                "component instances with functions of their own, in a component with async functions"
+            }
             Self::Instances => "core instances",
             Self::Memories => "memories",
             Self::Tables => "tables",
@@ -210,11 +220,13 @@ pub(crate) struct Ledger {
     sums: [u64; BOUNDS],
     /// The offset in the file that is being read.
     pub(crate) offset: usize,
+    /// The engine that the component needs, as far as it was read.
+    pub(crate) engine: GuestEngine,
 }
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self { sums: [0; BOUNDS], offset: 0 }
+        Self { sums: [0; BOUNDS], offset: 0, engine: GuestEngine::Sync }
     }
 }
 

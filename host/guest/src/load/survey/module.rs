@@ -39,12 +39,14 @@ pub(crate) struct Parts {
     pub(crate) host_bytes: u64,
     /// Bytes that making an instance copies or writes.
     pub(crate) copied_bytes: u64,
+    /// Component instances with functions of their own.
+    pub(crate) waiting_parts: u64,
 }
 
 impl From<Parts> for InstanceCost {
     fn from(parts: Parts) -> Self {
-        let Parts { instances, memories, table_elements_max, host_bytes, copied_bytes, .. } = parts;
-        Self { instances, memories, table_elements_max, host_bytes, copied_bytes }
+        let Parts { instances, memories, table_elements_max, host_bytes, copied_bytes, waiting_parts, .. } = parts;
+        Self { instances, memories, table_elements_max, host_bytes, copied_bytes, waiting_parts }
     }
 }
 
@@ -64,8 +66,9 @@ impl Parts {
         self.hosted(INSTANCE_BYTES.saturating_add(module.host_bytes), ledger)
     }
 
-    /// Adds a component instance.
-    pub(crate) fn component_instance(&mut self, ledger: &mut Ledger) -> Result<(), Refusal> {
+    /// Adds a component instance, which may have functions of its own.
+    pub(crate) fn component_instance(&mut self, lifts: bool, ledger: &mut Ledger) -> Result<(), Refusal> {
+        self.waiting_parts = self.waiting_parts.saturating_add(lifts.into());
         self.hosted(COMPONENT_INSTANCE_BYTES, ledger)
     }
 

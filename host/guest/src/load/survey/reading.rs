@@ -1,8 +1,9 @@
 //! The pass over the bytes: each section goes to its counter.
 use std::rc::Rc;
 
-use wasmparser::{BinaryReader, CanonicalFunction, ComponentInstance, Encoding, Instance, Parser, Payload};
+use wasmparser::{BinaryReader, ComponentInstance, Encoding, Instance, Parser, Payload};
 
+use super::canonical;
 use super::evaluation::{Evaluation, Step};
 use super::item::{Item, Kind};
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
@@ -95,7 +96,7 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
             section.into_iter().try_for_each(|instance| core_instance(instance?, scopes))
         }
         Payload::ComponentCanonicalSection(section) => {
-            section.into_iter().try_for_each(|function| canonical(&function?, scopes))
+            section.into_iter().try_for_each(|function| canonical::count(&function?, scopes))
         }
         Payload::ComponentStartSection { .. } => Ok(scopes.ledger.add(LoadBound::Items, 1)?),
         _ => Ok(()),
@@ -126,20 +127,5 @@ fn core_instance<'a>(instance: Instance<'a>, scopes: &mut Scopes<'a, '_>) -> Res
             scopes.ledger.add(LoadBound::Items, exports.len() as u64)?;
             scopes.step(Step::CoreAlias)
         }
-    }
-}
-
-fn canonical<'a>(function: &CanonicalFunction, scopes: &mut Scopes<'a, '_>) -> Result<(), Refusal> {
-    match *function {
-        CanonicalFunction::Lift { type_index, .. } => {
-            let size = scopes.get(Kind::Type, type_index)?.size();
-            scopes.step(Step::Trampoline(Some(size)))?;
-            scopes.step(Step::Push(Kind::Function, Item::Plain(size)))
-        }
-        CanonicalFunction::Lower { func_index, .. } => {
-            let size = scopes.get(Kind::Function, func_index)?.size();
-            scopes.step(Step::Trampoline(Some(size)))
-        }
-        _ => scopes.step(Step::Trampoline(None)),
     }
 }

@@ -146,6 +146,14 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(item)
     }
 
+    /// Notes that the innermost component has a function of its own.
+    pub(crate) fn lifts(&mut self) -> Result<(), Refusal> {
+        if let Some(definition) = &mut self.innermost()?.definition {
+            definition.lifts = true;
+        }
+        Ok(())
+    }
+
     /// Adds another name for an item.
     pub(crate) fn alias(&mut self, alias: &ComponentAlias<'a>) -> Result<(), Refusal> {
         match *alias {

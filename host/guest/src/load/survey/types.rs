@@ -1,5 +1,6 @@
 //! Types of the component model, read one declaration at a time. The engine's parser recurses into
 //! each nested one; this reader stops at the allowed depth.
+use toolcell_wall::load::facts::GuestEngine;
 use wasmparser::{
     BinaryReader, ComponentAlias, ComponentDefinedType, ComponentExternName, ComponentImport, ComponentType,
     ComponentTypeRef, CoreType,
@@ -31,6 +32,9 @@ fn one<'a>(reader: &mut BinaryReader<'a>, scopes: &mut Scopes<'a, '_>) -> Result
     let first = ahead.read_u8()?;
     if first != COMPONENT && first != INSTANCE {
         let ty: ComponentType<'a> = reader.read()?;
+        if is_async(&ty) {
+            scopes.ledger.engine = GuestEngine::Async;
+        }
         let size = size(&ty, scopes)?.checked(scopes.ledger)?;
         return Ok(Item::Plain(size));
     }
@@ -79,6 +83,17 @@ pub(crate) fn core(ty: &CoreType<'_>, scopes: &mut Scopes<'_, '_>) -> Result<(),
         CoreType::Module(declarations) => declarations.len(),
     };
     Ok(scopes.ledger.add(LoadBound::CoreTypes, count.max(1) as u64)?)
+}
+
+/// True for types of the component model's async part.
+fn is_async(ty: &ComponentType<'_>) -> bool {
+    match ty {
+        ComponentType::Func(function) => function.async_,
+        ComponentType::Defined(ty) => {
+            matches!(ty, ComponentDefinedType::Future(_) | ComponentDefinedType::Stream(_))
+        }
+        _ => false,
+    }
 }
 
 fn size(ty: &ComponentType<'_>, scopes: &Scopes<'_, '_>) -> Result<Size, Refusal> {

@@ -222,9 +222,6 @@ impl TypedFunctions {
         if name.contains('/') {
             return Err("it is in an instance within an interface".to_owned());
         }
-        if function.async_() {
-            return Err("it is async, as in WASI 0.3".to_owned());
-        }
         let part = |what: &str| {
             let what = what.to_owned();
             move |unsupported: Unsupported| format!("{what} has {unsupported}")

@@ -1,8 +1,8 @@
-//! The name of the engine that kept code is for.
+//! The name of the engines that kept code is for.
 //!
-//! This process has no engine, so another one reports its name: each process that compiles does,
-//! once its walls stand and before it gets a byte of a component. No other message may report a
-//! name, since a process that has read a component may send anything.
+//! This process has no engine, so another one reports the name of both: each process that compiles
+//! does, once its walls stand and before it gets a byte of a component. No other message may report
+//! a name, since a process that has read a component may send anything.
 //!
 //! A start that finds all code kept would have to wait for such a process, so the name is kept as
 //! well, under a MAC like code. It holds for this file of the program, a processor with these

@@ -19,7 +19,6 @@ use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::encoding::encode;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::failure::clipped;
-use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
@@ -134,8 +133,8 @@ pub struct Lister(pub(super) LoaderRun);
 /// A process that compiles, and has read nothing of a component yet.
 struct StartedCompiler {
     run: LoaderRun,
-    engine: EngineName,
-    /// True if the engine was unknown until now, so that code kept for it can now be found.
+    engines: EngineName,
+    /// True if its engines were unknown until now, so that code kept for them can now be found.
     is_news: bool,
 }
 
@@ -191,15 +190,15 @@ impl Loader {
             return Ok((held, None));
         }
         let source = in_memory(bytes)?;
-        let name = self.kept.as_ref().map(|kept| kept.name(compiler.engine, from));
-        let (file, cost) = self.compile(compiler, &source, from, job, until).await?;
+        let engines = compiler.engines;
+        let (file, facts) = self.compile(compiler, &source, from, job, until).await?;
+        let name = self.kept.as_ref().map(|kept| kept.name(engines, facts.engine, from));
         let file = self.keep_code(file, name.clone(), job.gives_way, until).await?;
-        let facts = CodeFacts { source: from, cost };
         let memory_bytes_max = job.memory_bytes_max.saturating_add(job.call_memory_bytes);
         let link = self.link_settings(facts, memory_bytes_max, job.gives_way);
         let (shown, lister) = self.link(&file, &source, link, until).await?;
         if let (Some(kept), Some(name)) = (&self.kept, &name) {
-            kept.keep_facts(name, cost, &shown);
+            kept.keep_facts(name, &facts, &shown);
         }
         let code = CodeElsewhere { file, facts, origin: CodeOrigin::Compiled, name };
         Ok((HeldComponent::new(code, shown), Some(lister)))
@@ -229,7 +228,7 @@ impl Loader {
         aside(gives_way, until, keep).await
     }
 
-    /// Starts a process that compiles. After that, the name of its engine is known.
+    /// Starts a process that compiles. After that, the name of its engines is known.
     async fn start_compiler(&self, job: &LoadJob<'_>, until: Instant) -> Result<StartedCompiler, NotLoaded> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = ToSandbox::Compile(CompileSettings {
@@ -238,14 +237,14 @@ impl Loader {
             gives_way: job.gives_way,
             memory_bytes_max: job.memory_bytes_max,
         });
-        let (run, engine) = self.start(&settings, &[], job.memory_bytes_max, until).await?;
-        let engine = engine.ok_or_else(NotLoaded::out_of_turn)?;
-        let is_news = self.kept.as_ref().is_some_and(|kept| kept.engine().learn(engine));
-        Ok(StartedCompiler { run, engine, is_news })
+        let (run, engines) = self.start(&settings, &[], job.memory_bytes_max, until).await?;
+        let engines = engines.ok_or_else(NotLoaded::out_of_turn)?;
+        let is_news = self.kept.as_ref().is_some_and(|kept| kept.engine().learn(engines));
+        Ok(StartedCompiler { run, engines, is_news })
     }
 
     /// Compiles in a process, which is then ended. Returns the code, which nobody can change any
-    /// more.
+    /// more, and what the process says of it: a lie harms only the processes that map the code.
     async fn compile(
         &self,
         compiler: StartedCompiler,
@@ -253,11 +252,11 @@ impl Loader {
         from: SourceFacts,
         job: &LoadJob<'_>,
         until: Instant,
-    ) -> Result<(File, InstanceCost), NotLoaded> {
+    ) -> Result<(File, CodeFacts), NotLoaded> {
         let code = empty()?;
         let made = empty()?;
-        let StartedCompiler { mut run, engine, .. } = compiler;
-        let handed = self.kept.as_ref().and_then(|kept| kept.functions(engine, job.component));
+        let StartedCompiler { mut run, engines, .. } = compiler;
+        let handed = self.kept.as_ref().and_then(|kept| kept.functions(engines, job.component));
         let mut files = vec![source.as_fd(), code.as_fd(), made.as_fd()];
         files.extend(handed.iter().map(|(file, _)| file.as_fd()));
         let functions_bytes = handed.as_ref().map(|(_, bytes)| *bytes);
@@ -274,12 +273,12 @@ impl Loader {
         // to end.
         tokio::time::timeout_at(until.into(), run.end()).await.map_err(|_| NotLoaded::TooLate)?;
         match answer {
-            FromLoader::Compiled { cost, functions } => {
+            FromLoader::Compiled { cost, engine, functions } => {
                 if functions {
-                    self.keep_functions(engine, job, made, until).await?;
+                    self.keep_functions(engines, job, made, until).await?;
                 }
                 sealed(&code, code_bytes_max)?;
-                Ok((code, cost))
+                Ok((code, CodeFacts { source: from, engine, cost }))
             }
             other => Err(refusal(other, from)),
         }
@@ -288,7 +287,7 @@ impl Loader {
     /// Keeps functions for the next version. Without them it is compiled from scratch.
     async fn keep_functions(
         &self,
-        engine: EngineName,
+        engines: EngineName,
         job: &LoadJob<'_>,
         made: File,
         until: Instant,
@@ -296,13 +295,13 @@ impl Loader {
         match self.kept.clone() {
             Some(kept) if sealed(&made, FUNCTIONS_BYTES_MAX).is_ok() => {
                 let component = job.component.to_owned();
-                aside(job.gives_way, until, move || kept.keep_functions(engine, &component, &made)).await
+                aside(job.gives_way, until, move || kept.keep_functions(engines, &component, &made)).await
             }
             _ => Ok(()),
         }
     }
 
-    /// Starts a process whose walls stand. Also returns its engine, if it compiles.
+    /// Starts a process whose walls stand. Also returns the name of its engines, if it compiles.
     async fn start(
         &self,
         first: &ToSandbox,

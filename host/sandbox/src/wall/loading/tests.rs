@@ -26,7 +26,7 @@ use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
-use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, ShapeName, SourceFacts};
+use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, GuestEngine, ShapeName, SourceFacts};
 use toolcell_wall::load::message::{ANSWER_BYTES_MAX, FromLoader, ListReport, file_bytes_max, limits, limits_by_key};
 use toolcell_wall::message::ToSandbox;
 use toolcell_wall::pool_sizes::SandboxOptions;
@@ -110,7 +110,8 @@ fn held(name: Option<String>) -> (HeldComponent, ComponentFacts, CodeFacts) {
         requested: CarriedPermissions::None,
     };
     let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
-    let code = CodeFacts { source: source_facts(ComponentDigest::of(&bytes), &bytes), cost };
+    let source = source_facts(ComponentDigest::of(&bytes), &bytes);
+    let code = CodeFacts { source, engine: GuestEngine::Sync, cost };
     let file = memory_file::sealed(b"code").unwrap();
     let elsewhere = CodeElsewhere { file, facts: code, origin: CodeOrigin::Compiled, name };
     (HeldComponent::new(elsewhere, facts.clone()), facts, code)
@@ -225,27 +226,39 @@ fn what_a_loader_made_is_found_again_under_its_own_name_alone() {
     let kept = KeptLoads::new(Arc::clone(&cache), stack_bytes, true);
     let (component, facts, code) = held(None);
     let source = source_facts(component.digest(), &bytes);
-    let name = kept.name(ENGINE, source);
+    let name = kept.name(ENGINE, GuestEngine::Sync, source);
     let others = [
-        kept.name(EngineName::new([8; 32]), source),
-        kept.name(ENGINE, SourceFacts { adapted: true, ..source }),
-        KeptLoads::new(Arc::clone(&cache), stack_bytes, false).name(ENGINE, source),
+        kept.name(EngineName::new([8; 32]), GuestEngine::Sync, source),
+        kept.name(ENGINE, GuestEngine::Async, source),
+        kept.name(ENGINE, GuestEngine::Sync, SourceFacts { adapted: true, ..source }),
+        KeptLoads::new(Arc::clone(&cache), stack_bytes, false).name(ENGINE, GuestEngine::Sync, source),
     ];
-    assert!(!others.contains(&name), "another engine, a program, or no walls");
+    assert!(!others.contains(&name), "another program, the other engine, a program of preview 1, or no walls");
     assert!(kept.find(source).is_none());
     // Code of another component, as an attacker who controls the loader would send it.
     let wrong = memory_file::sealed(b"no code at all").unwrap();
     assert!(kept.keep_code(&name, &wrong).is_some());
-    kept.keep_facts(&name, code.cost, &facts);
+    kept.keep_facts(&name, &code, &facts);
     assert!(kept.find(source).is_none() && !kept.has(source), "nobody has said what engine it is for");
     kept.engine().learn(ENGINE);
     let found = kept.find(source).unwrap();
     assert_eq!(found.code_origin(), CodeOrigin::Cache);
     assert_eq!(found.inspection().exports(), component.inspection().exports());
+    assert_eq!(found.engine(), GuestEngine::Sync);
+    // Facts that claim another engine than that of their name.
+    let claimed = CodeFacts { engine: GuestEngine::Async, ..code };
+    kept.keep_facts(&name, &claimed, &facts);
+    assert!(kept.find(source).is_none());
+    // Code for the other engine.
+    let name_async = kept.name(ENGINE, GuestEngine::Async, source);
+    assert!(kept.keep_code(&name_async, &wrong).is_some());
+    kept.keep_facts(&name_async, &claimed, &facts);
+    assert_eq!(kept.find(source).unwrap().engine(), GuestEngine::Async);
+    kept.keep_facts(&name, &code, &facts);
     // A file under another's name is refused.
     let at = |name: &str| root.path().join("code").join(name);
     let another = source_facts(ComponentDigest::of(b"another"), b"another");
-    let other = kept.name(ENGINE, another);
+    let other = kept.name(ENGINE, GuestEngine::Sync, another);
     std::fs::copy(at(&format!("loaded-{name}.cwasm")), at(&format!("loaded-{other}.cwasm"))).unwrap();
     std::fs::copy(at(&format!("facts-{name}.facts")), at(&format!("facts-{other}.facts"))).unwrap();
     assert!(kept.find(another).is_none());

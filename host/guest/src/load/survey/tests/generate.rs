@@ -118,9 +118,18 @@ fn one(dice: &mut dyn Dice, depth: usize, around: usize, at: &mut Indices, room:
             list(11, &exports)
         }
         12 => {
-            let count = many(dice, 2, room);
-            let of = pick(dice, at.types);
-            times(8, count, &[vec![0x03], number(of)].concat())
+            let count = many(dice, 4, room);
+            let of = number(pick(dice, at.types));
+            let function = match pick(dice, 6) {
+                0 => [vec![0x03], of].concat(),
+                // `context.get`, `waitable-set.new`, `task.return`, `stream.new`, `future.read`.
+                1 => vec![0x0a, 0x7f, 0x00],
+                2 => vec![0x1f],
+                3 => [vec![0x09, 0x00], of, vec![0x00]].concat(),
+                4 => [vec![0x0e], of].concat(),
+                _ => [vec![0x16], of, vec![0x00]].concat(),
+            };
+            times(8, count, &function)
         }
         13 => {
             let count = many(dice, 3, room);
@@ -151,7 +160,7 @@ fn bundles(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
 /// Types that each hold earlier ones.
 fn types(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
     let width = 1 + pick(dice, 4);
-    let shape = pick(dice, 4);
+    let shape = pick(dice, 7);
     let count = many(dice, 3 + 4 * width, room);
     let mut made = Vec::new();
     for _ in 0..count {
@@ -160,6 +169,10 @@ fn types(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
             0 => [vec![0x70], of].concat(),
             1 => [vec![0x6f], number(width), of.repeat(width)].concat(),
             2 => [vec![0x3f, 0x7f, 0x00]].concat(),
+            // A stream, a future, and an async function.
+            4 => [vec![0x66, 0x01], of].concat(),
+            5 => [vec![0x65, 0x01], of].concat(),
+            6 => [vec![0x43, 0x00, 0x00], of].concat(),
             _ => {
                 let fields: Vec<_> = (0..width).map(|at| [name(&format!("f{at}")), of.clone()].concat()).collect();
                 [vec![0x72], number(width), fields.concat()].concat()

@@ -49,6 +49,42 @@ fn types_inside_each_other_are_counted_before_they_are_read() {
 }
 
 #[test]
+fn the_engine_of_a_component_is_known_from_its_bytes() {
+    for (parts, engine) in [
+        ("", GuestEngine::Sync),
+        ("(type (func (param \"a\" (list string)) (result string)))", GuestEngine::Sync),
+        ("(type $r (resource (rep i32))) (core func (canon resource.drop $r))", GuestEngine::Sync),
+        ("(type (func async))", GuestEngine::Async),
+        ("(import \"i\" (instance (export \"f\" (func async))))", GuestEngine::Async),
+        ("(type (stream u8))", GuestEngine::Async),
+        ("(type (future))", GuestEngine::Async),
+        ("(core func (canon context.get i32 0))", GuestEngine::Async),
+        ("(core func (canon backpressure.inc))", GuestEngine::Async),
+        ("(core func (canon waitable-set.new))", GuestEngine::Async),
+        ("(component (component (core func (canon task.cancel))))", GuestEngine::Async),
+    ] {
+        assert_eq!(super::component(&text(&format!("(component {parts})"))).unwrap().engine, engine, "{parts}");
+    }
+}
+
+#[test]
+fn parts_that_may_wait_on_stacks_of_their_own_are_counted_in_async_components() {
+    // Each part has a built-in as a function, and so no core instance.
+    let parts = |count: usize| {
+        let instances = "(instance (instantiate $c))".repeat(count);
+        text(&format!(
+            "(component
+               (component $c (core func $get (canon context.get i32 0))
+                 (func (export \"f\") (result u32) (canon lift (core func $get))))
+               (component $none) (instance (instantiate $none))
+               {instances})"
+        ))
+    };
+    assert_eq!(super::component(&parts(64)).unwrap().cost.waiting_parts, 64);
+    assert_eq!(refused(&parts(65)), LoadBound::WaitingParts);
+}
+
+#[test]
 fn components_inside_each_other_are_counted() {
     let nested = |count: usize| (0..count).fold(Vec::new(), |inner, _| vec![inner_component(&inner)]);
     assert_eq!(refused(&component(&nested(40))), LoadBound::Nesting);
@@ -64,7 +100,7 @@ fn instances_are_counted_as_often_as_they_are_made() {
         let bound = refused(&levels(count.max(9), width, &[]));
         assert!(bounds.contains(&bound), "{count} {width} without modules: {bound:?}");
     }
-    let survey = super::component(&levels(3, 2, &one_core())).unwrap();
+    let survey = super::component(&levels(3, 2, &one_core())).unwrap().cost;
     assert_eq!(survey.instances, 8);
 }
 
@@ -82,7 +118,7 @@ fn components_that_are_handed_over_are_counted_where_they_are_instantiated() {
         }
         text + &format!("(instance (instantiate $c{levels})))")
     };
-    assert_eq!(super::component(&text(&twice(3))).unwrap().instances, 8);
+    assert_eq!(super::component(&text(&twice(3))).unwrap().cost.instances, 8);
     assert!(matches!(refused(&text(&twice(10))), LoadBound::Instances | LoadBound::InstanceDepth));
 }
 
@@ -133,7 +169,7 @@ fn what_an_instance_takes_of_the_host_is_counted() {
     assert_eq!(refused(&made(globals(100_000), 60)), LoadBound::HostBytes);
     assert_eq!(refused(&made(globals(1_000_000), 1)), LoadBound::Globals);
     assert_eq!(refused(&made(globals(4_000), 60)), LoadBound::HostBytes);
-    let survey = super::component(&made(globals(1_000), 10)).unwrap();
+    let survey = super::component(&made(globals(1_000), 10)).unwrap().cost;
     assert!((160_000..180_000).contains(&survey.host_bytes), "{survey:?}");
     assert!(!survey.is_light());
     // Once more by imports, exports and tables.

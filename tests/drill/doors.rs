@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use toolcell_tests::Answer;
 
 use crate::row::End::Answers;
-use crate::row::{Row, call, errors, head, holds, row, sealed};
+use crate::row::{Row, call, errors, head, holds, of_own, row, sealed};
 use crate::site::{OWN_SECRET, Site};
 
 /// Asks through a new door, and reads what comes first.
@@ -102,6 +102,19 @@ pub const ROWS: &[Row] = &[
         Answers(is_nothing),
     ),
     row("have a person asked", |s| want("consent", &s.other.address().to_string()), Answers(is_nothing)),
+    row("call another tool without a right to any", |_| want("calling", "sealed_attack"), Answers(is_misuse)),
+    of_own(
+        "call a tool that its rule does not name",
+        "calls = ['sealed_attack']",
+        |_| want("calling", "attack"),
+        Answers(is_denied),
+    ),
+    of_own(
+        "make more calls at once than it may make",
+        "calls = ['sealed_attack']",
+        |_| want("calling too often", "sealed_attack"),
+        Answers(is_misuse),
+    ),
     row("announce a frame of four gigabytes", |_| raw(&head(MESSAGE, 0, u32::MAX, 0)), Answers(is_misuse)),
     row("announce an empty frame", |_| raw(&head(MESSAGE, 0, 0, 0)), Answers(is_misuse)),
     row("send a frame of no known kind", |_| raw(&framed(b"xxx", &[7])), Answers(is_misuse)),

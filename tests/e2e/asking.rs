@@ -215,6 +215,13 @@ fn a_component_built_against_the_second_version_of_the_contract_asks_as_it_did()
 }
 
 #[test]
+fn a_component_built_against_the_third_version_of_the_contract_runs_as_it_did() {
+    let mut host = TestHost::serving(&["contract_1_2"]);
+    host.initialize_declaring("2025-11-25", json!({"sampling": {"tools": {}}}));
+    assert_eq!(host.call("of_1_2", json!({})).text(), "true {}");
+}
+
+#[test]
 fn a_guest_is_told_whether_its_clients_model_takes_tools() {
     for (sampling, revision, takes) in [
         (json!({"tools": {}}), "2025-11-25", true),

@@ -325,7 +325,7 @@ fn inspect_tells_what_a_component_is() {
     let folder = Folder::with_manifest(&manifest_of(&["good", "nosy", "imports_unknown"]));
     let finished = run(&folder, &["inspect", "components/good.wasm"]);
     let size = std::fs::metadata(folder.path().join("components/good.wasm")).unwrap().len();
-    for part in ["toolcell:mcp/tools@1.2.0", "wasi:clocks/monotonic-clock", "echo", "sha256:"] {
+    for part in ["toolcell:mcp/tools@1.3.0", "wasi:clocks/monotonic-clock", "echo", "sha256:"] {
         assert!(finished.succeeded().contains(part), "no {part} in {}", finished.stdout);
     }
     let json = run(&folder, &["inspect", "components/good.wasm", "--json"]);

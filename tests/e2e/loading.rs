@@ -63,7 +63,7 @@ fn what_is_no_tool_component_is_said_to_be_none() {
     says("core_module", &["a core WebAssembly module, not a component", "\"env\""]);
     says("http_server", &["exports no tools", "it answers HTTP requests, not calls", "`wasmtime serve`"]);
     says("no_export", &["neither \"toolcell:mcp/tools\" nor functions", "exports nothing"]);
-    says("other_export", &["toolcell:mcp/tools@1.2.0", "list-tools"]);
+    says("other_export", &["toolcell:mcp/tools@1.3.0", "list-tools"]);
     says("future_contract", &["toolcell:mcp/tools@9.0.0", "this host speaks"]);
 }
 

@@ -46,6 +46,7 @@ mod loader;
 mod loading;
 mod malformed;
 mod model_apis;
+mod nested;
 mod new;
 mod observed;
 mod policy;

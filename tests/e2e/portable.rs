@@ -206,6 +206,7 @@ fn nor_has_one_of_the_examples_or_of_the_fixtures_that_behave() {
         "composed",
         "contract_1_0",
         "contract_1_1",
+        "contract_1_2",
         "declared_views",
         "drawings",
         "good",

@@ -317,7 +317,7 @@ fn prompts_are_shown_by_inspect_and_list() {
     let inspected = Command::in_folder(&folder, &["inspect", "components/prompts.wasm"]).run();
     let inspected = inspected.succeeded();
     for part in [
-        "\n  toolcell:mcp/completion@1.2.0\n",
+        "\n  toolcell:mcp/completion@1.3.0\n",
         "\nprompts\n  test_simple_prompt\n      The prompt test_simple_prompt.\n",
         "\n      argument  arg1 (required)\n      argument  arg2 (required)\n",
         "\n  every_kind\n      The prompt every_kind.\n      argument  mood: glad, sad\n",

@@ -7,12 +7,12 @@ wit_bindgen::generate!({
         package toolcell-examples:library;
 
         world library {
-            include toolcell:mcp/tool-component@1.2.0;
+            include toolcell:mcp/tool-component@1.3.0;
             import wasi:keyvalue/store@0.2.0-draft;
             import wasi:keyvalue/batch@0.2.0-draft;
-            export toolcell:mcp/prompts@1.2.0;
-            export toolcell:mcp/completion@1.2.0;
-            export toolcell:mcp/resources@1.2.0;
+            export toolcell:mcp/prompts@1.3.0;
+            export toolcell:mcp/completion@1.3.0;
+            export toolcell:mcp/resources@1.3.0;
         }
     "#,
     path: "../../wit",

@@ -11,12 +11,12 @@ mod description {
     wit_bindgen::generate!({ path: "../../wit", world: "tool-component", std_feature });
 }
 
-#[unsafe(export_name = "toolcell:mcp/tools@1.2.0#list-tools")]
+#[unsafe(export_name = "toolcell:mcp/tools@1.3.0#list-tools")]
 extern "C" fn list_tools() -> *const List<Tool> {
     crate::list_tools()
 }
 
-#[unsafe(export_name = "toolcell:mcp/tools@1.2.0#call-tool")]
+#[unsafe(export_name = "toolcell:mcp/tools@1.3.0#call-tool")]
 extern "C" fn call_tool(
     name: *const u8,
     name_bytes: usize,

@@ -38,6 +38,7 @@
 //! ```
 
 pub mod bindings;
+pub mod calling;
 mod content;
 mod definition;
 pub mod http;

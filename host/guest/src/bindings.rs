@@ -6,6 +6,10 @@ wasmtime::component::bindgen!({
     world: "toolcell:mcp/tool-component",
     imports: {
         "toolcell:mcp/asking.ask": async | trappable,
+        "toolcell:mcp/calling.call": async | trappable,
+        "toolcell:mcp/calling.call-all": async | trappable,
+        "toolcell:mcp/calling.find": async | trappable,
+        "toolcell:mcp/calling.describe": async | trappable,
         "toolcell:mcp/log.write": async | trappable,
         "toolcell:mcp/progress.report": async | trappable,
         "toolcell:mcp/updates.updated": async | trappable,
@@ -18,7 +22,7 @@ pub mod optional {
     mod with_prompts {
         wasmtime::component::bindgen!({
             path: "../../wit",
-            inline: "package host:prompts; world prompts-export { export toolcell:mcp/prompts@1.2.0; }",
+            inline: "package host:prompts; world prompts-export { export toolcell:mcp/prompts@1.3.0; }",
             world: "host:prompts/prompts-export",
             with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
             exports: { default: async },
@@ -28,7 +32,7 @@ pub mod optional {
     mod with_completion {
         wasmtime::component::bindgen!({
             path: "../../wit",
-            inline: "package host:completion; world completion-export { export toolcell:mcp/completion@1.2.0; }",
+            inline: "package host:completion; world completion-export { export toolcell:mcp/completion@1.3.0; }",
             world: "host:completion/completion-export",
             with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
             exports: { default: async },
@@ -38,7 +42,7 @@ pub mod optional {
     mod with_resources {
         wasmtime::component::bindgen!({
             path: "../../wit",
-            inline: "package host:resources; world resources-export { export toolcell:mcp/resources@1.2.0; }",
+            inline: "package host:resources; world resources-export { export toolcell:mcp/resources@1.3.0; }",
             world: "host:resources/resources-export",
             with: { "toolcell:mcp/types": crate::bindings::toolcell::mcp::types },
             exports: { default: async },

@@ -20,6 +20,7 @@
 //! | `load/` | from bytes to a component: survey, compiling, linking |
 //! | `shape/` | a component's exports as tools: contract, typed, program |
 //! | `wasi/` | the state of a store, and the WASI interfaces over it |
+//! | `calling.rs` | calls of other tools that a guest makes |
 //! | `consent.rs` | questions about rights to the person behind a call's sender |
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
 //! | `engine/` | settings, slots, memory limit, fuel and clock of the engine |
@@ -28,6 +29,7 @@
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;
+mod calling;
 mod consent;
 #[cfg(feature = "drill")]
 mod drill;

@@ -57,11 +57,11 @@ pub use excerpt::Excerpts;
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
 pub use explain::{Ask, AskTextError, Explanation};
 pub use grants::{
-    ANY_FOLDER, Access, AddressClass, AddressPermit, Allow, AskError, Askable, CaFile, Capability, Delivery, Denial,
-    EnvSource, EnvVar, FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HostPort, HttpAsk,
-    HttpPermit, HttpRule, KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, PathPattern, PortRange,
-    PrivateRule, ProxyScheme, ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef, Scheme,
-    Secret, SecretSource, SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
+    ANY_FOLDER, Access, AddressClass, AddressPermit, Allow, AskError, Askable, CaFile, CallRule, Capability, Delivery,
+    Denial, EnvSource, EnvVar, FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HostPort,
+    HttpAsk, HttpPermit, HttpRule, KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, PathPattern,
+    PortRange, PrivateRule, ProxyScheme, ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef,
+    Scheme, Secret, SecretSource, SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
 };
 pub use identity::{IDENTITY_PATTERN_BYTES_MAX, IdentityPattern, PatternError};
 pub use limits::{
@@ -69,14 +69,15 @@ pub use limits::{
 };
 pub use manifest::{
     APPS_MAX, AlertsPolicy, AppRule, Approval, ApprovalPolicy, ApproveIn, ArgumentRule, AuditArguments, AuditPolicy,
-    Callable, CallerRule, Callers, ClientAuth, ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX, Description,
-    Discovery, EXPORTS_MAX, ExportedFunctions, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, IconRule,
+    Callable, CallerRule, Callers, CallingTool, ClientAuth, ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX,
+    Description, Discovery, EXPORTS_MAX, ExportedFunctions, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, IconRule,
     InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits,
     LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy, PROMPT_BYTES_MAX,
     PROMPTS_MAX, PackageRegistry, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway,
     RegistryPolicy, Required, ResourceRule, Rights, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef,
     StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
-    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, is_loopback,
+    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, check_calls,
+    is_loopback,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

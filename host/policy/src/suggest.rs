@@ -8,7 +8,7 @@ use crate::diagnostic::visible;
 use crate::edit::ManifestEntry;
 use crate::explain::{Ask, ENVIRONMENT};
 use crate::grants::{ANY_FOLDER, AddressClass, Capability, Denial, FileAccess, HostPort};
-use crate::rights::{self, ALL};
+use crate::rights::{self, ALL, Narrowing};
 
 /// Attempts that are processed: as many as a long observation records.
 pub const ATTEMPTS_MAX: usize = 100_000;
@@ -197,7 +197,10 @@ impl Needs {
             if !lines.is_empty() {
                 let between = if text.is_empty() { "" } else { "\n" };
                 // Writing into a String cannot fail.
-                let _ = writeln!(text, "{between}[components.{component}.{}]\n{}", right.section, lines.join("\n"));
+                let below = if right.narrowing == Some(Narrowing::List) { "" } else { right.section };
+                let table = [component, below].join(".");
+                let table = table.trim_end_matches('.');
+                let _ = writeln!(text, "{between}[components.{table}]\n{}", lines.join("\n"));
             }
         }
         if self.environment && self.names(Capability::Env).is_empty() {

@@ -611,3 +611,58 @@ fn the_same_grants_have_the_same_canonical_form_and_others_another() {
         assert!(seen.insert(canonical(&base.replace(from, to))), "{to}");
     }
 }
+
+/// A component that may call some tools, and a tool of it that may call fewer.
+const CALLING: &str = "version = 1
+[components.report]
+source = 'report.wasm'
+calls = ['weather_*', 'notes_read']
+[components.report.tools.short]
+calls = ['weather_now']
+";
+
+#[test]
+fn a_tool_calls_what_a_rule_names_and_no_other() {
+    let component = || manifest(CALLING).component("report").unwrap().tool_grants("long");
+    let tool = || manifest(CALLING).component("report").unwrap().tool_grants("short");
+    for (name, all, narrowed) in [
+        ("weather_now", true, true),
+        ("weather_", true, false),
+        ("weather", false, false),
+        ("notes_read", true, false),
+        ("notes_reads", false, false),
+        ("Notes_read", false, false),
+        ("", false, false),
+    ] {
+        assert_eq!(component().call(name).is_ok(), all, "{name}");
+        assert_eq!(tool().call(name).is_ok(), narrowed, "{name}");
+        let ask = Ask::parse(&format!("call {name}"));
+        assert!(ask.is_err() || component().explain(&ask.unwrap()).is_allowed() == all, "{name}");
+    }
+    let hint = |denial: Denial| denial.hint().unwrap_or_default();
+    assert_eq!(hint(component().call("x").unwrap_err()), "add to [components.report]: calls = [\"x\"]");
+    let narrowed = hint(tool().call("notes_read").unwrap_err());
+    assert_eq!(narrowed, "add to [components.report.tools.short]: calls = [\"notes_read\"]");
+    assert_eq!(hint(component().call("no name").unwrap_err()), "", "no line allows what is no name");
+    assert_eq!(component().lock_lines(), ["call notes_read", "call weather_*"]);
+    assert_eq!(component().reach().len(), 2);
+}
+
+#[test]
+fn a_right_to_call_is_granted_revoked_and_suggested_in_the_component_s_own_table() {
+    let right = |text: &str| toolcell_policy::edit::ManifestEntry::of_right(text).unwrap();
+    let mut edit = ManifestEdit::of("[components.a]\nsource = 'a.wasm'\n").unwrap();
+    edit.add("a", &right("call one")).unwrap();
+    edit.add("a", &right("call two_*")).unwrap();
+    let both = "[components.a]\nsource = 'a.wasm'\ncalls = [\"one\", \"two_*\"]\n";
+    assert_eq!(edit.text(), both);
+    assert!(edit.narrow("a", "t", &right("call one")).unwrap());
+    assert_eq!(edit.text(), format!("{both}\n[components.a.tools.t]\ncalls = [\"two_*\"]\n"));
+    assert!(edit.widen("a", "t", &right("call one")).unwrap());
+    assert_eq!(edit.text(), format!("{both}\n[components.a.tools.t]\ncalls = [\"two_*\", \"one\"]\n"));
+    assert!(edit.remove("a", &right("call two_*")) && !edit.remove("a", &right("call two_*")));
+    assert!(edit.remove("a", &right("call one")));
+    assert!(!edit.text().contains("\ncalls = []"), "{}", edit.text());
+    let attempts = [Attempt::new("a", "call one", None), Attempt::new("a", "call two", None)];
+    assert_eq!(suggest(&attempts), "[components.a]\ncalls = [\"one\", \"two\"]\n");
+}

@@ -41,7 +41,9 @@ pub use secrets::{
 pub use toolcell_wall::asking::{
     AskKind, AskRefusal, AskResult, GuestAnswer, GuestQuestion, Inquiry, QuestionForm, QuestionPage, WorkRoot,
 };
-pub use toolcell_wall::caller::{CallerLink, ConsentAnswer, GuestLogLevel, NoCaller, Outside, Requested, Trace};
+pub use toolcell_wall::caller::{
+    CallerLink, ConsentAnswer, GuestLogLevel, NestedFuture, NoCaller, Outside, PersonWaits, Requested, Trace,
+};
 pub use toolcell_wall::contract;
 pub use toolcell_wall::digest::ComponentDigest;
 pub use toolcell_wall::export;
@@ -53,6 +55,7 @@ pub use toolcell_wall::load::facts::{GuestEngine, LeftOutFunction, ShapeName};
 pub use toolcell_wall::load::inspection::Inspection;
 pub use toolcell_wall::message::ToolSchemas;
 pub use toolcell_wall::mounts::DEV_SOURCE;
+pub use toolcell_wall::nested::{CalledResult, FoundTool, NestedEnd, NotCalled, NotCalledReason, WantedCall};
 pub use toolcell_wall::pool_sizes::{AddressSpace, SLOT_RESETS, SandboxOptions};
 pub use toolcell_wall::report::{CallReport, Captured, ListedBeside};
 pub use toolcell_wall::sections::SectionDamage;

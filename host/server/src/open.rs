@@ -215,7 +215,7 @@ impl ManifestFile {
             dev: options.dev.clone(),
         };
         let builder = CatalogBuilder::new(&machine, builder);
-        let services = Arc::new(Services::new(sink, machine.runtime.handle()));
+        let services = Arc::new(Services::new(sink, machine.runtime.handle(), manifest.server().calls()));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
         let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::pins)).tolerating(tolerance);

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use toolcell_policy::{Askable, Denial, HttpAsk};
 
 use crate::asking::{AskKind, AskRefusal, AskResult, Inquiry};
+use crate::contract::GuestTool;
+use crate::nested::{FoundTool, NestedEnd, NotCalled, NotCalledReason, WantedCall};
 
 /// The level of a log line: those of RFC 5424, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +66,17 @@ pub enum ConsentAnswer {
     Refused,
     /// The call ends here: as [`AskResult::Ended`].
     Ended(Option<String>),
+}
+
+/// The future end of a nested call.
+pub type NestedFuture<'a> = Pin<Box<dyn Future<Output = NestedEnd> + Send + 'a>>;
+
+/// Hears that a call, or one that it makes, waits for a person: clocks stand still meanwhile.
+pub trait PersonWaits: Send + Sync {
+    /// A wait begins. Each has an end.
+    fn begin(&self);
+    /// It ends.
+    fn end(&self);
 }
 
 /// The sender of a call. It receives the guest's messages while the guest runs, and knows if an
@@ -135,6 +148,24 @@ pub trait CallerLink: Send + Sync + 'static {
     fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = ConsentAnswer> + Send + 'a>> {
         let _ = offer;
         Box::pin(std::future::ready(ConsentAnswer::Refused))
+    }
+    /// Calls another tool for the guest, as its caller. The sandbox has already charged the call to
+    /// the guest's limits. `waits` hears when the call waits for a person. Dropping the future ends
+    /// the call.
+    fn call_tool(&self, wanted: WantedCall, waits: Arc<dyn PersonWaits>) -> NestedFuture<'_> {
+        let _ = (wanted, waits);
+        let none = NotCalled::refused(NotCalledReason::Unknown, "no tool can be called here");
+        Box::pin(std::future::ready(Err(none)))
+    }
+    /// Tools that the guest may call, those that fit the words best first.
+    fn find_tools(&self, words: &str, most: usize) -> Vec<FoundTool> {
+        let _ = (words, most);
+        Vec::new()
+    }
+    /// The tool of this name, if the guest may call it.
+    fn describe_tool(&self, tool: &str) -> Option<GuestTool> {
+        let _ = tool;
+        None
     }
     /// The trace context that came with the request.
     fn trace(&self) -> Option<Trace>;

@@ -108,6 +108,7 @@ fn over(limit: Limit, value: &str) -> String {
         Limit::Handles => format!("too many handles: the tool held more than {value} at once"),
         Limit::Random => format!("too many random bytes at once: the tool asked for more than {value}"),
         Limit::Arguments => format!("the arguments are larger than {value}"),
+        Limit::CallsMax => format!("too many calls of other tools: more than {value}, with those that they make"),
         Limit::HttpHeaderBytes => format!("the tool made a list of HTTP headers that is larger than {value}"),
         _ => format!("more than {value}"),
     }

@@ -17,6 +17,7 @@
 //! | `caller.rs`, `denials.rs`, `asking.rs` | the sender of a call, its notifications and questions |
 //! | `message.rs`, `mounts.rs`, `report.rs` | the messages of a sandbox process, and the report of a call |
 //! | `failure.rs`, `start_call.rs` | why a call gave nothing; why nothing is prewarmed |
+//! | `nested.rs` | calls of other tools |
 //! | `rate.rs` | the rate at which messages of one call may come |
 //! | `seeds.rs` | the inputs that fuzz targets begin with, for tests |
 #![forbid(unsafe_code)]
@@ -34,6 +35,7 @@ pub mod failure;
 pub mod load;
 pub mod message;
 pub mod mounts;
+pub mod nested;
 pub mod pool_sizes;
 pub mod rate;
 pub mod report;

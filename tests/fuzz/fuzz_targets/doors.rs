@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use libfuzzer_sys::fuzz_target;
 use tokio::io::AsyncWriteExt as _;
 use tokio::runtime::{Builder, Runtime};
+use toolcell_wall::doors::calling::CallingRequest;
 use toolcell_wall::doors::{Opening, decode};
 use toolcell_wall::encoding::encode;
 use toolcell_walls::door::{Door, DoorFrame};
@@ -34,6 +35,12 @@ fuzz_target!(|data: &[u8]| {
     let written = encode(&opening).expect("a message that was read is written");
     let again: Opening = decode(&written).expect("a message that was written is read");
     assert_eq!(format!("{opening:?}"), format!("{again:?}"));
+    for frame in expected.0.iter().skip(1) {
+        let DoorFrame::Message(message) = frame else { continue };
+        let Ok(request) = decode::<CallingRequest>(message) else { continue };
+        let written = encode(&request).expect("a request that was read is written");
+        assert_eq!(decode::<CallingRequest>(&written).expect("a request that was written is read"), request);
+    }
 });
 
 /// The frames of these bytes, by the table of frames on a link.

@@ -22,6 +22,15 @@ pub struct CallStarted<'a> {
     /// The W3C trace context's trace id, where the client sent one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Clipped<'a>>,
+    /// The call that made this one, where a tool did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
+    /// The client's call that it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<u64>,
+    /// The number of calls above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
     /// The tool, as clients see it.
     pub tool: &'a str,
     /// The component's name in the manifest.

@@ -1,13 +1,16 @@
 //! `toolcell calibrate TOOL --with ARGUMENTS…`: runs a tool over sample calls and proposes limits
 //! that leave head-room.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcell_audit::Outcome;
-use toolcell_mcp::{CallResult, Cancellation, ContentKind, McpTool, Patience, sanitize};
+use toolcell_mcp::{CallResult, Cancellation, ContentKind, McpTool, Patience, ServedCatalog as _, sanitize};
 use toolcell_policy::{PeakUsage, Proposal, Unit};
-use toolcell_server::Measured;
-use toolcell_server::Ready;
+use toolcell_server::catalog::Catalog;
+use toolcell_server::machine::Machine;
+use toolcell_server::{Measured, Ready};
 
 use crate::args::{CalibrateArgs, SketchRights};
 use crate::commands::sample;
@@ -46,7 +49,9 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     };
     let Some((index, tool)) = sample::tool_or_report(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
     let place = LimitsTable::of(&ready, index, tool);
-    let used = match measure(&ready, index, tool, &samples, args.runs) {
+    let Ready { catalog, machine, .. } = ready;
+    let measuring = Measuring { catalog: Arc::new(catalog), machine, index };
+    let used = match measuring.all(&samples, args.runs) {
         Ok(used) => used,
         Err(unusable) => {
             terminal::error(&unusable.message, unusable.hint.as_deref());
@@ -69,29 +74,33 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Peak usage of all calls.
-fn measure(
-    ready: &Ready,
+/// The tool that is measured.
+struct Measuring {
+    catalog: Arc<Catalog>,
+    machine: Machine,
     index: usize,
-    tool: &McpTool,
-    samples: &[Box<RawValue>],
-    runs: u32,
-) -> Result<PeakUsage, UnusableSample> {
-    let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
-    let mut most = PeakUsage::default();
-    let mut done = 0;
-    for (number, arguments) in (1..).zip(samples) {
-        tool.check_arguments(arguments, &Patience::default())
-            .map_err(|problems| UnusableSample::refused(number, &tool.refuse_arguments(&problems)))?;
-        for _ in 0..runs {
-            let call = sample::call(index, arguments.clone(), Cancellation::new());
-            let measured = ready.machine.runtime.block_on(ready.catalog.measure(call));
-            most = most.max(used(tool, arguments, number, measured)?);
-            done += 1;
-            progress.at(done);
+}
+
+impl Measuring {
+    /// Peak usage of all calls.
+    fn all(&self, samples: &[Box<RawValue>], runs: u32) -> Result<PeakUsage, UnusableSample> {
+        let Some(tool) = self.catalog.tools().tools().get(self.index) else { return Ok(PeakUsage::default()) };
+        let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
+        let mut most = PeakUsage::default();
+        let mut done = 0;
+        for (number, arguments) in (1..).zip(samples) {
+            tool.check_arguments(arguments, &Patience::default())
+                .map_err(|problems| UnusableSample::refused(number, &tool.refuse_arguments(&problems)))?;
+            for _ in 0..runs {
+                let call = sample::call(self.index, arguments.clone(), Cancellation::new());
+                let measured = self.machine.runtime.block_on(self.catalog.measure(call));
+                most = most.max(used(tool, arguments, number, measured)?);
+                done += 1;
+                progress.at(done);
+            }
         }
+        Ok(most)
     }
-    Ok(most)
 }
 
 /// Usage of one call, if it was answered.

@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 
 use toolcell_policy::edit::ManifestEntry;
-use toolcell_policy::rights::{RightPlace, places};
+use toolcell_policy::rights::{PlaceForm, RightPlace, places};
 
 /// A text that tracks the option of each line.
 #[derive(Default)]
@@ -65,18 +65,24 @@ impl SketchLines {
     pub fn end(&mut self, component: &str) {
         let pending = std::mem::take(&mut self.pending);
         let mut begun = "";
-        for RightPlace { section, list } in places() {
-            let is_here = |entry: &ManifestEntry| entry.section == section && list.is_none_or(|list| entry.key == list);
+        // Lists of the component's own table come before the tables below it.
+        let is_list = |place: &RightPlace| place.form == PlaceForm::List;
+        for RightPlace { section, form } in places().filter(is_list).chain(places().filter(|place| !is_list(place))) {
+            let is_here = |entry: &ManifestEntry| match form {
+                PlaceForm::Rules(list) => entry.section == section && entry.key == list,
+                PlaceForm::Names | PlaceForm::List => entry.section == section,
+            };
             let entries: Vec<_> = pending.iter().filter(|(entry, _)| is_here(entry)).collect();
             let Some((_, first)) = entries.first() else { continue };
-            if section != begun {
+            if section != begun && form != PlaceForm::List {
                 self.push("", None);
                 self.line(&format!("[components.{component}.{section}]"), Some(first));
                 begun = section;
             }
-            match list {
-                Some(list) => self.list(list, first, &entries),
-                None => {
+            match form {
+                PlaceForm::Rules(list) => self.list(list, first, &entries),
+                PlaceForm::List => self.list(section, first, &entries),
+                PlaceForm::Names => {
                     for (entry, origin) in entries {
                         self.line(&format!("{} = {}", key(&entry.key), entry.value), Some(origin));
                     }

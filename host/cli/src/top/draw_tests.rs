@@ -19,6 +19,7 @@ fn of(activity: ActivitySnapshot) -> Seen {
 fn call(call: u64, tool: &str) -> CallShown {
     CallShown {
         call,
+        depth: 0,
         tool: tool.to_owned(),
         component: "wiki".to_owned(),
         caller: "ann".to_owned(),

@@ -95,13 +95,24 @@ pub fn fitting(columns: &[Column], width: usize) -> Vec<(usize, usize)> {
     sized.collect()
 }
 
+/// Levels that a call is moved in by: more than there are.
+const LEVELS_MAX: usize = 8;
+
+/// The name of a tool, moved in where another tool calls it.
+fn beneath(depth: u32, tool: &str) -> String {
+    match usize::try_from(depth).unwrap_or(LEVELS_MAX).min(LEVELS_MAX) {
+        0 => tool.to_owned(),
+        levels => format!("{}└ {tool}", "  ".repeat(levels.saturating_sub(1))),
+    }
+}
+
 /// The cells of a row, one for each of [`columns`].
 pub fn cells(row: &TopRow<'_>, has_several: bool) -> Vec<String> {
     let shown = |text: &str| text::line(text, CELL_CHARS);
     let mut cells = match row {
         TopRow::Call(_, call) => vec![
             call.call.to_string(),
-            shown(&call.tool),
+            beneath(call.depth, &shown(&call.tool)),
             shown(&call.caller),
             call.state.name().to_owned(),
             text::millis(call.age_ms),

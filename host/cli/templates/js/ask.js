@@ -1,6 +1,6 @@
 // The component's exports: the contract of wit/tools.wit.
 
-import { ask } from "toolcell:mcp/asking@1.2.0";
+import { ask } from "toolcell:mcp/asking@1.3.0";
 import input from "../schemas/input.json";
 import { DAY, booked } from "./booking.js";
 import { explained } from "./errors.js";

@@ -1,6 +1,6 @@
 // What packages expect of the web, and QuickJS lacks. Add what yours need: it runs before everything else.
 
-import { write } from "toolcell:mcp/log@1.2.0";
+import { write } from "toolcell:mcp/log@1.3.0";
 
 const writes = (level) => (...values) => write(level, values.map(String).join(" "));
 

@@ -1,6 +1,6 @@
 // The component's exports: the contract of wit/tools.wit.
 
-import type { CallResult, Tool } from "toolcell:mcp/types@1.2.0";
+import type { CallResult, Tool } from "toolcell:mcp/types@1.3.0";
 
 import input from "../schemas/input.json";
 import { explained } from "./errors";

@@ -83,6 +83,8 @@ pub struct HistoryPoint {
 pub struct RunningCall {
     /// The host's number of the call.
     pub call: u64,
+    /// The number of calls above it, which tools made.
+    pub depth: u32,
     /// The tool, as clients see it.
     pub tool: String,
     /// The component's name in the manifest.

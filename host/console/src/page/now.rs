@@ -83,7 +83,10 @@ fn row(frame: &Frame, call: &RunningCall) -> Row {
         id: format!("call-{number}"),
         cells: vec![
             html! { (number) },
-            html! { a href=(routes::tool(&call.tool)) { (name(&call.tool)) } " " span.dim { (name(&call.component)) } },
+            html! {
+                @if call.depth > 0 { span.dim { "└ " } }
+                a href=(routes::tool(&call.tool)) { (name(&call.tool)) } " " span.dim { (name(&call.component)) }
+            },
             html! { (name(&call.caller)) },
             state(call.phase),
             used.map_or_else(|| html! { (time(call.elapsed)) }, |gauge| gauge_of(gauge, Unit::Microseconds)),

@@ -71,6 +71,7 @@ impl Samples {
     pub fn now(&self, tick: u64) -> Now {
         let call = |number: u64, phase| RunningCall {
             call: number,
+            depth: u32::from(number == 4),
             tool: self.text(if number.is_multiple_of(3) { "weather_normals" } else { "fetch_page" }),
             component: self.text("weather"),
             caller: self.text("ann"),

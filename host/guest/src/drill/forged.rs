@@ -6,6 +6,7 @@ use toolcell_wall::caller::{FIRST_BYTES_MAX, GuestLogLevel};
 use toolcell_wall::contract;
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::blob::Blob;
+use toolcell_wall::doors::calling::CallingRequest;
 use toolcell_wall::doors::consent::PermissionRequest;
 use toolcell_wall::doors::http::{RequestHead, RequestWaits};
 use toolcell_wall::doors::socket_options::SocketOptions;
@@ -13,6 +14,7 @@ use toolcell_wall::doors::sockets::{TcpWanted, UdpWanted};
 use toolcell_wall::encoding::encode;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{CallId, FromSandbox};
+use toolcell_wall::nested::WantedCall;
 use toolcell_wall::report::CallReport;
 use toolcell_walls::door::framed_message;
 
@@ -120,9 +122,18 @@ pub(super) fn opening(name: &str, of: &str) -> Option<Vec<u8>> {
         }
         "udp" => Opening::Udp(UdpWanted { six: false, options: SocketOptions::default() }),
         "consent" => Opening::Consent(PermissionRequest::Connect(address()?)),
+        "calling" => return calling(of, 1),
+        "calling too often" => return calling(of, 1_000),
         _ => return None,
     };
     Some(framed_message(&encode(&opening).ok()?))
+}
+
+/// The opening of a door to other tools, and so many calls of one at once.
+fn calling(tool: &str, times: usize) -> Option<Vec<u8>> {
+    let wanted = WantedCall { tool: tool.to_owned(), arguments_json: "{}".to_owned() };
+    let request = CallingRequest::Call(vec![wanted; times]);
+    Some([framed_message(&encode(&Opening::Calling).ok()?), framed_message(&encode(&request).ok()?)].concat())
 }
 
 fn version() -> Option<u8> {

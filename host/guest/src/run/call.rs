@@ -257,7 +257,10 @@ async fn run<T>(
     };
     let Terms { limits, caller, .. } = terms;
     let running = component.sandbox().clock().running();
-    let waits = component.inspection().asks().then(|| instance.store.data_mut().asking.waits(&running));
+    // Calls of other tools may wait for a person, too.
+    let calls = !instance.store.data().capabilities().grants().calls().is_empty();
+    let may_wait = calls || component.inspection().asks();
+    let waits = may_wait.then(|| instance.store.data_mut().asking.waits(&running));
     let started = Instant::now();
     let deadline = Deadline { started, limits, waits: waits.as_deref() };
     let turns = Turns::of(component.sandbox().options().engine, limits);

@@ -3,6 +3,7 @@ use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
+use crate::run::calling::CallingFailed;
 use crate::shape::program;
 use crate::wasi::keyvalue::StateFailed;
 use crate::wasi::state::CallState;
@@ -32,6 +33,9 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
         return CallFailure::over(*limit, limits);
     }
     if let Some(failed) = error.downcast_ref::<StateFailed>() {
+        return failed.into();
+    }
+    if let Some(failed) = error.downcast_ref::<CallingFailed>() {
         return failed.into();
     }
     if state.limiter.refused() {

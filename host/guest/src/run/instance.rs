@@ -113,6 +113,7 @@ impl GuestInstance {
         state.set_net_limits(limits);
         state.log.refill(limits.log_bytes());
         state.asking = CallQuestions::of(limits);
+        state.set_calling(limits);
         store::fill_budgets(&mut self.store, limits)
     }
 }

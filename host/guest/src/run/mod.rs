@@ -4,6 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `asking.rs` | questions of a call, and the time that they take |
+//! | `calling.rs` | calls of other tools that it makes |
 //! | `call.rs` | a call from start to report |
 //! | `store.rs`, `instance.rs` | a store with its limits, and the instance in it |
 //! | `warm.rs`, `start.rs` | prewarmed instances, and the start code that may run for them |
@@ -12,6 +13,7 @@
 //! | `failures.rs` | errors of the engine → the failures of calls |
 pub(crate) mod asking;
 pub(crate) mod call;
+pub(crate) mod calling;
 pub(crate) mod failures;
 pub(crate) mod instance;
 pub(crate) mod listing;

@@ -14,6 +14,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use crate::engine::fuel::HostFuel;
 use crate::engine::limiter::MemoryLimiter;
 use crate::run::asking::CallQuestions;
+use crate::run::calling::OutsideCalling;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Printer;
 use crate::wasi::cli::{Printed, RunStreams};
@@ -37,6 +38,8 @@ pub(crate) struct CallState {
     /// The way to the state that the host keeps.
     outside_state: Option<OutsideState>,
     pub(crate) asking: CallQuestions,
+    /// The way to other tools.
+    calling: OutsideCalling,
     capabilities: Arc<GuestGrants>,
     /// Fuel of the host functions that were called.
     pub(crate) fuel: HostFuel,
@@ -64,6 +67,7 @@ impl CallState {
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = CallDenials::new(Arc::clone(&caller));
         let asking = CallQuestions::of(limits);
+        let calling = OutsideCalling::of(limits);
         let files = Files::new(Arc::clone(capabilities.files()));
         let net_limits = NetLimits::from(limits);
         let http_context = http::context(&net_limits);
@@ -77,6 +81,7 @@ impl CallState {
             denials,
             outside_state: None,
             asking,
+            calling,
             capabilities,
             fuel: HostFuel::new(limits.fuel()),
             random_bytes: limits.random_bytes(),
@@ -172,6 +177,7 @@ impl CallState {
         self.http = None;
         self.net = None;
         self.outside_state = None;
+        self.calling.close();
     }
 
     /// The call's share of the network.
@@ -228,6 +234,16 @@ impl CallState {
         let outside = self.caller.outside();
         let state = outside.map(|outside| self.outside_state.get_or_insert_with(|| OutsideState::new(outside)));
         KeyvalueView { state, table: &mut self.table, fuel: &mut self.fuel }
+    }
+
+    /// Refills the budget of calls of other tools.
+    pub(crate) fn set_calling(&mut self, limits: &Limits) {
+        self.calling = OutsideCalling::of(limits);
+    }
+
+    /// The calls of other tools, and the time that they may wait for persons.
+    pub(crate) fn calling(&mut self) -> (&mut OutsideCalling, &mut CallQuestions) {
+        (&mut self.calling, &mut self.asking)
     }
 
     /// The capabilities of the tool.

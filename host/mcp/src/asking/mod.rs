@@ -154,6 +154,13 @@ pub enum ClientAskError {
              question comes as an event"
     )]
     Unheard(QuestionKind),
+    /// The call was made by a tool, and the client answers with a further call of that tool, which
+    /// would run again from its beginning.
+    #[error(
+        "this client cannot be asked about a call that a tool makes: it answers by calling again, and the tool's \
+             calls would run twice"
+    )]
+    Beneath,
     /// The question is not well formed.
     #[error("the question is not well formed: {0}")]
     Invalid(String),
@@ -204,6 +211,8 @@ pub struct CallAsking {
 #[derive(Clone)]
 enum AskingMode {
     Nobody,
+    /// A call that a tool makes, whose client answers in rounds.
+    Beneath,
     Request(Arc<LegacyRequests>),
     Rounds(Arc<Mutex<Rounds>>),
 }
@@ -222,6 +231,7 @@ impl fmt::Debug for CallAsking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.mode {
             AskingMode::Nobody => "Asking(nobody)",
+            AskingMode::Beneath => "Asking(beneath a call)",
             AskingMode::Request(_) => "Asking(by request)",
             AskingMode::Rounds(_) => "Asking(in rounds)",
         })
@@ -253,6 +263,26 @@ impl CallAsking {
         Self { mode: AskingMode::Request(Arc::new(requests)), task: None }
     }
 
+    /// The means of a call that this one makes: its questions are those of this one's client, with
+    /// keys of their own. A client that answers in rounds cannot be asked: the answers come with a
+    /// further call, which would make its calls again.
+    #[must_use]
+    pub fn beneath(&self, cancellation: &Cancellation) -> Self {
+        let mode = match &self.mode {
+            AskingMode::Nobody => AskingMode::Nobody,
+            AskingMode::Beneath | AskingMode::Rounds(_) => AskingMode::Beneath,
+            AskingMode::Request(requests) => AskingMode::Request(Arc::new(LegacyRequests {
+                open: Arc::clone(&requests.open),
+                outbox: Arc::clone(&requests.outbox),
+                capabilities: requests.capabilities,
+                revision: requests.revision,
+                cancellation: cancellation.clone(),
+                used: Mutex::default(),
+            })),
+        };
+        Self { mode, task: self.task.clone() }
+    }
+
     /// Asks by ending the call with the questions; a modern client calls again with the answers.
     pub(crate) fn in_rounds(rounds: Rounds) -> Self {
         Self { mode: AskingMode::Rounds(Arc::new(Mutex::new(rounds))), task: None }
@@ -266,7 +296,7 @@ impl CallAsking {
     /// Makes the call a task by `begin`. Returns false if its questions have already ended it.
     pub(crate) fn begin_task(&self, begin: impl FnOnce()) -> bool {
         match &self.mode {
-            AskingMode::Nobody | AskingMode::Request(_) => begin(),
+            AskingMode::Nobody | AskingMode::Beneath | AskingMode::Request(_) => begin(),
             AskingMode::Rounds(rounds) => {
                 let rounds = lock(rounds);
                 if rounds.has_ended() {
@@ -287,7 +317,7 @@ impl CallAsking {
     #[must_use]
     pub fn supports(&self, kind: QuestionKind) -> bool {
         match &self.mode {
-            AskingMode::Nobody => false,
+            AskingMode::Nobody | AskingMode::Beneath => false,
             AskingMode::Request(requests) => {
                 let hears = self.task.is_some() || requests.outbox.audience() != Audience::AnswerOnly;
                 requests.capabilities.has(kind) && hears
@@ -301,7 +331,7 @@ impl CallAsking {
     pub fn supports_sampling_tools(&self) -> bool {
         self.supports(QuestionKind::Sampling)
             && match &self.mode {
-                AskingMode::Nobody => false,
+                AskingMode::Nobody | AskingMode::Beneath => false,
                 AskingMode::Request(requests) => requests.capabilities.meets(AskNeed::SamplingTools),
                 AskingMode::Rounds(rounds) => lock(rounds).meets(AskNeed::SamplingTools),
             }
@@ -321,6 +351,7 @@ impl CallAsking {
                 let kind = asks.first().map_or(QuestionKind::Form, |ask| ask.question.kind());
                 AskOutcome::Refused(unsupported(kind, AskNeed::Kind(kind)))
             }
+            AskingMode::Beneath => AskOutcome::Refused(ClientAskError::Beneath),
             AskingMode::Rounds(rounds) => {
                 // Whether it is a task is checked under the lock: see `begin_task`.
                 let asked = {
@@ -359,7 +390,7 @@ impl CallAsking {
     pub fn chain(&self) -> Option<String> {
         match &self.mode {
             AskingMode::Rounds(rounds) => Some(lock(rounds).chain().to_owned()),
-            AskingMode::Nobody | AskingMode::Request(_) => None,
+            AskingMode::Nobody | AskingMode::Beneath | AskingMode::Request(_) => None,
         }
     }
 
@@ -367,7 +398,7 @@ impl CallAsking {
     pub(crate) fn ending(&self) -> Option<Result<InputRequired, RpcError>> {
         match &self.mode {
             AskingMode::Rounds(rounds) => lock(rounds).take_ending(),
-            AskingMode::Nobody | AskingMode::Request(_) => None,
+            AskingMode::Nobody | AskingMode::Beneath | AskingMode::Request(_) => None,
         }
     }
 }

@@ -51,6 +51,13 @@ impl ToolDefinition {
         nested.or_else(|| self.meta.get("ui/resourceUri")).and_then(Value::as_str)
     }
 
+    /// True if only views may call the tool (ext-apps, `visibility`): no model, and no other tool.
+    #[must_use]
+    pub fn is_for_views_alone(&self) -> bool {
+        let visibility = self.meta.get("ui").and_then(|ui| ui.get("visibility")).and_then(Value::as_array);
+        visibility.is_some_and(|who| !who.is_empty() && who.iter().all(|who| who.as_str() == Some("app")))
+    }
+
     /// A definition with the required members only.
     pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
         Self {

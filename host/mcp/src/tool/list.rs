@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::McpTool;
-use super::search::{ListSearch, OwnTool, SearchBounds, SearchError};
+use super::search::{ListSearch, OwnTool, SearchBounds, SearchError, ToolWords};
 use crate::content::CallResult;
 use crate::frame::{RpcError, scan};
 use crate::revision::{Revision, push_definition, push_prompt};
@@ -48,6 +48,8 @@ pub struct ToolList {
     whole: Option<Vec<usize>>,
     /// `Some` if clients search the tools instead of listing them.
     search: Option<ListSearch>,
+    /// The words of its tools, once somebody beneath a call searched them.
+    words: OnceLock<Box<ToolWords>>,
     /// One for each revision, of tools and then of prompts.
     listings: [[OnceLock<EncodedList>; Revision::ALL.len()]; 2],
     /// True if any entry is a prompt.
@@ -97,8 +99,8 @@ impl ToolList {
         let places = names.zip(0..).collect();
         let has_prompts = tools.iter().any(|tool| tool.prompt().is_some());
         let has_tasks = tools.iter().any(|tool| tool.task() != TaskPlan::Never);
-        let (whole, search, listings) = Default::default();
-        Self { generation, tools, places, whole, search, listings, has_prompts, has_tasks }
+        let (whole, search, words, listings) = Default::default();
+        Self { generation, tools, places, whole, search, words, listings, has_prompts, has_tasks }
     }
 
     /// Makes clients search this list instead of reading it. They see `find_tools`, `call_tool`,
@@ -190,6 +192,18 @@ impl ToolList {
     /// The host's own tool of this name, if clients search the list.
     pub(crate) fn own(&self, name: &str) -> Option<OwnTool> {
         self.search.as_ref()?.own(name)
+    }
+
+    /// The tools among those that `may` names by their places here, those that fit the words best
+    /// first. Without words these are the first ones.
+    #[must_use]
+    pub fn fitting(&self, words: &str, may: Vec<bool>, most: usize) -> Vec<&Arc<McpTool>> {
+        let places = if words.trim().is_empty() {
+            may.iter().enumerate().filter(|(_, may)| **may).map(|(place, _)| place).take(most).collect()
+        } else {
+            self.words.get_or_init(|| Box::new(ToolWords::of(&self.tools))).find(words, may)
+        };
+        places.into_iter().take(most).filter_map(|place| self.tools.get(place)).collect()
     }
 
     /// The answer to a call of `find_tools`.

@@ -19,7 +19,7 @@ pub struct ManifestEdit {
 pub struct ManifestEntry {
     /// The section below `[components.NAME]`, such as `network`.
     pub section: &'static str,
-    /// The key in it.
+    /// The key in it; empty where the section itself is a list, such as `calls`.
     pub key: String,
     /// The value.
     pub value: Value,
@@ -161,11 +161,15 @@ impl ManifestEdit {
     /// # Errors
     /// The key has another value: one sentence.
     pub fn add(&mut self, component: &str, entry: &ManifestEntry) -> Result<(), String> {
-        let mut section = Table::new();
-        section.insert(&entry.key, Item::Value(entry.value.clone()));
         let mut sections = Table::new();
         sections.set_implicit(true);
-        sections.insert(entry.section, Item::Table(section));
+        if entry.key.is_empty() {
+            sections.insert(entry.section, Item::Value(entry.value.clone()));
+        } else {
+            let mut section = Table::new();
+            section.insert(&entry.key, Item::Value(entry.value.clone()));
+            sections.insert(entry.section, Item::Table(section));
+        }
         let mut components = Table::new();
         components.set_implicit(true);
         components.insert(component, Item::Table(sections));
@@ -183,6 +187,9 @@ impl ManifestEdit {
         let Some(sections) = sections.and_then(Item::as_table_like_mut) else { return false };
         if rights::narrowing_of(entry.section, &entry.key) == Some(Narrowing::Flag) {
             return sections.remove(entry.section).is_some();
+        }
+        if entry.key.is_empty() {
+            return take_rules_out(sections, entry.section, &entry.value);
         }
         let Some(section) = sections.get_mut(entry.section).and_then(Item::as_table_like_mut) else { return false };
         let found = take_out(section, entry);
@@ -209,8 +216,16 @@ pub(crate) fn right_text(word: &str, name: &str) -> String {
 }
 
 fn take_out(section: &mut dyn TableLike, entry: &ManifestEntry) -> bool {
-    let Some(wanted) = entry.value.as_array() else { return section.remove(&entry.key).is_some() };
-    let Some(rules) = section.get_mut(&entry.key).and_then(Item::as_array_mut) else { return false };
+    match entry.value.as_array() {
+        Some(_) => take_rules_out(section, &entry.key, &entry.value),
+        None => section.remove(&entry.key).is_some(),
+    }
+}
+
+/// Takes rules out of a list, and the list where none is left. False if it had none of them.
+fn take_rules_out(section: &mut dyn TableLike, key: &str, wanted: &Value) -> bool {
+    let Some(wanted) = wanted.as_array() else { return false };
+    let Some(rules) = section.get_mut(key).and_then(Item::as_array_mut) else { return false };
     let is_wanted = |rule: &Value| wanted.iter().any(|wanted| wanted.as_str() == rule.as_str());
     let before = rules.len();
     while let Some(at) = { rules.iter().position(is_wanted) } {
@@ -218,7 +233,7 @@ fn take_out(section: &mut dyn TableLike, entry: &ManifestEntry) -> bool {
     }
     let found = rules.len() < before;
     if rules.is_empty() {
-        section.remove(&entry.key);
+        section.remove(key);
     }
     found
 }

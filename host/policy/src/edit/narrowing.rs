@@ -22,7 +22,9 @@ impl ManifestEdit {
         let own = self.own_table(component, tool)?;
         let Some(section) = own.get_mut(entry.section) else { return Ok(false) };
         Ok(match section {
-            Item::Value(Value::Array(names)) => take_named(names, &entry.key),
+            Item::Value(Value::Array(names)) => {
+                names_of(entry).iter().fold(false, |had, name| take_named(names, name) | had)
+            }
             other => {
                 let table = other.as_table_like_mut().ok_or_else(|| odd(entry))?;
                 match entry.value.as_array() {
@@ -54,7 +56,7 @@ impl ManifestEdit {
             return Ok(own.remove(entry.section).is_some_and(|flag| flag.as_bool() == Some(false)));
         }
         match section {
-            Item::Value(Value::Array(names)) => extend(names, &Array::from_iter([entry.key.as_str()])),
+            Item::Value(Value::Array(names)) => extend(names, &names_of(entry).into_iter().collect()),
             other => {
                 let table = other.as_table_like_mut().ok_or_else(|| odd(entry))?;
                 match entry.value.as_array() {
@@ -102,6 +104,13 @@ impl ManifestEdit {
     /// Writes into the tool's table what it inherits of a section, if it does not mention it.
     fn inherit(&mut self, component: &str, tool: &str, entry: &ManifestEntry, granted: &Item) -> Result<(), String> {
         let own = self.own_table(component, tool)?;
+        if narrowing_of(entry.section, &entry.key) == Some(Narrowing::List) {
+            let rules = granted.as_array().ok_or_else(|| odd(entry))?;
+            if !own.contains_key(entry.section) {
+                own.insert(entry.section, Item::Value(Value::Array(plain(rules))));
+            }
+            return Ok(());
+        }
         let all = granted.as_table_like().ok_or_else(|| odd(entry))?;
         match narrowing_of(entry.section, &entry.key) {
             Some(Narrowing::Rules(_) | Narrowing::RulesKept(_)) => {
@@ -151,6 +160,14 @@ fn odd(entry: &ManifestEntry) -> String {
 /// True for a rule of a list that a tool inherits if its table does not mention the list.
 fn is_kept(entry: &ManifestEntry) -> bool {
     matches!(narrowing_of(entry.section, &entry.key), Some(Narrowing::RulesKept(_)))
+}
+
+/// The names that an entry takes out of a list, or adds to it.
+fn names_of(entry: &ManifestEntry) -> Vec<&str> {
+    match entry.value.as_array().filter(|_| entry.key.is_empty()) {
+        Some(names) => names.iter().filter_map(Value::as_str).collect(),
+        None => vec![&entry.key],
+    }
 }
 
 /// A list on one line, without comments.

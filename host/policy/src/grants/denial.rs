@@ -62,6 +62,8 @@ capabilities! {
     Secret "secret",
     /// Addresses that are not public.
     Private "private",
+    /// Calls of other tools.
+    Call "call",
 }
 
 /// Why a request is denied.

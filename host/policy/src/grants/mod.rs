@@ -3,6 +3,7 @@
 //! Must not hold: how grants are read, acting on them, or a secret's value.
 
 mod address;
+mod calls;
 mod denial;
 mod files;
 mod host;
@@ -26,6 +27,7 @@ use crate::diagnostic::Span;
 use crate::settings::accessors;
 
 pub use address::AddressClass;
+pub use calls::CallRule;
 pub use denial::{Allow, Capability, Denial, Reason};
 pub use files::{
     ANY_FOLDER, Access, FILES_DEFAULT, FileAccess, FilePermit, Mount, MountKind, QUOTA_BYTES_DEFAULT, Quota,
@@ -74,6 +76,8 @@ accessors! {
         pub(crate) secrets: Vec<Secret> => &[Secret],
         /// State between calls (`wasi:keyvalue`).
         pub(crate) keyvalue: Option<KeyValue> => Option<&KeyValue>,
+        /// Tools that a call may call.
+        pub(crate) calls: Vec<CallRule> => &[CallRule],
         /// The answer to requests without a rule.
         pub(crate) ungranted: Ungranted => Ungranted,
         /// The place of each section that grants something.
@@ -163,6 +167,7 @@ impl Grants {
             config: Vec::new(),
             secrets: Vec::new(),
             keyvalue: None,
+            calls: Vec::new(),
             ungranted: Ungranted::Deny,
             places: BTreeMap::new(),
             wider: None,

@@ -108,10 +108,10 @@ limits! {
     /// HTTP requests that run at once; more wait.
     HttpConcurrency http_concurrency: usize = "http_concurrency" Count { min: 1, default: 8, max: 256 }, like [1],
         "As many as a browser opens to one host, and two.";
-    /// Header fields and bodies of all HTTP requests together.
+    /// Header fields and bodies of all HTTP requests together, and arguments of called tools.
     Egress egress_bytes: u64 = "egress" Bytes { min: 0, default: 8 * MIB, max: 4 * GIB }, like ["64KiB"],
         "The most that a tool can carry out.";
-    /// Header fields and bodies of all HTTP responses together.
+    /// Header fields and bodies of all HTTP responses together, and results of called tools.
     Ingress ingress_bytes: u64 = "ingress" Bytes { min: 0, default: 32 * MIB, max: 16 * GIB }, like ["1MiB"],
         "Half of the default memory: the guest has to hold what it reads.";
     /// Looking up a host, connecting to it and TLS.
@@ -138,6 +138,16 @@ limits! {
     /// Name look-ups.
     Lookups lookups: usize = "lookups" Count { min: 0, default: 64, max: 10_000 }, like [1],
         "As many as requests, since each request may go to another host.";
+    /// Calls of other tools, those that they make in turn included, and searches for tools.
+    CallsMax calls_max: usize = "calls_max" Count { min: 0, default: 200, max: 10_000 }, like [20],
+        "A tool that writes a report asks a few; one that goes through a list asks once for each item. With 0 the tool \
+         calls none.";
+    /// Calls of other tools that run at once; more wait.
+    CallsAtOnce calls_at_once: usize = "calls_at_once" Count { min: 1, default: 8, max: 64 }, like [1],
+        "Half of what a tool runs by default, which leaves room for other callers.";
+    /// Levels of calls beneath a call: 1 lets it call tools that call none.
+    CallDepth call_depth: usize = "call_depth" Count { min: 0, default: 3, max: 8 }, like [1],
+        "Each level is a sandbox that waits for the next. Nobody has needed more than the default.";
     /// Questions to the person, the model or the client behind the caller.
     Asks asks: usize = "asks" Count { min: 0, default: 8, max: 64 }, like [0, 2],
         "A person answers a few; more is a form of its own. With 0 the tool cannot ask.";

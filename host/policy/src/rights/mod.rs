@@ -4,6 +4,7 @@
 //! iterates over `ALL`. Must not hold: decisions (see `grants`), or acting on them.
 
 pub(crate) mod args;
+mod calls;
 pub(crate) mod config;
 pub(crate) mod env;
 mod files;
@@ -40,7 +41,7 @@ pub(crate) use values::named;
 
 /// Every right, in the order in which people see them. Secrets are read after the rules of HTTP
 /// that they need.
-pub(crate) static ALL: [&Right; 13] = [
+pub(crate) static ALL: [&Right; 14] = [
     &files::FILES,
     &network::NETWORK,
     &http::HTTP,
@@ -52,6 +53,7 @@ pub(crate) static ALL: [&Right; 13] = [
     &stdin::STDIN,
     &config::CONFIG,
     &keyvalue::STATE,
+    &calls::CALLS,
     &secrets::SECRETS,
     &ungranted::UNGRANTED,
 ];
@@ -199,6 +201,8 @@ pub(crate) enum Narrowing {
     Flag,
     /// A list of the remaining names.
     Names,
+    /// A list of the remaining entries, in the component's own table.
+    List,
     /// A table of the remaining mounts.
     Mounts,
     /// A list of rules at this key of the section. If it is missing, none remain.
@@ -236,10 +240,22 @@ pub enum Importer {
 /// A table of a component in which rights are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RightPlace {
-    /// The section below `[components.NAME]`, such as `network`.
+    /// The section below `[components.NAME]`, such as `network`; or the list there, such as
+    /// `calls`.
     pub section: &'static str,
-    /// The key of a list of rules in it; `None` if the section's keys are names.
-    pub list: Option<&'static str>,
+    /// Its form.
+    pub form: PlaceForm,
+}
+
+/// How rights are written at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceForm {
+    /// A table whose keys are names.
+    Names,
+    /// A table with a list of rules at this key.
+    Rules(&'static str),
+    /// A list, in the component's own table.
+    List,
 }
 
 /// Rights that components may need.
@@ -250,11 +266,12 @@ pub fn examples() -> impl Iterator<Item = &'static Example> {
 /// The places of rights, in the order in which they are written.
 pub fn places() -> impl Iterator<Item = RightPlace> {
     ALL.iter().filter_map(|right| {
-        let list = match right.narrowing? {
-            Narrowing::Rules(key) | Narrowing::RulesKept(key) => Some(key),
-            Narrowing::Flag | Narrowing::Names | Narrowing::Mounts => None,
+        let form = match right.narrowing? {
+            Narrowing::Rules(key) | Narrowing::RulesKept(key) => PlaceForm::Rules(key),
+            Narrowing::List => PlaceForm::List,
+            Narrowing::Flag | Narrowing::Names | Narrowing::Mounts => PlaceForm::Names,
         };
-        Some(RightPlace { section: right.section, list })
+        Some(RightPlace { section: right.section, form })
     })
 }
 

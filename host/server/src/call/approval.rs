@@ -9,6 +9,7 @@ use toolcell_policy::quantity::show_millis;
 use toolcell_shared::{Away, Claim, SharedState};
 
 use super::StartedCall;
+use super::clock::StoppedClocks;
 use super::execute::EndedCall;
 use super::operators::{OperatorAsked, UndecidedCall};
 use super::questions::named;
@@ -71,10 +72,13 @@ impl StartedCall<'_> {
         let wait = self.target.limits.ask_wait();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Asking));
         let undecided = UndecidedCall::of(self, &call.context.caller);
+        let above = self.lineage.iter().flat_map(|lineage| lineage.clocks()).map(|clock| &**clock);
+        let clocks = StoppedClocks::of(above);
         let asked = match self.operators() {
             Some(queue) => self.ask_operators(queue, call, approval).await,
             None => OperatorAsked::Client(self.ask_person(call, approval, wait).await),
         };
+        drop(clocks);
         undecided.end();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Waiting));
         let asked = match asked {
@@ -180,7 +184,12 @@ impl StartedCall<'_> {
     pub(super) fn question(&self) -> String {
         let tool = self.name();
         let component = self.target.component.name();
-        format!("Allow the tool {tool:?} of the component {component:?} to run?")
+        match &self.lineage {
+            Some(lineage) => {
+                format!("Allow the tool {:?} to call the tool {tool:?} of the component {component:?}?", lineage.asker)
+            }
+            None => format!("Allow the tool {tool:?} of the component {component:?} to run?"),
+        }
     }
 
     /// The call's arguments without values of secrets.

@@ -11,11 +11,16 @@ use std::time::{Duration, Instant};
 use toolcell_audit::Outcome;
 use toolcell_mcp::{CallContext, Cancellation, ClientLogLevel as McpLevel, ResourceNews, normal_uri, sanitize};
 use toolcell_policy::{Askable, Denial, Limits};
-use toolcell_sandbox::{AskKind, AskResult, CallerLink, ConsentAnswer, GuestLogLevel, Inquiry, Requested, Trace};
+use toolcell_sandbox::{
+    AskKind, AskResult, CallerLink, ConsentAnswer, FoundTool, GuestLogLevel, Inquiry, NestedFuture, NotCalled,
+    NotCalledReason, PersonWaits, Requested, Trace, WantedCall, contract,
+};
 use toolcell_shared::{Allowance, Pace};
 
 use super::StartedCall;
+use super::clock::{CallClock, StoppedClocks};
 use super::consent::Consenting;
+use super::nested::{CallingCall, Lineage};
 use super::questions::Questions;
 use super::record::{AskRecords, CallName, DenialRecords, log_call};
 use crate::catalog::{DeclaredResources, Services, pace};
@@ -47,6 +52,11 @@ pub struct McpCaller {
     notifier: Option<CallNotifier>,
     /// Set once the guest got the error that shared state is away: the reason.
     state_away: OnceLock<String>,
+    /// Its time, and where it comes from.
+    clock: Option<Arc<CallClock>>,
+    lineage: Option<Arc<Lineage>>,
+    /// The calls that it makes, if its tool may make any.
+    calling: Option<CallingCall>,
     /// The guest's log lines with their levels, if a person calls it by hand. The limit `log`
     /// bounds them.
     logged: Option<Mutex<String>>,
@@ -73,8 +83,21 @@ impl McpCaller {
             trace: None,
             notifier: None,
             state_away: OnceLock::new(),
+            clock: None,
+            lineage: None,
+            calling: None,
             logged: None,
         }
+    }
+
+    /// Also keeps this clock, which stands still while a person is asked, and so do those above.
+    pub fn timed(self, clock: Arc<CallClock>, lineage: Option<Arc<Lineage>>) -> Self {
+        Self { clock: Some(clock), lineage, ..self }
+    }
+
+    /// Also makes calls of other tools.
+    pub fn calling(self, calling: Option<CallingCall>) -> Self {
+        Self { calling, ..self }
     }
 
     /// Also asks for permission if no rule allows a request.
@@ -127,6 +150,13 @@ impl McpCaller {
         self.live.iter().for_each(|live| live.enter(phase));
     }
 
+    /// Stops the clocks of the call and of those above it.
+    fn stopped_clocks(&self) -> StoppedClocks<'_> {
+        let own = self.clock.iter().map(|clock| &**clock as &dyn PersonWaits);
+        let above = self.lineage.iter().flat_map(|lineage| lineage.clocks()).map(|clock| &**clock);
+        StoppedClocks::of(own.chain(above))
+    }
+
     /// The guest has ended, and printed this text.
     pub fn ran(&self, text: &str) {
         if let Some(live) = self.live.as_ref().filter(|live| live.notes_parts()) {
@@ -171,6 +201,10 @@ impl CallerLink for McpCaller {
     }
 
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        // A client hears of its own call.
+        if self.lineage.is_some() {
+            return;
+        }
         let mut allowance = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if allowance.take(Instant::now()).is_ok() {
             self.context.events.progress(progress, total, message);
@@ -260,7 +294,9 @@ impl CallerLink for McpCaller {
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = AskResult> + Send + '_>> {
         Box::pin(async move {
             self.enter(CallPhase::Asking);
+            let clocks = self.stopped_clocks();
             let asked = self.questions.ask(asks).await;
+            drop(clocks);
             self.enter(CallPhase::Running);
             asked
         })
@@ -274,12 +310,30 @@ impl CallerLink for McpCaller {
         match &self.consenting {
             Some(consenting) => Box::pin(async move {
                 self.enter(CallPhase::Asking);
+                let clocks = self.stopped_clocks();
                 let consent = consenting.ask(offer).await;
+                drop(clocks);
                 self.enter(CallPhase::Running);
                 consent
             }),
             None => Box::pin(std::future::ready(ConsentAnswer::Refused)),
         }
+    }
+
+    fn call_tool(&self, wanted: WantedCall, waits: Arc<dyn PersonWaits>) -> NestedFuture<'_> {
+        let none = NotCalled::refused(NotCalledReason::Denied, "this tool may call no other");
+        match &self.calling {
+            Some(calling) => Box::pin(calling.call(&self.context, wanted, waits)),
+            None => Box::pin(std::future::ready(Err(none))),
+        }
+    }
+
+    fn find_tools(&self, words: &str, most: usize) -> Vec<FoundTool> {
+        self.calling.as_ref().map(|calling| calling.find(&self.context, words, most)).unwrap_or_default()
+    }
+
+    fn describe_tool(&self, tool: &str) -> Option<contract::GuestTool> {
+        self.calling.as_ref()?.describe(&self.context, tool)
     }
 
     fn trace(&self) -> Option<Trace> {

@@ -1,6 +1,7 @@
 //! Completions of an argument: values from the manifest, a definition or a folder, or else from a
 //! component.
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -10,6 +11,7 @@ use toolcell_policy::quantity::Rate;
 use toolcell_sandbox::{CallFailure, export};
 use toolcell_shared::{AllowanceName, Taken};
 
+use super::CallOrigin;
 use crate::catalog::{CallTarget, Catalog, CatalogEntry, TEXTS, in_whole_seconds, pace};
 
 /// Callers of one component that have their own allowance. Any others share one.
@@ -26,7 +28,11 @@ struct CompletedValues {
 impl Catalog {
     /// Finds completions. Each search counts against `completion_rate`; one that runs a component
     /// is a recorded call of it.
-    pub(super) async fn complete_argument(&self, call: Call, completing: Completing) -> Result<Completions, String> {
+    pub(super) async fn complete_argument(
+        self: &Arc<Self>,
+        call: Call,
+        completing: Completing,
+    ) -> Result<Completions, String> {
         let target = self.target(call.tool);
         let limits = match (target, self.text_of(call.tool)) {
             (Some(target), _) => &target.limits,
@@ -38,7 +44,7 @@ impl Catalog {
         }
         let component = target.map_or(TEXTS, |target| target.component.name());
         self.take_completion(call.context.caller.name(), component, limits.completion_rate()).await?;
-        if let Some(known) = completing.known(self, call.tool) {
+        if let Some(known) = completing.known(&**self, call.tool) {
             return Ok(known);
         }
         let template = completing.template.as_deref();
@@ -71,10 +77,15 @@ impl Catalog {
         }
     }
 
-    async fn ask_component(&self, call: Call, completing: Completing, place: usize) -> Result<Completions, String> {
+    async fn ask_component(
+        self: &Arc<Self>,
+        call: Call,
+        completing: Completing,
+        place: usize,
+    ) -> Result<Completions, String> {
         let subject = self.target(call.tool).map(|target| target.name.as_str()).unwrap_or_default();
         let arguments = typed(&completing, export::prompt_of(subject)).ok_or("it cannot be written as JSON")?;
-        let (result, _) = self.run(Call { tool: place, arguments, ..call }, false).await;
+        let (result, _) = self.run(Call { tool: place, arguments, ..call }, CallOrigin::Client).await;
         if result.is_error {
             return Err(first_text(&result));
         }

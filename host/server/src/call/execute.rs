@@ -11,7 +11,9 @@ use super::blame::OwnWords;
 use super::caller::CallNotifier;
 use super::caller::Interruptions;
 use super::caller::McpCaller;
+use super::clock::CallClock;
 use super::consent::Consenting;
+use super::nested::CallingCall;
 use super::record::log_call;
 use crate::catalog::{CallTarget, content};
 use crate::observing::activity::{CallPhase, LiveCall};
@@ -94,10 +96,21 @@ fn finish(tool: &McpTool, result: CallResult, unfit: Option<String>, patience: &
 /// Runs a call that has its call slot, under the tool's limits.
 pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall {
     let target = started.target;
-    let Call { arguments, context, .. } = call;
     // A task holds up no connection.
-    let limits = &if context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
-    let kept = target.instances.as_ref().and_then(|kept| kept.of_caller(context.caller.name()));
+    let limits = if call.context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
+    let lineage = started.lineage.as_deref();
+    let left = lineage.map_or(limits.deadline(), |lineage| lineage.time_left().min(limits.deadline()));
+    let limits = &limits.within(left);
+    if limits.deadline().is_zero() {
+        let text = "the call that made this one has no time left (limit \"deadline\")".to_owned();
+        return EndedCall::refused(Outcome::Deadline, text);
+    }
+    // A call above it may hold the caller's own instance.
+    let kept = target.instances.as_ref().filter(|_| lineage.is_none());
+    let kept = kept.and_then(|kept| kept.of_caller(call.context.caller.name()));
+    let clock = Arc::new(CallClock::new(left));
+    let calling = CallingCall::of(started, &call, &clock);
+    let Call { arguments, context, .. } = call;
     let denials = started.record.denials(target, &context.caller);
     let asks = started.record.asks(target);
     let interruptions = Interruptions::of(started, &context);
@@ -108,6 +121,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let component = target.component.name();
     let notifier = CallNotifier::new(&catalog.services, &catalog.resources, component, context.caller.name());
     let caller = McpCaller::new(limits, context, denials, asks, interruptions);
+    let caller = caller.timed(clock, started.lineage.clone()).calling(calling);
     let caller = Arc::new(
         caller
             .consenting(consenting)

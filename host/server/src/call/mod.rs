@@ -7,9 +7,11 @@
 mod approval;
 mod blame;
 mod caller;
+mod clock;
 mod complete;
 mod consent;
 mod execute;
+mod nested;
 mod once;
 mod operators;
 mod questions;
@@ -32,11 +34,12 @@ use toolcell_sandbox::CallFailure;
 use toolcell_shared::Place;
 
 use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal, take_rates, targets};
-use crate::observing::activity::{Activity, LiveCall, TrackedCall};
+use crate::observing::activity::{Activity, LiveCall, TrackedCall, TreePlace};
 use crate::observing::traces::{CallTrace, TracedCall};
 pub(crate) use execute::DENIALS_KEY;
 pub use execute::{CallTraces, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
+use nested::Lineage;
 use record::{CallName, CallRecord, CallSource, CallStart, log_call};
 
 /// Bytes of a message besides arguments and answers: metadata, and the state of a round of
@@ -46,7 +49,7 @@ const MESSAGE_BYTES_BESIDE: usize = 1024 * 1024;
 
 /// A call that is recorded as started.
 struct StartedCall<'a> {
-    catalog: &'a Catalog,
+    catalog: &'a Arc<Catalog>,
     target: &'a CallTarget,
     tool: &'a McpTool,
     record: CallRecord,
@@ -56,6 +59,18 @@ struct StartedCall<'a> {
     live: Option<TrackedCall>,
     /// True if a person makes it by hand, and gets its log lines.
     by_hand: bool,
+    /// Where it comes from, if a tool made it.
+    lineage: Option<Arc<Lineage>>,
+}
+
+/// Who makes a call.
+enum CallOrigin {
+    /// A client, or an operator in its place.
+    Client,
+    /// A person, by hand.
+    Person,
+    /// A tool, in the middle of its own call.
+    Tool(Arc<Lineage>),
 }
 
 impl toolcell_mcp::ServedCatalog for Catalog {
@@ -135,6 +150,8 @@ impl toolcell_mcp::ServedCatalog for Catalog {
         // A guest's questions and permission requests are compared with the round that brings the
         // answer: an answer counts if the question is the same.
         let asks = may_ask || target.approval.is_some() || (target.capabilities.may_ask() && can_ask);
+        // Calls that it makes may need a person.
+        let asks = asks || !target.capabilities.grants().calls().is_empty();
         CallTerms {
             asks: asks.then(|| format!("{} {}", component.name(), target.approved_as)),
             arguments_bytes_max: Some(target.limits.arguments_bytes()),
@@ -145,7 +162,7 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     fn refuse_long(&self, call: &Call) -> CallResult {
         let over = |target: &Arc<CallTarget>| CallFailure::over(Limit::Arguments, &target.limits).to_string();
         let text = self.target(call.tool).map(over).unwrap_or_default();
-        self.record_refused(call, Outcome::LimitExceeded, &text);
+        self.record_refused(call, None, Outcome::LimitExceeded, &text);
         CallResult::error(text)
     }
 
@@ -162,13 +179,13 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         // A check that was cancelled says nothing about the arguments.
         let outcome = if call.context.cancellation.is_cancelled() { Outcome::Cancelled } else { Outcome::InvalidInput };
-        self.record_refused(call, outcome, &problems.to_string());
+        self.record_refused(call, None, outcome, &problems.to_string());
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
         match self.text_of(call.tool) {
             Some(text) => self.get_text(text, call).await,
-            None => self.run(call, false).await.0,
+            None => self.run(call, CallOrigin::Client).await.0,
         }
     }
 
@@ -179,9 +196,9 @@ impl toolcell_mcp::ServedCatalog for Catalog {
 
 impl Catalog {
     /// Runs a call without waiting for a slot or counting against the rate, for commands that
-    /// measure a tool and are its only caller. Every other limit holds.
-    pub async fn measure(&self, mut call: Call) -> Measured {
-        let mut started = match self.begin(&mut call) {
+    /// measure a tool as its only caller. Every other limit applies.
+    pub async fn measure(self: &Arc<Self>, mut call: Call) -> Measured {
+        let mut started = match self.begin(&mut call, None) {
             Ok(started) => started,
             Err(refusal) => return EndedCall::refused(Outcome::HostError, refusal.to_owned()).into(),
         };
@@ -194,37 +211,42 @@ impl Catalog {
         ended.into()
     }
 
-    /// Runs a call without waiting for a slot or counting against the rate, for commands that
-    /// measure a tool as its only caller. Every other limit applies.
-    pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, CallTraces) {
+    /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
+    /// tool's output and denials.
+    pub async fn call_by_hand(self: &Arc<Self>, call: Call) -> (CheckedResult, CallTraces) {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
-            self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
+            self.record_refused(&call, None, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), CallTraces::default());
         }
-        self.run(call, true).await
+        self.run(call, CallOrigin::Person).await
     }
 
     /// Runs a call that an operator makes in the console, as one of a client: it is checked, waits
     /// and is approved like any other.
-    pub(crate) async fn call_as_operator(&self, call: Call) -> (CheckedResult, CallTraces) {
+    pub(crate) async fn call_as_operator(self: &Arc<Self>, call: Call) -> (CheckedResult, CallTraces) {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
-            self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
+            self.record_refused(&call, None, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), CallTraces::default());
         }
-        let runs_here = !toolcell_mcp::ServedCatalog::terms(self, call.tool).runs_elsewhere;
+        let runs_here = !toolcell_mcp::ServedCatalog::terms(&**self, call.tool).runs_elsewhere;
         if let Some(tool) = self.tools.tools().get(call.tool).filter(|_| runs_here)
             && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
         {
-            self.record_refused(&call, Outcome::InvalidInput, &problems.to_string());
+            self.record_refused(&call, None, Outcome::InvalidInput, &problems.to_string());
             return (CheckedResult::error(problems.to_string()), CallTraces::default());
         }
-        self.run(call, false).await
+        self.run(call, CallOrigin::Client).await
     }
 
     /// Records the start, asks for approval, waits for a slot, runs the guest, checks its result,
     /// records the end.
-    async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, CallTraces) {
-        let started = match self.begin(&mut call) {
+    async fn run(self: &Arc<Self>, mut call: Call, origin: CallOrigin) -> (CheckedResult, CallTraces) {
+        let by_hand = matches!(origin, CallOrigin::Person);
+        let lineage = match origin {
+            CallOrigin::Tool(lineage) => Some(lineage),
+            CallOrigin::Client | CallOrigin::Person => None,
+        };
+        let started = match self.begin(&mut call, lineage) {
             Ok(started) => StartedCall { by_hand, ..started },
             Err(refusal) => return (CheckedResult::error(refusal), CallTraces::default()),
         };
@@ -236,12 +258,16 @@ impl Catalog {
     }
 
     /// Numbers the call and records its start. `Err` is the answer to a call that must not run.
-    fn begin(&self, call: &mut Call) -> Result<StartedCall<'_>, &'static str> {
+    fn begin(
+        self: &Arc<Self>,
+        call: &mut Call,
+        lineage: Option<Arc<Lineage>>,
+    ) -> Result<StartedCall<'_>, &'static str> {
         let trace = self.trace(call).map(|(trace, on)| {
             call.context.trace = Some(on);
             Arc::new(trace)
         });
-        let (target, start) = self.start(call).ok_or("the host has no such tool")?;
+        let (target, start) = self.start(call, lineage.as_deref()).ok_or("the host has no such tool")?;
         if let Some(trace) = &trace {
             trace.is_numbered(start.id);
         }
@@ -254,10 +280,13 @@ impl Catalog {
         })?;
         let caller = call.context.caller.name();
         let component = target.component.name();
-        let track =
-            |activity: &Arc<Activity>| activity.running.track(start.id, caller, start.tool, component, &target.limits);
+        let place = lineage.as_ref().map(|lineage| TreePlace { root: lineage.root, depth: lineage.depth });
+        let track = |activity: &Arc<Activity>| {
+            activity.running.track(start.id, caller, start.tool, component, &target.limits, place)
+        };
         let live = self.services.activity.as_ref().map(track);
-        Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace, live, by_hand: false })
+        let tool = &target.tool;
+        Ok(StartedCall { catalog: self, target, tool, record, trace, live, by_hand: false, lineage })
     }
 
     /// Begins the call's trace, if calls are traced.
@@ -274,7 +303,11 @@ impl Catalog {
 
     /// The target of the call, and the record of its start. `None` if the index is not in this
     /// catalog's list.
-    fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
+    fn start<'c: 'l, 'l>(
+        &'c self,
+        call: &Call,
+        lineage: Option<&'l Lineage>,
+    ) -> Option<(&'c CallTarget, CallStart<'l>)> {
         let target = self.target(call.tool)?;
         let id = self.services.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let source = CallSource::of(&target.component);
@@ -285,15 +318,16 @@ impl Catalog {
             source,
             redactor: Some(target.capabilities.redactor()),
             is_alerting: true,
+            lineage,
         };
         Some((target, start))
     }
 
     /// Counts and records a call that is refused before anything of it runs.
-    fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
+    fn record_refused(&self, call: &Call, lineage: Option<&Lineage>, outcome: Outcome, detail: &str) {
         self.services.tally.count(outcome);
         self.services.activity.iter().for_each(|activity| activity.figures().ended(None, outcome.is_error()));
-        if let Some((target, start)) = self.start(call) {
+        if let Some((target, start)) = self.start(call, lineage) {
             log_call!(debug, start.name(call), "refused: {}", outcome.name());
             target.meters.not_run(outcome);
             if let Some((trace, _)) = self.trace(call) {
@@ -379,9 +413,11 @@ impl StartedCall<'_> {
         let admission = &self.target.admission;
         let taken = take_rates(state, caller.name(), rights.rate(), admission);
         // Both are taken with one request, since the state may be on another machine. A call that
-        // may wait for its caller's other calls takes no slot of its tool meanwhile.
+        // may wait for its caller's other calls takes no slot of its tool meanwhile; nor does one
+        // that may make calls.
         let bytes = call.arguments.get().len();
-        let waits_first = rights.bounds_calls() || bytes >= LARGE_BYTES;
+        let levels = self.levels_beneath();
+        let waits_first = rights.bounds_calls() || bytes >= LARGE_BYTES || levels > 0;
         let asked = async {
             if waits_first {
                 return taken.await.map(|()| None);
@@ -398,13 +434,25 @@ impl StartedCall<'_> {
             Ok(place) => place,
             Err(refusal) => return refused(refusal),
         };
-        let _turn = match queues.turn(caller.name(), bytes, &self.target.limits, &cancellation).await {
-            Ok(turn) => turn,
-            Err(refusal) => return refused(refusal),
+        let of_caller = async {
+            let lineage = self.lineage.as_deref();
+            let limits = &self.target.limits;
+            let turn = if lineage.is_some_and(Lineage::holds_turn) {
+                None
+            } else {
+                queues.turn(caller.name(), bytes, limits, &cancellation).await?
+            };
+            // The client's call has a place of its caller for all that is beneath it.
+            let place = if lineage.is_some() {
+                None
+            } else {
+                Some(queues.enter(caller.name(), &rights, limits, state, &cancellation).await?)
+            };
+            let calling = self.catalog.services.calling_places.enter(levels, limits, &cancellation).await?;
+            Ok::<_, QueueRefusal>((turn, place, calling))
         };
-        let of_caller = queues.enter(caller.name(), &rights, &self.target.limits, state, &cancellation);
         let _of_caller = match of_caller.await {
-            Ok(permit) => permit,
+            Ok(held) => held,
             Err(refusal) => return refused(refusal),
         };
         let place = match place {

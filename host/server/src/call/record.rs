@@ -13,6 +13,7 @@ use toolcell_policy::Denial;
 use toolcell_sandbox::{ComponentDigest, Redactor};
 
 use super::execute::EndedCall;
+use super::nested::Lineage;
 use crate::catalog::Services;
 use crate::catalog::usage::FurtherUse;
 use crate::catalog::{CallTarget, LoadedComponent, Meters};
@@ -28,6 +29,8 @@ pub struct CallStart<'a> {
     pub redactor: Option<&'a Redactor>,
     /// True if its failures raise alerts.
     pub is_alerting: bool,
+    /// Where it comes from, if a tool made it.
+    pub lineage: Option<&'a Lineage>,
 }
 
 /// The component that a call runs, or what takes its place.
@@ -336,6 +339,9 @@ fn started<'a>(
         caller: Clipped(context.caller.name()),
         request: Clipped(&context.request_id),
         trace: context.trace.as_ref().and_then(|trace| trace_id(&trace.traceparent)).map(Clipped),
+        parent: start.lineage.map(|lineage| lineage.parent),
+        root: start.lineage.map(|lineage| lineage.root),
+        depth: start.lineage.map(|lineage| lineage.depth),
         tool: &start.tool.definition().name,
         component: start.source.name,
         component_digest: start.source.digest,

@@ -19,7 +19,7 @@ impl Catalog {
         let source = CallSource { name: TEXTS, digest: &text.digest, policy_digest: &text.digest };
         let generation = self.tools.generation();
         let tool = &text.entry;
-        let start = CallStart { id, generation, tool, source, redactor: None, is_alerting: false };
+        let start = CallStart { id, generation, tool, source, redactor: None, is_alerting: false, lineage: None };
         let record = match CallRecord::begin(&self.services, &start, &call, &text.meters) {
             Ok(record) => record,
             Err(error) => {

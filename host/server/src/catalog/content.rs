@@ -1,13 +1,14 @@
-//! A guest's results in the protocol's terms. JSON texts from the guest are parsed here. A guest
-//! that returns something else gets one clear error, and so does the client.
+//! A guest's results in the protocol's terms, and results and definitions in a guest's. JSON texts
+//! from the guest are parsed here. A guest that returns something else gets one clear error, and so
+//! does the client.
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell_mcp::{
     CallResult, ContentAnnotations, ContentIcon, ContentKind, IconTheme, Map, PromptParts, ResourceBody, ResourceLink,
-    ResultContent, Role, sanitize,
+    ResultContent, Role, ToolDefinition, sanitize,
 };
-use toolcell_sandbox::contract;
+use toolcell_sandbox::{CalledResult, contract};
 
 /// The result, or the reason why it is invalid.
 pub fn result(answer: contract::GuestResult) -> Result<CallResult, String> {
@@ -141,6 +142,95 @@ pub fn annotations(annotations: contract::ContentHints) -> ContentAnnotations {
         audience: audience.collect(),
         priority: annotations.priority,
         last_modified: annotations.last_modified,
+    }
+}
+
+/// A result, for the tool that called.
+pub fn called(result: CallResult) -> CalledResult {
+    CalledResult {
+        content: result.content.into_iter().map(given).collect(),
+        structured_json: result.structured.map(|json| json.get().to_owned()),
+    }
+}
+
+fn given(item: ResultContent) -> contract::GuestContent {
+    let annotations = item.annotations.map(hints);
+    let meta_json = meta_text(&item.meta);
+    match item.kind {
+        ContentKind::Text(text) => contract::GuestContent::Text(contract::TextContent { text, annotations, meta_json }),
+        ContentKind::Image { data, mime_type } => {
+            contract::GuestContent::Image(contract::MediaContent { data, mime_type, annotations, meta_json })
+        }
+        ContentKind::Audio { data, mime_type } => {
+            contract::GuestContent::Audio(contract::MediaContent { data, mime_type, annotations, meta_json })
+        }
+        ContentKind::ResourceLink(link) => contract::GuestContent::ResourceLink(contract::GuestLink {
+            uri: link.uri,
+            name: link.name,
+            title: link.title,
+            description: link.description,
+            mime_type: link.mime_type,
+            size: link.size_bytes,
+            annotations,
+            icons: link.icons.into_iter().map(picture).collect(),
+            meta_json,
+        }),
+        ContentKind::EmbeddedResource { uri, mime_type, body } => {
+            let body = match body {
+                ResourceBody::Text(text) => contract::GuestResourceBody::Text(text),
+                ResourceBody::Blob(bytes) => contract::GuestResourceBody::Blob(bytes),
+            };
+            let embedded = contract::EmbeddedResource { uri, mime_type, body, annotations, meta_json };
+            contract::GuestContent::EmbeddedResource(embedded)
+        }
+    }
+}
+
+fn hints(annotations: ContentAnnotations) -> contract::ContentHints {
+    let audience = annotations.audience.into_iter().map(|role| match role {
+        Role::User => contract::GuestRole::User,
+        Role::Assistant => contract::GuestRole::Assistant,
+    });
+    contract::ContentHints {
+        audience: audience.collect(),
+        priority: annotations.priority,
+        last_modified: annotations.last_modified,
+    }
+}
+
+fn picture(icon: ContentIcon) -> contract::GuestIcon {
+    contract::GuestIcon {
+        src: icon.src,
+        mime_type: icon.mime_type,
+        sizes: icon.sizes,
+        theme: icon.theme.map(|theme| match theme {
+            IconTheme::Light => contract::Theme::Light,
+            IconTheme::Dark => contract::Theme::Dark,
+        }),
+    }
+}
+
+fn meta_text(meta: &Map) -> Option<String> {
+    (!meta.is_empty()).then(|| serde_json::to_string(meta).ok()).flatten()
+}
+
+/// A definition, for a tool that may call this one.
+pub fn described(definition: &ToolDefinition) -> contract::GuestTool {
+    let hints = &definition.hints;
+    contract::GuestTool {
+        name: definition.name.clone(),
+        title: definition.title.clone(),
+        description: definition.description.clone(),
+        input_schema_json: definition.input_schema.to_string(),
+        output_schema_json: definition.output_schema.as_ref().map(ToString::to_string),
+        hints: Some(contract::GuestToolHints {
+            read_only: hints.read_only,
+            destructive: hints.destructive,
+            idempotent: hints.idempotent,
+            open_world: hints.open_world,
+        }),
+        icons: definition.icons.iter().cloned().map(picture).collect(),
+        meta_json: meta_text(&definition.meta),
     }
 }
 

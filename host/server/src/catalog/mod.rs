@@ -3,6 +3,7 @@
 pub(crate) mod apps;
 mod building;
 mod caller_queue;
+mod calling_places;
 mod consents;
 mod console_rights;
 pub(crate) mod content;

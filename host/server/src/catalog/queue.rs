@@ -59,6 +59,9 @@ pub enum QueueRefusal {
     /// No turn for large arguments came in time: the caller's are taken, or all.
     #[error("busy: too many calls with large arguments run, and none made room within {wait}; try again")]
     LargeWaited { wait: String },
+    /// Too many calls that may make calls run.
+    #[error("busy: too many calls that may call other tools run, and none ended within {wait}; try again")]
+    CallingWaited { wait: String },
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
@@ -79,7 +82,8 @@ impl QueueRefusal {
             | Self::WaitedTooLong { .. }
             | Self::CallerBusy { .. }
             | Self::CallerWaited { .. }
-            | Self::LargeWaited { .. } => Outcome::Busy,
+            | Self::LargeWaited { .. }
+            | Self::CallingWaited { .. } => Outcome::Busy,
             Self::StateAway(_) => Outcome::StateAway,
             Self::Cancelled | Self::Narrowed(_) => Outcome::Cancelled,
         }

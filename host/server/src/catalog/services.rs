@@ -4,9 +4,11 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
+use toolcell_mcp::Executor;
 use toolcell_shared::{Embedded, SharedState};
 
 use super::caller_queue::CallerQueues;
+use super::calling_places::CallingPlaces;
 use super::consents::Consents;
 use super::meters::Tally;
 use crate::observing::activity::Activity;
@@ -22,6 +24,8 @@ use crate::resources::kept_entries::EntryReads;
 
 /// Made once at the start. Catalogs hold it by `Arc`.
 pub struct Services {
+    /// Runs the calls that tools make.
+    pub executor: Arc<dyn Executor>,
     /// The audit.
     pub sink: Arc<Sink>,
     /// The log, whose level the manifest may set.
@@ -46,6 +50,8 @@ pub struct Services {
     /// The replicated sets, where replicas share state.
     pub replicated_sets: Option<Arc<ReplicatedSets>>,
     pub caller_queues: CallerQueues,
+    /// Places of calls that may make calls.
+    pub calling_places: CallingPlaces,
     /// Reads resources that are files.
     pub files: FileReads,
     /// Reads resources that are entries of tools' state.
@@ -55,9 +61,11 @@ pub struct Services {
 }
 
 impl Services {
-    /// Those of a process whose calls nobody watches, with state of its own.
-    pub fn new(sink: Arc<Sink>, runtime: &Handle) -> Self {
+    /// Those of a process whose calls nobody watches, with state of its own. Its sandbox processes
+    /// run so many calls at once, each.
+    pub fn new(sink: Arc<Sink>, runtime: &Handle, calls: usize) -> Self {
         Self {
+            executor: Arc::new(runtime.clone()),
             refusals: Arc::new(Refusals::new(&sink, None)),
             sink,
             log: Arc::new(NoLog),
@@ -71,6 +79,7 @@ impl Services {
             state: Arc::new(Embedded::default()),
             replicated_sets: None,
             caller_queues: CallerQueues::default(),
+            calling_places: CallingPlaces::new(calls),
             files: FileReads::new(runtime.clone()),
             entries: EntryReads::new(runtime.clone()),
             news: NewsDesk::default(),

@@ -146,7 +146,8 @@ impl Server {
         let Ready { opened, manifest, mut catalog, machine, builder } = ready;
         let folder = folder_of(&opened.path);
         let runtime = machine.runtime.handle();
-        let mut services = Services::new(Arc::clone(&catalog.services.sink), runtime);
+        let mut services = Services::new(Arc::clone(&catalog.services.sink), runtime, manifest.server().calls());
+        services.executor = Arc::new(machine.workers.executor());
         if let Some(log) = &options.log {
             services.log = Arc::clone(log);
         }

@@ -6,6 +6,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `blob.rs` | bytes in a message |
+//! | `calling.rs` | calls of other tools |
 //! | `consent.rs` | asking a person before an operation |
 //! | `http.rs`, `http_fault.rs` | one HTTP request and its response |
 //! | `net_limits.rs` | what a call may have of the network; both ends count |
@@ -13,6 +14,7 @@
 //! | `state.rs` | the state that a tool keeps |
 
 pub mod blob;
+pub mod calling;
 pub mod consent;
 pub mod http;
 pub mod http_fault;
@@ -40,6 +42,8 @@ pub enum Opening {
     Udp(sockets::UdpWanted),
     /// A permission request to a person, if no rule allows what the guest is about to do.
     Consent(consent::PermissionRequest),
+    /// The calls of other tools that the call makes.
+    Calling,
 }
 
 /// Bytes of memory that the items of a message's lists may take. The longest list is a message's
@@ -58,8 +62,10 @@ pub fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, EncodingErro
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::blob::Blob;
+    use super::calling::CallingRequest;
     use super::socket_options::SocketOptions;
     use super::*;
+    use crate::nested::WantedCall;
     use crate::seeds::are_seeds;
 
     /// A frame on a door, by the table of frames.
@@ -82,11 +88,19 @@ mod tests {
             ("udp", Opening::Udp(sockets::UdpWanted { six: false, options })),
             ("consent", Opening::Consent(consent::PermissionRequest::Connect(to))),
         ];
-        let seeds = openings.map(|(name, opening)| {
-            let opened = framed(b"tw\x01", &encoding::encode(&opening).unwrap());
-            (name, [opened, framed(b"tw=", b"ab")].concat())
+        let opened = |opening: &Opening| framed(b"tw\x01", &encoding::encode(opening).unwrap());
+        let seeds = openings.map(|(name, opening)| (name, [opened(&opening), framed(b"tw=", b"ab")].concat()));
+        let wanted = WantedCall { tool: "a".to_owned(), arguments_json: "{}".to_owned() };
+        let requests = [
+            ("calling", CallingRequest::Call(vec![wanted.clone(), wanted])),
+            ("finding", CallingRequest::Find("words".to_owned(), 5)),
+            ("describing", CallingRequest::Describe("a".to_owned())),
+        ];
+        let calling = requests.map(|(name, request)| {
+            let asked = framed(b"tw\x01", &encoding::encode(&request).unwrap());
+            (name, [opened(&Opening::Calling), asked].concat())
         });
-        are_seeds("doors", &seeds);
+        are_seeds("doors", &[seeds.as_slice(), calling.as_slice()].concat());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// Every interface that this host offers. wasmtime links a component that names another patch
 /// release of the same 0.2, older or newer.
-const OFFERED: [(&str, Versions); 42] = [
+const OFFERED: [(&str, Versions); 43] = [
     ("wasi:cli/environment", Versions::Wasi),
     ("wasi:cli/exit", Versions::Wasi),
     ("wasi:cli/stderr", Versions::Wasi),
@@ -39,6 +39,7 @@ const OFFERED: [(&str, Versions); 42] = [
     ("wasi:sockets/udp", Versions::Wasi),
     ("wasi:sockets/udp-create-socket", Versions::Wasi),
     ("toolcell:mcp/asking", Versions::Contract),
+    ("toolcell:mcp/calling", Versions::Contract),
     ("toolcell:mcp/cancellation", Versions::Contract),
     ("toolcell:mcp/log", Versions::Contract),
     ("toolcell:mcp/progress", Versions::Contract),

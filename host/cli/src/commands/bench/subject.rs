@@ -24,7 +24,7 @@ const WARM_UP_TIME: Duration = Duration::from_millis(200);
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 pub struct BenchSubject {
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     tool: usize,
     arguments: Box<RawValue>,
 }
@@ -45,7 +45,7 @@ struct RemainingCalls {
 
 impl BenchSubject {
     pub fn new(catalog: Catalog, tool: usize, arguments: Box<RawValue>) -> Self {
-        Self { catalog, tool, arguments }
+        Self { catalog: Arc::new(catalog), tool, arguments }
     }
 
     /// Makes some calls that do not count.

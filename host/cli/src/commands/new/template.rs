@@ -185,7 +185,7 @@ impl Template {
         let (crates, wasm_crates) = crates(example, shape);
         let world = if shape == Shape::Contract { "tool-component" } else { "tool" };
         let project_world =
-            if shape == Shape::Contract { "toolcell:mcp/tool-component@1.2.0" } else { "local:tool/tool" };
+            if shape == Shape::Contract { "toolcell:mcp/tool-component@1.3.0" } else { "local:tool/tool" };
         // The name is filled in last, since other values contain its slot.
         [
             ("{{language}}", language.name()),

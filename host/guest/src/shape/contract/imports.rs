@@ -1,10 +1,15 @@
 //! The host's side of the contract's imports: progress, log, cancellation, request, asking,
-//! updates. No WASI, no policy.
+//! calling, updates. No WASI, no policy.
 use toolcell_wall::asking::{AskResult, EndedByAsking};
+use toolcell_wall::nested::WantedCall;
 
-use super::Convert as _;
-use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types, updates};
+use super::Convert;
+use crate::bindings::toolcell::mcp::{asking, calling, cancellation, log, progress, request, types, updates};
+use crate::run::calling::CallingFailed;
 use crate::wasi::state::CallState;
+
+/// The end of a call, as the guest gets it.
+type CallEnd = Result<calling::Called, calling::NotCalled>;
 
 // Only types, no functions.
 impl types::Host for CallState {}
@@ -72,6 +77,25 @@ impl request::Host for CallState {
 
     fn extensions_json(&mut self) -> String {
         self.caller.extensions_json()
+    }
+}
+
+impl calling::Host for CallState {
+    async fn call(&mut self, tool: String, arguments_json: String) -> wasmtime::Result<CallEnd> {
+        let ends = self.call_tools(vec![WantedCall { tool, arguments_json }]).await?;
+        ends.into_iter().next().map(Convert::convert).ok_or_else(|| CallingFailed.into())
+    }
+
+    async fn call_all(&mut self, calls: Vec<calling::Wanted>) -> wasmtime::Result<Vec<CallEnd>> {
+        Ok(self.call_tools(calls.convert()).await?.convert())
+    }
+
+    async fn find(&mut self, words: String, limit: u32) -> wasmtime::Result<Vec<calling::Found>> {
+        Ok(self.find_tools(words, limit).await?.convert())
+    }
+
+    async fn describe(&mut self, tool: String) -> wasmtime::Result<Option<types::Tool>> {
+        Ok(self.describe_tool(tool).await?.convert())
     }
 }
 

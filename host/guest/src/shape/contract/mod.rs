@@ -8,7 +8,7 @@
 mod imports;
 mod optional;
 
-use toolcell_wall::{asking as plain, caller, contract};
+use toolcell_wall::{asking as plain, caller, contract, nested};
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
 
@@ -19,7 +19,7 @@ use crate::bindings::optional::{
     ResourcesExportIndices,
 };
 use crate::bindings::optional::{prompts, resources};
-use crate::bindings::toolcell::mcp::{asking, log, types};
+use crate::bindings::toolcell::mcp::{asking, calling, log, types};
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices};
 use crate::engine::errors::one_line;
 use crate::wasi::state::CallState;
@@ -252,6 +252,22 @@ records! {
     asking::Page => plain::QuestionPage { message, url }
     asking::Inquiry => plain::Inquiry { key, question }
     plain::WorkRoot => asking::Root { uri, name }
+    contract::ContentHints => types::Annotations { audience, priority, last_modified }
+    contract::GuestIcon => types::Icon { src, mime_type, sizes, theme }
+    contract::GuestToolHints => types::Hints { read_only, destructive, idempotent, open_world }
+    contract::GuestTool => types::Tool {
+        name, title, description, input_schema_json, output_schema_json, hints, icons, meta_json,
+    }
+    contract::TextContent => types::TextContent { text, annotations, meta_json }
+    contract::MediaContent => types::MediaContent { data, mime_type, annotations, meta_json }
+    contract::GuestLink => types::ResourceLink {
+        uri, name, title, description, mime_type, size, annotations, icons, meta_json,
+    }
+    contract::EmbeddedResource => types::EmbeddedResource { uri, mime_type, body, annotations, meta_json }
+    calling::Wanted => nested::WantedCall { tool, arguments_json }
+    nested::CalledResult => calling::Called { content, structured_json }
+    nested::NestedRefusal => calling::Refusal { reason, text }
+    nested::FoundTool => calling::Found { name, title, description }
     caller::Trace => crate::bindings::toolcell::mcp::request::TraceContext { traceparent, tracestate, baggage }
 }
 
@@ -268,5 +284,15 @@ variants! {
     plain::AskKind => asking::Kind { Form, Page, Sampling, Roots }
     asking::Question => plain::GuestQuestion { Form(form), Page(page), Sampling(params), Roots }
     plain::GuestAnswer => asking::Answer { Accepted(text), Declined, Dismissed, Message(text), Roots(roots) }
+    contract::GuestRole => types::Role { User, Assistant }
+    contract::Theme => types::Theme { Light, Dark }
+    contract::GuestResourceBody => types::ResourceBody { Text(body), Blob(body) }
+    contract::GuestContent => types::Content {
+        Text(item), Image(item), Audio(item), ResourceLink(item), EmbeddedResource(item),
+    }
+    nested::NotCalledReason => calling::Reason {
+        Denied, Unknown, InvalidArguments, OverLimit, Busy, NotApproved, Cancelled, Failed,
+    }
+    nested::NotCalled => calling::NotCalled { Failed(called), Refused(refusal) }
     plain::AskRefusal => asking::Refusal { Unsupported(kind), Invalid(text), OverLimit(text), TimedOut, Failed(text) }
 }

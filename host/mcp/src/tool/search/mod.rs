@@ -79,6 +79,23 @@ pub(super) struct ListSearch {
     shown: Box<ToolList>,
 }
 
+/// The words of a list, for tools that search it.
+#[derive(Debug)]
+pub(super) struct ToolWords(WordIndex);
+
+impl ToolWords {
+    pub(super) fn of(tools: &[Arc<McpTool>]) -> Self {
+        let text_bytes_max = SearchBounds::default().text_bytes_max;
+        Self(WordIndex::of(tools.iter().map(|tool| &**tool), text_bytes_max))
+    }
+
+    /// The places of the tools that have one of the words, the best first, among those that `may`
+    /// allows.
+    pub(super) fn find(&self, words: &str, may: Vec<bool>) -> Vec<usize> {
+        self.0.find(words, &self.0.seen(may))
+    }
+}
+
 /// One of the host's own tools.
 #[derive(Clone, Debug)]
 pub(crate) enum OwnTool {

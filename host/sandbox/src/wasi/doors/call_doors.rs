@@ -10,6 +10,7 @@ use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::net_limits::{LOOKUPS_AT_ONCE, NetLimits};
 use toolcell_walls::door::{Door, DoorError, FrameReader, FrameWriter};
 
+use crate::caller::calling::{self, CallingCounts, CallingParts};
 use crate::caller::consent::{self, ConsentParts};
 use crate::caller::waited::Waited;
 use crate::wasi::capabilities::GrantedCapabilities;
@@ -78,6 +79,8 @@ struct DoorParts {
     /// Locked while a person is asked.
     asking: Mutex<AskBudget>,
     waited: Arc<Waited>,
+    /// Locked by the one door to other tools.
+    calling: Mutex<Arc<CallingCounts>>,
     misuse: Misuse,
     /// Places of open doors.
     places: Arc<Semaphore>,
@@ -128,6 +131,7 @@ impl CallDoors {
             host_data_bytes: limits.host_data_bytes(),
             asking: Mutex::new(AskBudget::of(limits)),
             waited: Arc::default(),
+            calling: Mutex::new(Arc::new(CallingCounts::of(limits))),
             requests: CallRequests::new(Arc::clone(capabilities.http()), Arc::clone(&net), denials.clone()),
             misuse: Misuse::new(Arc::clone(caller)),
             places: Arc::new(Semaphore::new(open_max(net.limits()))),
@@ -289,6 +293,20 @@ impl DoorParts {
             }
             Opening::Tcp(wanted) => sockets::serve_tcp(self.deciding(), wanted, reader, writer).await,
             Opening::Udp(wanted) => sockets::serve_udp(self.deciding(), wanted, reader, writer).await,
+            Opening::Calling => {
+                let Ok(counts) = self.calling.try_lock() else {
+                    return Err(DoorError::Wrong("a second door to other tools was opened"));
+                };
+                let calling = CallingParts {
+                    capabilities: Arc::clone(&self.capabilities),
+                    caller: Arc::clone(&self.caller),
+                    net: Arc::clone(&self.net),
+                    denials: self.denials.clone(),
+                    waited: Arc::clone(&self.waited),
+                    counts: Arc::clone(&counts),
+                };
+                calling::serve(calling, self.host_data_bytes, reader, writer).await
+            }
             Opening::Consent(request) => {
                 let mut budget = self.asking.lock().await;
                 let _open = self.waited.open();

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, McpTool};
-use toolcell_policy::{Approval, Callers, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span};
+use toolcell_policy::{
+    Approval, Callers, CallingTool, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span, check_calls,
+};
 use toolcell_sandbox::{ComponentDigest, GrantedCapabilities, ListedBeside, ShapeName, contract, export};
 
 use super::super::definition::{self, ListingStop};
-use super::super::entry::{CatalogEntry, EntryKind};
+use super::super::entry::{CatalogEntry, EntryKind, targets};
 use super::super::instances::InstancesByCaller;
 use super::super::narrowing::ToolNarrowing;
 use super::super::permissions::{GrantContext, ToolCapabilities};
@@ -325,6 +327,20 @@ impl CatalogDraft<'_> {
         let is_named = |entry: &&CatalogEntry| entry.target().is_none_or(|target| target.is_named());
         let names: Vec<_> = self.parts.entries.iter().filter(is_named).map(CatalogEntry::called).collect();
         self.callers.check_tools(&names)
+    }
+
+    /// Rules for calls that take no tool, and tools that reach themselves. If tools are missing for
+    /// another reason, only the latter can be known.
+    pub(super) fn check_calls(&self, complete: bool) -> Vec<Diagnostic> {
+        fn calling(target: &Arc<CallTarget>) -> CallingTool<'_> {
+            CallingTool {
+                name: &target.tool.definition().name,
+                is_tool: target.tool.is_tool(),
+                grants: target.capabilities.grants(),
+            }
+        }
+        let tools: Vec<_> = targets(&self.parts.entries).map(calling).collect();
+        check_calls(&tools, complete)
     }
 
     /// Removes a component with its tools.

@@ -234,6 +234,7 @@ impl CatalogBuilder {
         let all_work = withheld.is_empty() && broken.left_out.is_empty();
         let complete = all_work && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
+        problems.extend(draft.check_calls(complete));
         if complete {
             let policies: Vec<&ComponentPolicy> = manifest.components().iter().collect();
             let guests = draft.parts.components.iter().flat_map(|component| &component.resources);

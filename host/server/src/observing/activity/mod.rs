@@ -19,7 +19,7 @@ pub use denials::{DenialGroup, DenialGroups, DeniedRequest};
 pub use figures::{Figures, HourFigures};
 pub use phases::CallPhase;
 pub use recent::{CallPart, RecentCall};
-pub use running::{LiveCall, RunningCalls, TrackedCall};
+pub use running::{LiveCall, RunningCalls, TrackedCall, TreePlace};
 
 /// Calls as operators see them, over all generations.
 pub struct Activity {

@@ -44,6 +44,8 @@ pub struct RunningCalls {
 pub struct LiveCall {
     /// The host's number of the call.
     pub id: u64,
+    /// Its place beneath a client's call.
+    pub place: TreePlace,
     pub tool: Arc<McpTool>,
     /// The component's name in the manifest.
     pub component: String,
@@ -64,6 +66,15 @@ pub struct LiveCall {
     stop: Cancellation,
     /// For the page of the call after its end, if such pages are kept.
     notes: Option<Mutex<CallNotes>>,
+}
+
+/// The place of a call among those that a client's call made.
+#[derive(Clone, Copy, Debug)]
+pub struct TreePlace {
+    /// The client's call.
+    pub root: u64,
+    /// Calls above it.
+    pub depth: u32,
 }
 
 /// How long a call may spend in each phase.
@@ -106,9 +117,11 @@ impl RunningCalls {
         tool: &Arc<McpTool>,
         component: &str,
         limits: &Limits,
+        place: Option<TreePlace>,
     ) -> TrackedCall {
         let call = Arc::new(LiveCall {
             id,
+            place: place.unwrap_or(TreePlace { root: id, depth: 0 }),
             tool: Arc::clone(tool),
             component: component.to_owned(),
             caller: caller.to_owned(),
@@ -129,10 +142,11 @@ impl RunningCalls {
         TrackedCall { calls: Arc::clone(self), call, place, ended: false }
     }
 
-    /// The calls in the table, oldest first, and the number of all calls.
+    /// The calls in the table, oldest first and each above those that it made, and the number of
+    /// all calls.
     pub fn list(&self) -> (Vec<Arc<LiveCall>>, usize) {
         let mut calls: Vec<_> = self.places.iter().filter_map(|place| held(place).clone()).collect();
-        calls.sort_by_key(|call| call.began);
+        calls.sort_by_key(|call| (call.place.root, call.id));
         (calls, self.count.load(Ordering::Relaxed))
     }
 

@@ -58,6 +58,9 @@ pub struct MinuteShown {
 pub struct CallShown {
     /// The host's number of the call.
     pub call: u64,
+    /// The number of calls above it, which tools made.
+    #[serde(default)]
+    pub depth: u32,
     /// The tool, as clients see it.
     pub tool: String,
     /// The component's name in the manifest.

@@ -151,6 +151,7 @@ fn minute(totals: &model::Totals) -> MinuteShown {
 fn call(call: &model::RunningCall) -> CallShown {
     CallShown {
         call: call.call,
+        depth: call.depth,
         tool: clipped(&call.tool, NAME_BYTES_MAX),
         component: clipped(&call.component, NAME_BYTES_MAX),
         caller: clipped(&call.caller, NAME_BYTES_MAX),

@@ -52,6 +52,7 @@ fn running(call: &LiveCall) -> RunningCall {
     let (elapsed, deadline) = call.in_phase();
     RunningCall {
         call: call.id,
+        depth: call.place.depth,
         tool: call.tool.definition().name.clone(),
         component: call.component.clone(),
         caller: call.caller.clone(),

@@ -1,0 +1,334 @@
+//! Calls that a tool makes in the middle of its own. Each enters where a client's call enters once
+//! it is parsed, as a call of the same caller: it meets the same rules, and has the same records.
+//!
+//! It inherits three things: who calls, the trace, and the time that its caller has left. It takes
+//! no place that a call above it may hold: not of the caller, not for large arguments, and not the
+//! instance that a component keeps for a caller. Places of tools it waits for, since no tool
+//! reaches itself.
+//!
+//! Promise: a nested call is a call.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use toolcell_audit::Outcome;
+use toolcell_mcp::{
+    Call, CallContext, CallResult, Cancellation, CheckedResult, ContentKind, McpTool, Patience, ServedCatalog as _,
+};
+use toolcell_policy::Limit;
+use toolcell_sandbox::{
+    CallFailure, FoundTool, NestedEnd, NotCalled, NotCalledReason, PersonWaits, WantedCall, contract,
+};
+
+use super::clock::CallClock;
+use super::{CallOrigin, StartedCall};
+use crate::catalog::{Catalog, LARGE_BYTES, content};
+
+/// Bytes of a refusal's text at most: what problems of arguments take that a model reads.
+const TEXT_BYTES_MAX: usize = 4 << 10;
+
+/// Where a call comes from that a tool made.
+pub(super) struct Lineage {
+    /// The host's number of the client's call.
+    pub(super) root: u64,
+    /// That of the call that made this one.
+    pub(super) parent: u64,
+    /// Calls above it.
+    pub(super) depth: u32,
+    /// Name of the tool that made it.
+    pub(super) asker: String,
+    /// Tools above it.
+    above: Vec<Arc<McpTool>>,
+    /// Levels that may be beneath it, by the limits of those above.
+    levels: usize,
+    /// Calls that each one above may still make.
+    budgets: Vec<Arc<CallBudget>>,
+    /// The clocks of those above, which stand still while it waits for a person.
+    clocks: Vec<Arc<dyn PersonWaits>>,
+    /// The clock of the one that made it.
+    clock: Arc<CallClock>,
+    /// True if a call above it holds a turn for large arguments.
+    holds_turn: bool,
+}
+
+/// The calls that one call may make, with all beneath it.
+pub(super) struct CallBudget(AtomicUsize);
+
+/// A call that may make calls.
+pub(super) struct CallingCall {
+    catalog: Arc<Catalog>,
+    id: u64,
+    tool: Arc<McpTool>,
+    lineage: Option<Arc<Lineage>>,
+    clock: Arc<CallClock>,
+    budget: Arc<CallBudget>,
+    levels: usize,
+    has_large_arguments: bool,
+    /// The place of its tool, whose limits it names in refusals.
+    place: usize,
+}
+
+impl CallBudget {
+    fn take(&self) -> bool {
+        let less = |left: usize| left.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+impl Lineage {
+    /// True if a call above it holds a turn for large arguments.
+    pub(super) const fn holds_turn(&self) -> bool {
+        self.holds_turn
+    }
+
+    /// The time that the call above it has left.
+    pub(super) fn time_left(&self) -> std::time::Duration {
+        self.clock.left()
+    }
+
+    /// The clocks of those above.
+    pub(super) fn clocks(&self) -> &[Arc<dyn PersonWaits>] {
+        &self.clocks
+    }
+}
+
+impl CallingCall {
+    /// Of a started call whose tool may call others.
+    pub(super) fn of(started: &StartedCall<'_>, call: &Call, clock: &Arc<CallClock>) -> Option<Self> {
+        let target = started.target;
+        if target.capabilities.grants().calls().is_empty() {
+            return None;
+        }
+        Some(Self {
+            catalog: Arc::clone(started.catalog),
+            id: started.record.id(),
+            tool: Arc::clone(&target.tool),
+            lineage: started.lineage.clone(),
+            clock: Arc::clone(clock),
+            budget: Arc::new(CallBudget(AtomicUsize::new(target.limits.calls_max()))),
+            levels: started.levels_beneath(),
+            has_large_arguments: call.arguments.get().len() >= LARGE_BYTES,
+            place: call.tool,
+        })
+    }
+
+    /// Makes a call.
+    pub(super) async fn call(
+        &self,
+        context: &CallContext,
+        wanted: WantedCall,
+        waits: Arc<dyn PersonWaits>,
+    ) -> NestedEnd {
+        let call = self.prepared(context, wanted)?;
+        let lineage = Arc::new(self.lineage_beneath(waits));
+        let cancellation = call.context.cancellation.clone();
+        let (tell, told) = oneshot::channel();
+        let catalog = Arc::clone(&self.catalog);
+        let work = async move {
+            let mut tell = tell;
+            let end = {
+                let mut run = std::pin::pin!(catalog.run_nested(call, lineage));
+                tokio::select! {
+                    biased;
+                    end = &mut run => end,
+                    // The call that made it is gone: it ends as one whose caller gave up.
+                    () = tell.closed() => {
+                        cancellation.cancel();
+                        run.await
+                    }
+                }
+            };
+            drop(tell.send(end));
+        };
+        self.catalog.services.executor.run(Box::pin(work));
+        told.await.unwrap_or_else(|_| refused(NotCalledReason::Failed, "the host could not run the tool"))
+    }
+
+    /// The call, if it may be made.
+    fn prepared(&self, context: &CallContext, wanted: WantedCall) -> Result<Call, NotCalled> {
+        let WantedCall { tool, arguments_json } = wanted;
+        let (place, entry) = self.visible(context, &tool).ok_or_else(|| {
+            NotCalled::refused(NotCalledReason::Unknown, format!("there is no tool {tool:?} that this caller may call"))
+        })?;
+        if self.levels == 0 {
+            return Err(self.no_level());
+        }
+        let mut above = self.lineage.iter().flat_map(|lineage| &lineage.above).chain([&self.tool]);
+        if above.any(|above| above.definition().name == entry.definition().name) {
+            let text = format!("the tool {tool:?} waits for this call, and cannot be called by it");
+            return Err(NotCalled::refused(NotCalledReason::Denied, text));
+        }
+        let mut budgets = self.lineage.iter().flat_map(|lineage| &lineage.budgets).chain([&self.budget]);
+        if !budgets.all(|budget| budget.take()) {
+            return Err(self.over(Limit::CallsMax));
+        }
+        let arguments = RawValue::from_string(arguments_json).ok().filter(|json| json.get().starts_with('{'));
+        let arguments = arguments.ok_or_else(|| {
+            NotCalled::refused(NotCalledReason::InvalidArguments, "the arguments are not a JSON object")
+        })?;
+        Ok(Call { tool: place, arguments, context: Box::new(beneath(context)) })
+    }
+
+    /// The tool of this name, if the caller may call it.
+    fn visible(&self, context: &CallContext, tool: &str) -> Option<(usize, Arc<McpTool>)> {
+        let view = self.catalog.view(&context.caller);
+        let (place, entry) = view.as_deref().unwrap_or(&self.catalog.tools).find(tool)?;
+        is_callable(entry).then(|| (place, Arc::clone(entry)))
+    }
+
+    fn lineage_beneath(&self, waits: Arc<dyn PersonWaits>) -> Lineage {
+        let own = self.lineage.as_deref();
+        let clock: Arc<dyn PersonWaits> = Arc::<CallClock>::clone(&self.clock);
+        let above = own.map(|own| own.above.clone()).unwrap_or_default();
+        let budgets = own.map(|own| own.budgets.clone()).unwrap_or_default();
+        let clocks = own.map(|own| own.clocks.clone()).unwrap_or_default();
+        Lineage {
+            root: own.map_or(self.id, |own| own.root),
+            parent: self.id,
+            depth: own.map_or(0, |own| own.depth).saturating_add(1),
+            asker: self.tool.definition().name.clone(),
+            above: above.into_iter().chain([Arc::clone(&self.tool)]).collect(),
+            levels: self.levels.saturating_sub(1),
+            budgets: budgets.into_iter().chain([Arc::clone(&self.budget)]).collect(),
+            clocks: clocks.into_iter().chain([clock, waits]).collect(),
+            clock: Arc::clone(&self.clock),
+            holds_turn: self.has_large_arguments || own.is_some_and(Lineage::holds_turn),
+        }
+    }
+
+    /// Tools that the guest may call, those that fit the words best first.
+    pub(super) fn find(&self, context: &CallContext, words: &str, most: usize) -> Vec<FoundTool> {
+        let view = self.catalog.view(&context.caller);
+        let tools = view.as_deref().unwrap_or(&self.catalog.tools);
+        let may = tools.tools().iter().map(|tool| self.may_call(tool)).collect();
+        let found = tools.fitting(words, may, most).into_iter().map(|tool| {
+            let definition = tool.served();
+            FoundTool {
+                name: definition.name.clone(),
+                title: definition.title.clone(),
+                description: definition.description.clone(),
+            }
+        });
+        found.collect()
+    }
+
+    /// The tool of this name, if the guest may call it.
+    pub(super) fn describe(&self, context: &CallContext, tool: &str) -> Option<contract::GuestTool> {
+        let (_, tool) = self.visible(context, tool)?;
+        self.may_call(&tool).then(|| content::described(tool.served()))
+    }
+
+    fn may_call(&self, tool: &McpTool) -> bool {
+        let name = &tool.definition().name;
+        let grants = self.catalog.target(self.place).map(|target| target.capabilities.grants());
+        is_callable(tool) && grants.is_some_and(|grants| grants.call(name).is_ok())
+    }
+
+    /// The refusal of a call beneath the last level.
+    fn no_level(&self) -> NotCalled {
+        let places = &self.catalog.services.calling_places;
+        let depth = self.lineage.as_ref().map_or(0, |lineage| lineage.depth);
+        if usize::try_from(depth).is_ok_and(|depth| depth < places.levels()) {
+            let text = match depth {
+                0 => "this tool may make no calls (limit \"call_depth\")".to_owned(),
+                depth => format!("this call is {depth} beneath its client's, and may make none (limit \"call_depth\")"),
+            };
+            return NotCalled::refused(NotCalledReason::OverLimit, text);
+        }
+        let text = "the host has no place for a call beneath this one (\"calls\" in [server])";
+        NotCalled::refused(NotCalledReason::OverLimit, text)
+    }
+
+    fn over(&self, limit: Limit) -> NotCalled {
+        let limits = self.catalog.target(self.place).map(|target| target.limits).unwrap_or_default();
+        NotCalled::refused(NotCalledReason::OverLimit, CallFailure::over(limit, &limits).to_string())
+    }
+}
+
+impl StartedCall<'_> {
+    /// Levels of calls that may be beneath this one; 0 if its tool calls none.
+    pub(super) fn levels_beneath(&self) -> usize {
+        if self.target.capabilities.grants().calls().is_empty() || self.target.limits.calls_max() == 0 {
+            return 0;
+        }
+        let above = self.lineage.as_ref().map_or(usize::MAX, |lineage| lineage.levels);
+        let places = self.catalog.services.calling_places.levels();
+        self.target.limits.call_depth().min(above).min(places)
+    }
+}
+
+/// True for what other tools may call: no prompt, no other export, and nothing that only views may.
+fn is_callable(entry: &McpTool) -> bool {
+    entry.is_tool() && !entry.definition().is_for_views_alone()
+}
+
+/// The context of a call beneath the one with this context.
+fn beneath(context: &CallContext) -> CallContext {
+    let cancellation = Cancellation::new();
+    CallContext {
+        request_id: context.request_id.clone(),
+        revision: context.revision,
+        caller: context.caller.clone(),
+        client: context.client.clone(),
+        trace: context.trace.clone(),
+        meta_json: "{}".to_owned(),
+        extensions: context.extensions.clone(),
+        events: context.events.clone(),
+        asking: context.asking.beneath(&cancellation),
+        cancellation,
+        task: false,
+    }
+}
+
+fn refused(reason: NotCalledReason, text: impl Into<String>) -> NestedEnd {
+    Err(NotCalled::refused(reason, text))
+}
+
+impl Catalog {
+    /// Runs a call of a tool's. It is checked as a client's call is.
+    async fn run_nested(self: &Arc<Self>, call: Call, lineage: Arc<Lineage>) -> NestedEnd {
+        if let Some(failure) = self.target(call.tool).and_then(|target| super::too_large(target, &call)) {
+            self.record_refused(&call, Some(&lineage), Outcome::LimitExceeded, &failure.to_string());
+            return refused(NotCalledReason::OverLimit, failure.to_string());
+        }
+        let runs_here = !self.terms(call.tool).runs_elsewhere;
+        if let Some(tool) = self.tools.tools().get(call.tool).filter(|_| runs_here)
+            && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
+        {
+            self.record_refused(&call, Some(&lineage), Outcome::InvalidInput, &problems.to_string());
+            return refused(NotCalledReason::InvalidArguments, clipped(&problems.to_string()));
+        }
+        let (result, traces) = self.run(call, CallOrigin::Tool(lineage)).await;
+        ended(result, traces.outcome)
+    }
+}
+
+/// The end of a call, for the guest that made it.
+fn ended(result: CheckedResult, outcome: Option<Outcome>) -> NestedEnd {
+    let reason = match outcome {
+        Some(Outcome::Ok | Outcome::Repeated) => return Ok(content::called(result.into_result())),
+        Some(Outcome::ToolError) => return Err(NotCalled::Failed(content::called(result.into_result()))),
+        Some(Outcome::InvalidInput) => NotCalledReason::InvalidArguments,
+        Some(Outcome::LimitExceeded | Outcome::OutOfFuel | Outcome::OutOfMemory | Outcome::Deadline) => {
+            NotCalledReason::OverLimit
+        }
+        Some(Outcome::Busy | Outcome::RateLimited) => NotCalledReason::Busy,
+        Some(Outcome::NotApproved | Outcome::InputRequired) => NotCalledReason::NotApproved,
+        Some(Outcome::Cancelled) => NotCalledReason::Cancelled,
+        _ => NotCalledReason::Failed,
+    };
+    let text = text_of(&result).unwrap_or("the call ended without a result");
+    refused(reason, clipped(text))
+}
+
+fn text_of(result: &CallResult) -> Option<&str> {
+    result.content.iter().find_map(|item| match &item.kind {
+        ContentKind::Text(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+fn clipped(text: &str) -> String {
+    text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default().to_owned()
+}

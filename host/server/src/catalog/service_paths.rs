@@ -45,8 +45,7 @@ fn problem(what: &str, path: &str) -> Diagnostic {
         .hint(format!("name a place that it may write: \"{STATE}/{}\"", name.trim_start_matches('.')))
 }
 
-/// A problem for each path below the service's configuration that this manifest makes the host
-/// write, with the component, or an empty name. Relative paths start from `folder`.
+/// The path without `.` and `..`, which need not exist.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -46,7 +46,7 @@ pub struct Workers {
 
 struct WorkerState {
     queue: Mutex<TaskQueue>,
-    /// Time until which the reader begins no call.
+    /// The runtime that drives timers and sockets of guests.
     io: Handle,
     started: Instant,
     /// Time until which the reader begins no call.

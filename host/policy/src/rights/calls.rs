@@ -92,7 +92,7 @@ pub(crate) static CALLS: Right = Right {
         if names.is_empty() { Vec::new() } else { vec![format!("calls = [{}]", names.join(", "))] }
     },
     forms: &["call TOOL"],
-    help: "  call TOOL                   another tool, by the name that clients see: \"call weather_*\"\n",
+    help: "  call TOOL                   a tool, by the name clients see: \"call weather_*\"\n",
     entry: |_, verb, rest| {
         (verb == "call" && !rest.is_empty()).then(|| ManifestEntry {
             section: "calls",

@@ -27,27 +27,45 @@ impl CallClock {
 
     /// The time that is left of it.
     pub(super) fn left(&self) -> Duration {
+        self.left_at(Instant::now())
+    }
+
+    fn left_at(&self, now: Instant) -> Duration {
         let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = waits.total.saturating_add(waits.since.map_or(Duration::ZERO, |since| since.elapsed()));
-        self.deadline.saturating_add(waited).saturating_sub(self.began.elapsed())
+        let waited = waits.total.saturating_add(waits.until(now));
+        self.deadline.saturating_add(waited).saturating_sub(now.saturating_duration_since(self.began))
+    }
+
+    fn begin_at(&self, now: Instant) {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.open = waits.open.saturating_add(1);
+        waits.since.get_or_insert(now);
+    }
+
+    fn end_at(&self, now: Instant) {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.open = waits.open.saturating_sub(1);
+        if waits.open == 0 {
+            waits.total = waits.total.saturating_add(waits.until(now));
+            waits.since = None;
+        }
+    }
+}
+
+impl Waits {
+    /// The length of the wait that is open; zero if none is.
+    fn until(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 }
 
 impl PersonWaits for CallClock {
     fn begin(&self) {
-        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        waits.open = waits.open.saturating_add(1);
-        waits.since.get_or_insert_with(Instant::now);
+        self.begin_at(Instant::now());
     }
 
     fn end(&self) {
-        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        waits.open = waits.open.saturating_sub(1);
-        if waits.open == 0
-            && let Some(since) = waits.since.take()
-        {
-            waits.total = waits.total.saturating_add(since.elapsed());
-        }
+        self.end_at(Instant::now());
     }
 }
 
@@ -75,16 +93,27 @@ mod tests {
 
     #[test]
     fn a_clock_stands_still_while_somebody_waits() {
-        let clock = CallClock::new(Duration::from_secs(3_600));
-        let one = StoppedClocks::of([&clock as &dyn PersonWaits]);
-        let before = clock.left();
-        let two = StoppedClocks::of([&clock as &dyn PersonWaits]);
-        drop(one);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(clock.left() >= before, "the second wait goes on");
-        drop(two);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(clock.left() < before);
-        assert_eq!(CallClock::new(Duration::ZERO).left(), Duration::ZERO);
+        let clock = CallClock::new(Duration::from_secs(60));
+        let after = |seconds: u64| clock.began + Duration::from_secs(seconds);
+        let left = |seconds: u64| clock.left_at(after(seconds)).as_secs();
+        assert_eq!(left(10), 50);
+        clock.begin_at(after(10));
+        assert_eq!(left(15), 50);
+        clock.begin_at(after(15));
+        clock.end_at(after(20));
+        assert_eq!(left(25), 50, "the second wait goes on");
+        clock.end_at(after(30));
+        assert_eq!(left(40), 40);
+        assert_eq!(left(200), 0);
+    }
+
+    #[test]
+    fn a_stopped_clock_runs_on_once_its_wait_is_dropped() {
+        let clock = CallClock::new(Duration::from_secs(60));
+        let waits = || clock.waits.lock().unwrap().open;
+        let stopped = StoppedClocks::of([&clock as &dyn PersonWaits]);
+        assert_eq!(waits(), 1);
+        drop(stopped);
+        assert_eq!(waits(), 0);
     }
 }

@@ -49,7 +49,7 @@ fn what_is_pinned_is_digests_and_words_and_is_the_same_each_time() {
     for held in [
         TOOL,
         digest.as_str().unwrap(),
-        "contract = \"1.2.0\"",
+        "contract = \"1.3.0\"",
         &size,
         "version",
         "linger",

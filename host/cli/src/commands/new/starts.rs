@@ -216,6 +216,7 @@ pub const CONTRACT_WIT: &[File] = &[
     wit!("types.wit"),
     wit!("host.wit"),
     wit!("asking.wit"),
+    wit!("calling.wit"),
     wit!("prompts.wit"),
     wit!("completion.wit"),
     wit!("resources.wit"),

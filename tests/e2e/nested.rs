@@ -84,8 +84,15 @@ fn a_result_that_is_an_error_is_no_success_and_a_refusal_is_a_value() {
     let unfit = relayed(&mut host, "echo", &json!({"text": 1}));
     assert_eq!(unfit["refused"], "InvalidArguments", "{unfit}");
     assert!(unfit["text"].as_str().unwrap().contains("/text"), "{unfit}");
-    let said = host.call("not_json", json!({"tool": "echo"})).structured().clone();
-    assert_eq!(said, refused("InvalidArguments", "the arguments are not a JSON object"));
+    for (arguments, refusal) in [
+        ("[1", "the arguments are not valid JSON at byte 2"),
+        ("[1]", "the arguments are not a JSON object"),
+        // One reader takes the first value, another the last.
+        (r#"{"text":"a","text":"b"}"#, "the arguments have the key \"text\" twice in one object"),
+    ] {
+        let said = host.call("relay_text", json!({"tool": "echo", "arguments": arguments})).structured().clone();
+        assert_eq!(said, refused("InvalidArguments", refusal));
+    }
     let denied = refused("Denied", "denied: call clocks — no rule of tool \"relay\" allows it");
     assert_eq!(relayed(&mut host, "clocks", &json!({})), denied);
     let records = whole(&host);

@@ -99,7 +99,7 @@ fn trip(arguments: &TripArguments) -> Result<CallResult, Failure> {
     let (Some(home), Some(there)) = (normals.next(), normals.next()) else {
         return Err(Failure::Failed("weather_normals gave no answer".to_owned()));
     };
-    // Without these there is no report: what the tool said is what the caller reads.
+    // A report needs these. Where they are missing, the caller reads what the tool said.
     let home = home?;
     let there = there?;
     let at_home = only_month(&home)?;

@@ -94,7 +94,7 @@ impl Follower {
     }
 }
 
-/// The number of a record; `None` if the line is none.
+/// The number of a record; `None` if the line is not a record.
 #[must_use]
 pub fn record_number(line: &[u8]) -> Option<u64> {
     chain::link(line).map(|link| link.seq)

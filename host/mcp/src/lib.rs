@@ -57,7 +57,7 @@ pub use declared::{
     Skill,
 };
 pub use events::CallEvents;
-pub use frame::{ErrorCode, OverlongFrame, RequestId, RpcError};
+pub use frame::{ArgumentsRefusal, ErrorCode, OverlongFrame, RequestId, RpcError, parse_arguments};
 pub use host::{
     Audience, Call, CallContext, CallTerms, Executor, Host, Outbox, ServedCatalog, SharedFrame, Work, leave_thread,
     leaves_thread,

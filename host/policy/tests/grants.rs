@@ -643,7 +643,7 @@ fn a_tool_calls_what_a_rule_names_and_no_other() {
     assert_eq!(hint(component().call("x").unwrap_err()), "add to [components.report]: calls = [\"x\"]");
     let narrowed = hint(tool().call("notes_read").unwrap_err());
     assert_eq!(narrowed, "add to [components.report.tools.short]: calls = [\"notes_read\"]");
-    assert_eq!(hint(component().call("no name").unwrap_err()), "", "no line allows what is no name");
+    assert_eq!(hint(component().call("no name").unwrap_err()), "", "no line allows what is not a name");
     assert_eq!(component().lock_lines(), ["call notes_read", "call weather_*"]);
     assert_eq!(component().reach().len(), 2);
 }

@@ -7,7 +7,7 @@ use crate::contract::GuestContent;
 /// with other words.
 pub const FOUND_MAX: u32 = 50;
 
-/// Bytes of the words of a search, or of a name, that the host is sent. More is no name of a tool.
+/// Bytes of the words of a search, or of a name, that the host is sent. No tool has a longer name.
 pub const WORDS_BYTES_MAX: usize = 1 << 10;
 
 /// A call that a guest wants made.

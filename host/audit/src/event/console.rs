@@ -22,7 +22,7 @@ pub struct ConsoleDeciding<'a> {
 /// An operator decided something in the console or on a terminal, or entered the console.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConsoleDecided<'a> {
-    /// Who decided. In the console the session: the prefix of its digest, which is no credential.
+    /// Who decided. In the console the session: the prefix of its digest, which lets nobody in.
     /// On a terminal `terminal of uid 1000`, as the kernel names the user.
     pub session: &'a str,
     /// The operator's name as a caller; `None` in a session that began with a link.

@@ -1,3 +1,6 @@
+//! The restricted JSON Schema of a form: an object of primitive properties (2026-07-28,
+//! Elicitation, "Requested Schema").
+
 use serde_json::{Map, Value};
 use toolcell_schema::{Patience, Schema, SchemaUse, portable};
 

@@ -1,6 +1,7 @@
 //! Frames of JSON-RPC 2.0, read strictly and written compactly. A request's method is parsed once,
 //! here. Must not hold: eras, revisions, or answers.
 
+mod arguments;
 mod base64;
 mod error;
 mod id;
@@ -11,6 +12,7 @@ pub(crate) mod scan;
 mod tests;
 mod write;
 
+pub use arguments::{ArgumentsRefusal, parse_arguments};
 pub(crate) use base64::{decode_base64, push_base64};
 pub(crate) use error::echo;
 pub use error::{ErrorCode, RpcError};

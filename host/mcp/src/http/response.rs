@@ -74,7 +74,7 @@ impl PendingResponse {
                 events(EventStream::new(mailbox, Some(frame), limits, lease))
             }
             Some(Next::End(ResponseEnd::Refusal(frame, code))) => json(refused_status(code, &style), frame),
-            // 202 is only for messages that need no answer, and a cancelled request is none.
+            // 202 is only for messages that need no answer, and a cancelled request needs one.
             Some(Next::End(ResponseEnd::Nothing)) if style.asks() && accepted.events => {
                 mailbox.end(ResponseEnd::Nothing);
                 events(EventStream::new(mailbox, None, limits, lease))

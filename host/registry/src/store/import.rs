@@ -65,7 +65,7 @@ enum Sorted {
     Manifest {
         /// The digest of its subject.
         subject: Option<Digest>,
-        /// Its entry as an attached artifact, or why it is none.
+        /// Its entry as an attached artifact, or why it is not one.
         as_attached: Result<Descriptor, String>,
         /// Why it is not a component.
         as_component: Result<(), String>,

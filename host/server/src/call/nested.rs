@@ -10,11 +10,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use toolcell_audit::Outcome;
 use toolcell_mcp::{
     Call, CallContext, CallResult, Cancellation, CheckedResult, ContentKind, McpTool, Patience, ServedCatalog as _,
+    parse_arguments,
 };
 use toolcell_policy::Limit;
 use toolcell_sandbox::{
@@ -163,10 +163,8 @@ impl CallingCall {
         if !budgets.all(|budget| budget.take()) {
             return Err(self.over(Limit::CallsMax));
         }
-        let arguments = RawValue::from_string(arguments_json).ok().filter(|json| json.get().starts_with('{'));
-        let arguments = arguments.ok_or_else(|| {
-            NotCalled::refused(NotCalledReason::InvalidArguments, "the arguments are not a JSON object")
-        })?;
+        let arguments = parse_arguments(arguments_json)
+            .map_err(|refusal| NotCalled::refused(NotCalledReason::InvalidArguments, refusal.to_string()))?;
         Ok(Call { tool: place, arguments, context: Box::new(beneath(context)) })
     }
 

@@ -1,3 +1,4 @@
+//! Where guests run: in sandbox processes, or on threads in their place.
 use std::sync::Arc;
 use std::time::Duration;
 

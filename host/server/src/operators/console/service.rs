@@ -146,7 +146,7 @@ impl Console {
         }
     }
 
-    /// The session with this secret. It ends if its operator is no longer one.
+    /// The session with this secret. It ends if its operator loses that role.
     fn visit(&self, secret: &str) -> Option<Visit> {
         let session = self.session_gate.sessions.find(secret, Instant::now())?;
         if !self.session_gate.still_admits(&session) {

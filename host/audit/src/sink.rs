@@ -73,8 +73,8 @@ pub enum OpenError {
     /// It holds something other than an audit, so nothing is written to it.
     #[error("the file does not end as an audit file does; it is left as it is")]
     NotAnAudit,
-    /// A file is named like a closed file of this audit, but is not one: rotation would move it, and
-    /// finally remove it.
+    /// A file is named like a closed file of this audit, but is not one: rotation would move it,
+    /// and finally remove it.
     #[error("the file of this name with .{number} after it is not an audit file, and rotation would move it")]
     Foreign {
         /// The number after its name.

@@ -159,7 +159,7 @@ fn sorted(ends: Vec<Result<Normals, Failure>>) -> serde_json::Value {
             Err(failure) => not_found.push(failure.message().to_owned()),
         }
     }
-    known.sort_by(|one, other| other.high.cmp(&one.high));
+    known.sort_by_key(|city| std::cmp::Reverse(city.high));
     json!({"warmest_first": known, "not_found": not_found})
 }
 

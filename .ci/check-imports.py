@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # rooms that they name themselves.
 HALL = "the loose files"
 STANDING = {
-    "mcp": {"asking", "connection", "frame", "revision", "task", "tool", HALL},
+    "mcp": {"asking", "connection", "revision", "task", "tool", HALL},
     "policy": {"canonical", "edit", "explain", "grants", "limits", "manifest", "program", "read", "rights", HALL},
 }
 TEST_ONLY = "#[cfg(test)]"

@@ -1,5 +1,5 @@
 //! Differences from the lock and errors of the lock file, as people see them.
-use toolcell_server::lock::{Drift, LockError};
+use toolcell_server::lock::{self, Drift, Lock, LockError, LockPath};
 
 use crate::exit::Exit;
 use crate::terminal;
@@ -12,6 +12,18 @@ pub fn differences(drifts: &[Drift]) -> String {
         drift.differences.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
     text
+}
+
+/// Reads the lock at this path, or reports why it cannot be read.
+pub fn read_or_report(path: &LockPath) -> Result<Lock, Exit> {
+    match lock::read(path) {
+        Ok(Some(locked)) => Ok(locked),
+        Ok(None) => {
+            terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
+            Err(Exit::AtFault)
+        }
+        Err(error) => Err(lock_at_fault(&error)),
+    }
 }
 
 /// Reports an invalid lock.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_mcp::stdio::{self, StdioOptions, StdioShutdown};
 use toolcell_mcp::{
-    Call, CallResult, CheckedResult, DefinitionBounds, Executor, Host, McpServer, McpTool, Outbox, Patience,
-    ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList, Work,
+    Call, CallResult, CheckedResult, Executor, Host, McpServer, McpTool, Outbox, Patience, ServedCatalog, ServerInfo,
+    ServerOptions, ToolDefinition, ToolList, Work,
 };
 
 struct Echo {
@@ -60,8 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn server() -> Result<Arc<McpServer<Fixed>>, Box<dyn Error>> {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let definition = ToolDefinition::new("echo", "Gives back its text.", schema);
-    let tool =
-        McpTool::compile(definition, &DefinitionBounds::default()).map_err(|problems| format!("{problems:?}"))?;
+    let tool = McpTool::compile(definition).map_err(|problems| format!("{problems:?}"))?;
     let tools = ToolList::new(1, vec![Arc::new(tool)])?;
     let info = ServerInfo { name: "echo".to_owned(), version: "1.0.0".to_owned(), ..ServerInfo::default() };
     Ok(Arc::new(McpServer::new(Arc::new(Fixed(Arc::new(Echo { tools }))), info, ServerOptions::default())))

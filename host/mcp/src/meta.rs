@@ -56,6 +56,10 @@ pub enum ClientLogLevel {
 }
 
 impl ClientLogLevel {
+    /// The least level of log messages for a legacy client that has not called `logging/setLevel`;
+    /// the protocol leaves it to the server.
+    pub(crate) const LEGACY: Self = Self::Info;
+
     /// Every level, least first.
     pub const ALL: [Self; 8] = [
         Self::Debug,

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use crate::frame::RpcError;
-use crate::revision::Revision;
 
 /// Declares an enum whose variants each have one row of facts.
 macro_rules! declare {
@@ -179,11 +178,10 @@ impl Method {
         }
     }
 
-    /// True if clients of this revision have the method.
-    pub(crate) const fn is_in(self, revision: Revision) -> bool {
+    /// True if modern clients have the method, or legacy ones.
+    pub(crate) const fn is_for(self, modern: bool) -> bool {
         let facts = self.facts();
-        let has_feature = !matches!(facts.feature, Some(Feature::Tasks)) || revision.features().tasks;
-        has_feature && if revision.is_modern() { facts.modern } else { facts.legacy }
+        if modern { facts.modern } else { facts.legacy }
     }
 
     /// The feature without which the method does not exist.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
 
 use toolcell_shared::{Shelf, Tasks};
 
@@ -14,7 +13,6 @@ use crate::content::ContentIcon;
 use crate::declared::DeclaredResource;
 use crate::frame::{Object, push_json, push_number};
 use crate::host::{Executor, Host, Outbox, ServedCatalog};
-use crate::meta::ClientLogLevel;
 use crate::news::{NewsCarrier, ResourceNews, WatchCounts};
 use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
@@ -63,15 +61,6 @@ pub struct ServerOptions {
     /// Most resources that all sessions and subscriptions of one caller watch. 4,096: sixteen times
     /// as many.
     pub caller_watched_max: usize,
-    /// Time that clients may cache a list of tools. Zero: a component can be replaced at any
-    /// moment.
-    pub list_ttl: Duration,
-    /// Time that clients may cache `server/discover`. Zero: a reload may add resources, and a new
-    /// start of the program may change the title and the instructions.
-    pub discover_ttl: Duration,
-    /// The least level of log messages for a legacy client that has not called `logging/setLevel`;
-    /// the protocol leaves it to the server. Info by default. `None`: none until it asks.
-    pub legacy_log_level: Option<ClientLogLevel>,
     /// The key that seals `requestState`. A new one for each process, unless several answer the
     /// same clients.
     pub state_key: StateKey,
@@ -87,9 +76,6 @@ impl Default for ServerOptions {
             listens_max: 32,
             watched_max: 256,
             caller_watched_max: 4_096,
-            list_ttl: Duration::ZERO,
-            discover_ttl: Duration::ZERO,
-            legacy_log_level: Some(ClientLogLevel::Info),
             state_key: StateKey::random(),
         }
     }
@@ -356,15 +342,17 @@ impl<H: Host> McpServer<H> {
         push_json(result.key("supportedVersions"), &Revision::ALL.map(Revision::name));
         push_capabilities(result.key("capabilities"), offers, Revision::V2026_07_28);
         result.text_if("instructions", self.info.instructions.as_deref());
-        push_number(result.key("ttlMs"), self.options.discover_ttl.as_millis());
+        // A reload may add resources, and a restart may change the title and the instructions.
+        push_number(result.key("ttlMs"), 0);
         result.text("cacheScope", "public");
         result.raw("_meta", &format!("{{\"{}\":{}}}", crate::meta::SERVER_INFO, self.identity));
         result.close();
     }
 
     /// Appends the caching hints of `tools/list`.
-    pub(crate) fn push_list_caching(&self, result: &mut Object<'_>, private: bool) {
-        push_number(result.key("ttlMs"), self.options.list_ttl.as_millis());
+    pub(crate) fn push_list_caching(result: &mut Object<'_>, private: bool) {
+        // A component can be replaced at any moment.
+        push_number(result.key("ttlMs"), 0);
         // Only the caller may cache a list that depends on its rights (2026-07-28, "Cache Scope
         // Field").
         result.text("cacheScope", if private { "private" } else { "public" });

@@ -507,10 +507,16 @@ fn expectations_are_met_or_shown_with_what_differs() {
                 = false\n[[expect]]\ntool = 'nobody'\nask = 'keyvalue'\nallowed = false\n";
     let source = Source { name: "expect.toml", text };
     let manifest = manifest(TEXT);
+    let weather = manifest.component("weather").unwrap();
+    let grants = |tool: &str| match tool {
+        "wx_now" | "weather/now" => Some(weather.tool_grants("now")),
+        "weather" => Some(std::sync::Arc::clone(weather.grants())),
+        _ => None,
+    };
     let results: Vec<_> = parse_expectations(&source)
         .unwrap()
         .iter()
-        .map(|expectation| expectation.check(manifest.grants_named(expectation.tool()).as_ref()))
+        .map(|expectation| expectation.check(grants(expectation.tool()).as_ref()))
         .collect();
     assert_eq!(results.iter().map(|result| result.is_met()).collect::<Vec<_>>(), [true, false, false, false]);
     let problems: Vec<_> = results.iter().filter_map(|result| result.problem().cloned()).collect();

@@ -40,18 +40,21 @@ impl fmt::Display for DefinitionProblem {
     }
 }
 
-/// The bounds of a schema.
-#[derive(Clone, Debug)]
+/// Largest schema, in bytes of compact JSON. 64 KiB: larger ones cost a model's whole attention.
+pub(crate) const BYTES_MAX: usize = 64 * 1024;
+
+/// Deepest nesting of subschemas. 32: hand-written ones stay below 10, generated ones below 20.
+pub(crate) const DEPTH_MAX: usize = 32;
+
+/// Most subschemas. 1,000: bounds the cost of one validation.
+pub(crate) const SUBSCHEMAS_MAX: usize = 1_000;
+
+/// Longest regular expression, in bytes. 1,024: matching is linear, compiling is not free.
+pub(crate) const PATTERN_BYTES_MAX: usize = 1_024;
+
+/// Bounds on compiling the schemas of one tool.
+#[derive(Clone, Copy, Debug)]
 pub struct SchemaBounds {
-    /// Largest schema, in bytes of compact JSON. 64 KiB: larger ones cost a model's whole
-    /// attention.
-    pub bytes_max: usize,
-    /// Deepest nesting of subschemas. 32: hand-written ones stay below 10, generated ones below 20.
-    pub depth_max: usize,
-    /// Most subschemas. 1,000: bounds the cost of one validation.
-    pub subschemas_max: usize,
-    /// Longest regular expression, in bytes. 1,024: matching is linear, compiling is not free.
-    pub pattern_bytes_max: usize,
     /// Most memory of a tool's compiled schemas, in bytes, roughly; patterns take most. 16 MiB: the
     /// two largest schemas without patterns take 9.
     pub memory_bytes_max: usize,
@@ -61,13 +64,6 @@ pub struct SchemaBounds {
 
 impl Default for SchemaBounds {
     fn default() -> Self {
-        Self {
-            bytes_max: 64 * 1024,
-            depth_max: 32,
-            subschemas_max: 1_000,
-            pattern_bytes_max: 1_024,
-            memory_bytes_max: 16 * 1024 * 1024,
-            until: None,
-        }
+        Self { memory_bytes_max: 16 * 1024 * 1024, until: None }
     }
 }

@@ -13,7 +13,7 @@ use super::meter::Rates;
 use super::pattern::{CACHE_BYTES, COMPILED_BYTES_MAX, Pattern, WALKS_MAX, keyword};
 use super::view::Metered;
 use super::{DETAIL_ERROR_BYTES, Schema, problems};
-use crate::bounds::{DefinitionProblem, SchemaBounds};
+use crate::bounds::{BYTES_MAX, DefinitionProblem, SchemaBounds};
 use crate::{loosen, sanitize};
 
 /// Memory of one JSON value of a schema, in bytes: in the listing, in the validator, and in the
@@ -42,15 +42,15 @@ impl Schema {
     /// # Errors
     /// Every problem found, up to a bound.
     pub fn compile(field: &str, schema: &Value, bounds: &SchemaBounds) -> Result<Self, Vec<DefinitionProblem>> {
-        if let Some(problem) = Self::too_large(field, schema, bounds) {
+        if let Some(problem) = Self::too_large(field, schema) {
             return Err(vec![problem]);
         }
         let draft = dialect(field, schema).map_err(|problem| vec![problem])?;
-        let mut graph = Graph::build(field, schema, bounds)?;
+        let mut graph = Graph::build(field, schema)?;
         let loosened = loosen::loosened(schema);
         let schema = loosened.as_ref().unwrap_or(schema);
         if loosened.is_some() {
-            graph = Graph::build(field, schema, bounds)?;
+            graph = Graph::build(field, schema)?;
         }
         let (guard, counts) = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
         let mut memory = DefinitionMemory { field, bounds, bytes: 0 };
@@ -72,10 +72,10 @@ impl Schema {
     }
 
     /// The problem of a schema that is too long.
-    pub(crate) fn too_large(field: &str, schema: &Value, bounds: &SchemaBounds) -> Option<DefinitionProblem> {
+    pub(crate) fn too_large(field: &str, schema: &Value) -> Option<DefinitionProblem> {
         let bytes = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
-        let message = format!("{bytes} bytes, more than {}", bounds.bytes_max);
-        (bytes > bounds.bytes_max).then(|| DefinitionProblem::new(field, message))
+        let message = format!("{bytes} bytes, more than {BYTES_MAX}");
+        (bytes > BYTES_MAX).then(|| DefinitionProblem::new(field, message))
     }
 
     /// Compiles the schema of a form. The form's parser has bounded it, and it has no patterns or

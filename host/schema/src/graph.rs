@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::keywords::{self, Applies, Child};
 use super::view;
-use crate::bounds::{DefinitionProblem, SchemaBounds};
+use crate::bounds::{DEPTH_MAX, DefinitionProblem, PATTERN_BYTES_MAX, SUBSCHEMAS_MAX};
 use crate::sanitize;
 
 /// Keywords that refer to a schema elsewhere, over all drafts.
@@ -77,8 +77,8 @@ impl Graph {
         self.nodes.len()
     }
 
-    pub(super) fn build(field: &str, schema: &Value, bounds: &SchemaBounds) -> Result<Self, Vec<DefinitionProblem>> {
-        let mut builder = Builder::new(field, bounds);
+    pub(super) fn build(field: &str, schema: &Value) -> Result<Self, Vec<DefinitionProblem>> {
+        let mut builder = Builder::new(field);
         builder.visit(schema, String::new(), 0);
         builder.resolve();
         if builder.problems.is_empty() { Ok(builder.graph) } else { Err(builder.problems) }
@@ -87,7 +87,6 @@ impl Graph {
 
 struct Builder<'b> {
     field: &'b str,
-    bounds: &'b SchemaBounds,
     graph: Graph,
     problems: Vec<DefinitionProblem>,
     /// Nodes by JSON Pointer.
@@ -100,10 +99,9 @@ struct Builder<'b> {
 }
 
 impl<'b> Builder<'b> {
-    fn new(field: &'b str, bounds: &'b SchemaBounds) -> Self {
+    fn new(field: &'b str) -> Self {
         Self {
             field,
-            bounds,
             graph: Graph::default(),
             problems: Vec::new(),
             pointers: HashMap::new(),
@@ -138,12 +136,12 @@ impl<'b> Builder<'b> {
 
     /// Visits one subschema; `None` if it exceeds a bound.
     fn visit(&mut self, schema: &Value, pointer: String, depth: usize) -> Option<usize> {
-        if depth > self.bounds.depth_max {
-            self.problem(&pointer, format!("nested deeper than {} subschemas", self.bounds.depth_max));
+        if depth > DEPTH_MAX {
+            self.problem(&pointer, format!("nested deeper than {DEPTH_MAX} subschemas"));
             return None;
         }
-        if self.graph.nodes.len() >= self.bounds.subschemas_max {
-            self.too_many(format!("more than {} subschemas", self.bounds.subschemas_max));
+        if self.graph.nodes.len() >= SUBSCHEMAS_MAX {
+            self.too_many(format!("more than {SUBSCHEMAS_MAX} subschemas"));
             return None;
         }
         let keywords = schema.as_object().map_or(0, Map::len);
@@ -238,8 +236,8 @@ impl<'b> Builder<'b> {
     }
 
     fn check_pattern(&mut self, pointer: &str, pattern: &str, of_names: bool) {
-        if pattern.len() > self.bounds.pattern_bytes_max {
-            self.problem(pointer, format!("a pattern longer than {} bytes", self.bounds.pattern_bytes_max));
+        if pattern.len() > PATTERN_BYTES_MAX {
+            self.problem(pointer, format!("a pattern longer than {PATTERN_BYTES_MAX} bytes"));
             return;
         }
         self.graph.patterns.push(WrittenPattern { place: pointer.to_owned(), text: pattern.to_owned(), of_names });

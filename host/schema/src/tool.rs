@@ -40,7 +40,7 @@ impl Schemas {
         problems.extend(not_of_objects(input));
         let input = compile(INPUT, input, bounds, &mut problems);
         let memory_bytes_max = bounds.memory_bytes_max.saturating_sub(input.as_ref().map_or(0, Schema::bytes));
-        let bounds = SchemaBounds { memory_bytes_max, ..bounds.clone() };
+        let bounds = SchemaBounds { memory_bytes_max, ..*bounds };
         let output = output.and_then(|output| compile(OUTPUT, output, &bounds, &mut problems));
         match input {
             Some(input) if problems.is_empty() => Ok(Self { input, output }),
@@ -51,11 +51,11 @@ impl Schemas {
     /// The problems that can be found without compiling: a schema that is not an object, or too
     /// large. For schemas that are compiled elsewhere.
     #[must_use]
-    pub fn check(input: &Value, output: Option<&Value>, bounds: &SchemaBounds) -> Vec<DefinitionProblem> {
+    pub fn check(input: &Value, output: Option<&Value>) -> Vec<DefinitionProblem> {
         let mut problems: Vec<_> = not_of_objects(input).into_iter().collect();
         for (field, schema) in [(INPUT, Some(input)), (OUTPUT, output)] {
             let Some(schema) = schema else { continue };
-            problems.extend(not_an_object(field, schema).or_else(|| Schema::too_large(field, schema, bounds)));
+            problems.extend(not_an_object(field, schema).or_else(|| Schema::too_large(field, schema)));
         }
         problems
     }
@@ -134,9 +134,8 @@ impl SchemaBudget {
     /// The bounds of the next tool.
     #[must_use]
     pub fn bounds(&self) -> SchemaBounds {
-        let bounds = SchemaBounds::default();
-        let memory_bytes_max = bounds.memory_bytes_max.min(self.memory_bytes);
-        SchemaBounds { memory_bytes_max, until: self.until, ..bounds }
+        let memory_bytes_max = SchemaBounds::default().memory_bytes_max.min(self.memory_bytes);
+        SchemaBounds { memory_bytes_max, until: self.until }
     }
 
     /// Uses this much memory, in bytes.
@@ -278,10 +277,10 @@ mod tests {
         let problems = texts.compile(&mut budget).unwrap_err();
         let text = problems[0].to_string();
         assert!(text.contains("compiling it takes more memory than the"), "{text}");
-        let checked = Schemas::check(&json!({"type": "object"}), None, &SchemaBounds::default());
+        let checked = Schemas::check(&json!({"type": "object"}), None);
         assert_eq!(checked, []);
         let large = json!({"type": "object", "description": "x".repeat(70_000)});
-        let found = Schemas::check(&large, Some(&json!([])), &SchemaBounds::default());
+        let found = Schemas::check(&large, Some(&json!([])));
         let said: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(said, ["inputSchema: 70034 bytes, more than 65536", "outputSchema: must be a JSON object"]);
     }

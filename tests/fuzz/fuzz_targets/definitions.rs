@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcell_fuzz::{Client, server};
-use toolcell_mcp::{CallResult, DefinitionBounds, McpTool, Patience, ToolDefinition, ToolList};
+use toolcell_mcp::{CallResult, McpTool, Patience, ToolDefinition, ToolList};
 
 /// Values of one input at most.
 const VALUES_MAX: usize = 8;
@@ -23,7 +23,7 @@ const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.split(|byte| *byte == b'\n');
     let Some(Ok(Value::Object(said))) = lines.next().map(serde_json::from_slice) else { return };
-    let tool = match McpTool::compile(definition(said), &DefinitionBounds::default()) {
+    let tool = match McpTool::compile(definition(said)) {
         Ok(tool) => tool,
         Err(problems) => {
             assert!(!problems.is_empty(), "refused without a problem");

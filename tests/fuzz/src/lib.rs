@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::json;
 use toolcell_mcp::{
-    Call, CallResult, CheckedResult, ClientConnection, ClientLogLevel, DefinitionBounds, Executor, Host, McpServer,
-    McpTool, Outbox, Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList, Work,
+    Call, CallResult, CheckedResult, ClientConnection, ClientLogLevel, Executor, Host, McpServer, McpTool, Outbox,
+    Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList, Work,
 };
 
 /// Calls that run at once. The number is small, so that short inputs reach the queue behind them.
@@ -74,7 +74,7 @@ pub fn tools(names: &[&str]) -> ToolList {
     let compiled = names.iter().map(|name| {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}});
         let definition = ToolDefinition::new(*name, "A tool of a fuzz target.", schema);
-        Arc::new(McpTool::compile(definition, &DefinitionBounds::default()).expect("a plain definition compiles"))
+        Arc::new(McpTool::compile(definition).expect("a plain definition compiles"))
     });
     ToolList::new(1, compiled.collect()).expect("the names differ")
 }

@@ -10,7 +10,7 @@ use toolcell_server::reload::LOCK_UNWRITABLE;
 use crate::args::ApproveArgs;
 use crate::commands::reload;
 use crate::exit::Exit;
-use crate::lock_text::{differences, lock_at_fault, report_removed};
+use crate::lock_text::{differences, lock_at_fault, read_or_report, report_removed};
 use crate::manifest::open_or_report;
 use crate::terminal;
 
@@ -72,13 +72,9 @@ fn approval(args: &ApproveArgs) -> Approval {
 fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Result<Exit> {
     let path = lock::path_beside(manifest);
     report_removed(lock::remove_drafts(&path));
-    let mut locked = match lock::read(&path) {
-        Ok(Some(locked)) => locked,
-        Ok(None) => {
-            terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
-            return Ok(Exit::AtFault);
-        }
-        Err(error) => return Ok(lock_at_fault(&error)),
+    let mut locked = match read_or_report(&path) {
+        Ok(locked) => locked,
+        Err(exit) => return Ok(exit),
     };
     let now = Lock::of(catalog);
     let name = approval.name.as_str();

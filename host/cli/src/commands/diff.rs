@@ -4,20 +4,16 @@ use toolcell_server::lock::{self, Drift, Lock, drift};
 
 use crate::args::DiffArgs;
 use crate::exit::Exit;
-use crate::lock_text::{differences, lock_at_fault};
+use crate::lock_text::{differences, read_or_report};
 use crate::manifest::open_or_report;
 use crate::terminal;
 
 /// Compares and prints. Ends with 1 if anything differs.
 pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let path = lock::path_beside(&args.manifest.manifest);
-    let locked = match lock::read(&path) {
-        Ok(Some(locked)) => locked,
-        Ok(None) => {
-            terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
-            return Ok(Exit::AtFault);
-        }
-        Err(error) => return Ok(lock_at_fault(&error)),
+    let locked = match read_or_report(&path) {
+        Ok(locked) => locked,
+        Err(exit) => return Ok(exit),
     };
     let Some((_, ready)) = open_or_report(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let drifts = drift(&locked, &Lock::of(&ready.catalog));

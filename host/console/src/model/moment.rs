@@ -10,12 +10,6 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The point in time of that many milliseconds since 1970.
-    #[must_use]
-    pub const fn from_unix_ms(unix_ms: u64) -> Self {
-        Self { unix_ms }
-    }
-
     /// Reads a time as audit records have it, RFC 3339 in UTC: `2026-07-28T09:30:00.123Z`. None for
     /// any other form, and for years before 1970.
     #[must_use]
@@ -135,6 +129,6 @@ mod tests {
 
     #[test]
     fn the_last_time_there_is_can_be_shown() {
-        assert!(Moment::from_unix_ms(u64::MAX).rfc3339().ends_with('Z'));
+        assert!(Moment { unix_ms: u64::MAX }.rfc3339().ends_with('Z'));
     }
 }

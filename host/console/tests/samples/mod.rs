@@ -87,8 +87,8 @@ impl Samples {
         };
         let phases = [Phase::Running, Phase::Running, Phase::Asking, Phase::Starting, Phase::Waiting, Phase::Stopping];
         Now {
-            at: Moment::from_unix_ms(NOW + tick * 1_000),
-            started: Moment::from_unix_ms(NOW - 86_400_000),
+            at: Moment { unix_ms: NOW + tick * 1_000 },
+            started: Moment { unix_ms: NOW - 86_400_000 },
             generation: 12,
             totals: Totals {
                 running: 5,
@@ -259,8 +259,8 @@ impl Samples {
             asked: self.text("GET https://telemetry.example/v2/collect"),
             reason: self.text("no rule of components.weather.network allows telemetry.example"),
             count: 1_204,
-            first: Moment::from_unix_ms(NOW - 7_200_000),
-            last: Moment::from_unix_ms(NOW - 3_000),
+            first: Moment { unix_ms: NOW - 7_200_000 },
+            last: Moment { unix_ms: NOW - 3_000 },
             last_call: Self::link(4_702),
             rule: Some(AllowingRule {
                 section: self.text("components.weather.network"),
@@ -295,7 +295,7 @@ impl Samples {
         };
         let generation = |number, outcome, summary: &[&str]| Generation {
             number,
-            at: Moment::from_unix_ms(NOW - 60_000 * number),
+            at: Moment { unix_ms: NOW - 60_000 * number },
             outcome,
             summary: self.list(summary),
         };
@@ -305,7 +305,7 @@ impl Samples {
             quarantined: vec![
                 Quarantined {
                     component: self.text("weather"),
-                    since: Moment::from_unix_ms(NOW - 600_000),
+                    since: Moment { unix_ms: NOW - 600_000 },
                     old: Some(SourceState {
                         digest: self.text(DIGEST),
                         signed: self.list(&["signature by release@acme.example (issuer https://id.acme.example)"]),
@@ -331,7 +331,7 @@ impl Samples {
                 },
                 Quarantined {
                     component: self.text("wiki"),
-                    since: Moment::from_unix_ms(NOW - 300_000),
+                    since: Moment { unix_ms: NOW - 300_000 },
                     is_unread: true,
                     other: self.list(&["other bytes: sha256:00112233 was pinned, this is sha256:44556677"]),
                     ..Quarantined::default()
@@ -359,13 +359,13 @@ impl Samples {
                 serde_json::Value::from(self.text("asked for by mail"))
             ),
             reach: self.reach(),
-            since: Moment::from_unix_ms(NOW - 20_000),
+            since: Moment { unix_ms: NOW - 20_000 },
             left: Some(Duration::from_secs(280)),
             remember,
             ..WaitingApproval::default()
         };
         let decided = |answer: &str, by: &str| DecidedApproval {
-            at: Moment::from_unix_ms(NOW - 100_000),
+            at: Moment { unix_ms: NOW - 100_000 },
             call: Self::link(4_600),
             tool: self.text("delete_page"),
             caller: self.text("ci"),
@@ -381,7 +381,7 @@ impl Samples {
 
     fn row(&self, number: u64, outcome: &str) -> AuditRow {
         AuditRow {
-            at: Moment::from_unix_ms(NOW - number * 977),
+            at: Moment { unix_ms: NOW - number * 977 },
             record: self.text("call.finished"),
             call: Self::link(4_720 - number),
             tool: self.text("weather_normals"),
@@ -394,7 +394,7 @@ impl Samples {
 
     pub fn audit(&self, query: AuditQuery) -> Audit {
         let reload = AuditRow {
-            at: Moment::from_unix_ms(NOW),
+            at: Moment { unix_ms: NOW },
             record: self.text("catalog.replaced"),
             detail: self.text("generation 12"),
             ..AuditRow::default()
@@ -410,7 +410,7 @@ impl Samples {
             chain: ChainState::Whole {
                 records: 48_211,
                 head: self.text("8f14e45fceea167a"),
-                at: Moment::from_unix_ms(NOW),
+                at: Moment { unix_ms: NOW },
             },
             file: Some(self.text("audit.jsonl")),
             remark: Some(self.text("The newest 100,000 records were searched.")),
@@ -419,7 +419,7 @@ impl Samples {
 
     pub fn call(&self) -> CallPage {
         let record = |record: &str| CallRecordLine {
-            at: Moment::from_unix_ms(NOW),
+            at: Moment { unix_ms: NOW },
             record: self.text(record),
             json: format!(
                 r#"{{"type":"{record}","id":4711,"detail":{}}}"#,
@@ -462,7 +462,7 @@ impl Samples {
             log: Some(self.text("reading data\nthread 'main' panicked at src/lib.rs:7")),
             chain: ChainState::Broken {
                 reason: self.text("line 812 of audit.jsonl.2 names another hash"),
-                at: Moment::from_unix_ms(NOW),
+                at: Moment { unix_ms: NOW },
             },
         }
     }
@@ -482,9 +482,9 @@ impl Samples {
             id: id.to_owned(),
             name: self.text(name),
             scopes: self.list(&["read", "console"]),
-            made: Some(Moment::from_unix_ms(NOW - 86_400_000)),
+            made: Some(Moment { unix_ms: NOW - 86_400_000 }),
             expires: None,
-            last_used: (!revoked).then_some(Moment::from_unix_ms(NOW - 4_000)),
+            last_used: (!revoked).then_some(Moment { unix_ms: NOW - 4_000 }),
             revoked,
             ended: false,
         };
@@ -500,7 +500,7 @@ impl Samples {
                 reason: self.text("unknown_credential: a token that is not known"),
                 status: Some(401),
                 count: 14_882,
-                last: Moment::from_unix_ms(NOW),
+                last: Moment { unix_ms: NOW },
             }],
             refused_beyond: 40,
         }
@@ -539,7 +539,7 @@ fn history(tick: u64) -> History {
     };
     let newest = tick / 4;
     History {
-        end: Moment::from_unix_ms(NOW + newest * 15_000),
+        end: Moment { unix_ms: NOW + newest * 15_000 },
         part: Duration::from_secs(15),
         points: (newest..newest + 240).map(point).collect(),
     }

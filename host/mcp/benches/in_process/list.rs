@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use toolcell_mcp::{DefinitionBounds, McpTool, ToolList};
+use toolcell_mcp::{McpTool, ToolList};
 
 use crate::schema::{ECHO, definition};
 
@@ -21,7 +21,7 @@ pub fn measure(criterion: &mut Criterion) {
 fn list(count: usize) -> ToolList {
     let tools = (0..count).map(|copy| {
         let definition = definition(&format!("c{copy}_echo"), ECHO);
-        Arc::new(McpTool::compile(definition, &DefinitionBounds::default()).unwrap())
+        Arc::new(McpTool::compile(definition).unwrap())
     });
     ToolList::new(1, tools.collect()).unwrap()
 }

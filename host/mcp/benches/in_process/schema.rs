@@ -2,7 +2,7 @@
 //! checked against it.
 use criterion::Criterion;
 use serde_json::value::RawValue;
-use toolcell_mcp::{DefinitionBounds, McpTool, Patience, ToolDefinition};
+use toolcell_mcp::{McpTool, Patience, ToolDefinition};
 
 /// A schema of one string.
 pub const ECHO: &str =
@@ -25,7 +25,7 @@ pub fn definition(name: &str, schema: &str) -> ToolDefinition {
 pub fn measure(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("schema");
     for (name, schema, arguments) in SCHEMAS {
-        let compile = || McpTool::compile(definition(name, schema), &DefinitionBounds::default()).unwrap();
+        let compile = || McpTool::compile(definition(name, schema)).unwrap();
         group.bench_function(format!("{name}, compiled"), |bencher| bencher.iter(compile));
         let tool = compile();
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();

@@ -18,7 +18,7 @@ use crate::meta::{
 use crate::method::{Feature, Method, Notification};
 use crate::observer::RequestReport;
 use crate::revision::Revision;
-use crate::server::Offers;
+use crate::server::{McpServer, Offers};
 use crate::tool::ListedEntries;
 
 /// One request with everything that its answer needs.
@@ -217,7 +217,7 @@ impl<H: Host> ConnectionParts<H> {
         let method = request
             .method
             .known()
-            .filter(|method| method.is_in(revision) && method.feature().is_none_or(|of| self.offers(of, &catalog)));
+            .filter(|method| revision.has(*method) && method.feature().is_none_or(|of| self.offers(of, &catalog)));
         let method = method.ok_or_else(|| request.method.not_found())?;
         let exchange = RequestExchange { request, reply, peer: peer()?, catalog };
         match method {
@@ -288,7 +288,7 @@ impl<H: Host> ConnectionParts<H> {
         let client = Arc::new(client);
         let known = Revision::named(&asked).filter(|revision| !revision.is_modern());
         let revision = known.unwrap_or(Revision::NEWEST_LEGACY);
-        let log_level = self.server.options.legacy_log_level;
+        let log_level = Some(ClientLogLevel::LEGACY);
         let capabilities = AskCapabilities::read(declared, revision);
         let extensions = declared_extensions(declared);
         let peer = Peer { revision, client: Some(client), log_level, capabilities, extensions };
@@ -320,7 +320,7 @@ impl<H: Host> ConnectionParts<H> {
             entries.push(b']');
             result.text_if("nextCursor", page.next_cursor.as_deref());
             if typed {
-                self.server.push_list_caching(result, catalog.tells_callers_apart());
+                McpServer::<H>::push_list_caching(result, catalog.tells_callers_apart());
             }
         });
         let tail = head.split_off(place);

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::exchange::{KNOWN_WITHIN, ReplicaExchange, SessionElsewhere, SessionName, SessionNews};
 use super::executor::DrivingExecutor;
 use super::headers::{Accepted, Era, SESSION_ID};
+use super::limits::UNREAD_BYTES_MAX;
 use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::HttpRefusal;
@@ -105,7 +106,7 @@ pub(super) fn begin<H: Host>(
     let session = find(service, id, &context.caller, era)?;
     let style = if incoming.asks() { ResponseStyle::Legacy } else { ResponseStyle::Taken };
     let share = UnreadShare::of(&service.quotas.answers, context.guard.owner());
-    let mailbox = Mailbox::new(context.accepted.events, service.limits.unread_bytes_max, None);
+    let mailbox = Mailbox::new(context.accepted.events, UNREAD_BYTES_MAX, None);
     let mailbox = mailbox.counted(share, incoming.request_id().cloned());
     let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&context.headers)));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
@@ -136,7 +137,7 @@ pub(super) async fn listen<H: Host>(
         return Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))));
     }
     let share = UnreadShare::of(&service.quotas.answers, &owner);
-    let mailbox = Mailbox::new(true, service.limits.unread_bytes_max, None).counted(share, None);
+    let mailbox = Mailbox::new(true, UNREAD_BYTES_MAX, None).counted(share, None);
     let mailbox = Arc::new(mailbox);
     let opened = service.exchange.as_ref().map(|exchange| OpenStream::new(exchange, &service.key_of(id), &caller));
     let known = session.outbox.open(&mailbox, opened.as_ref().map(|stream| stream.name.as_str()));
@@ -202,10 +203,9 @@ pub(super) async fn meet<H: Host>(
     if service.sessions.knows(&key) {
         return Ok(());
     }
-    let options = &service.server.options;
     // If the session is needed, its lookup reports that it does not exist.
-    let Some(sealed) = SealedSession::open(&options.state_key, id, caller) else { return Ok(()) };
-    let Some(peer) = sealed.peer(options.legacy_log_level) else { return Ok(()) };
+    let Some(sealed) = SealedSession::open(&service.server.options.state_key, id, caller) else { return Ok(()) };
+    let Some(peer) = sealed.peer() else { return Ok(()) };
     for _ in 0..MEET_TRIES_MAX {
         let ended = service.sessions.ended();
         match exchange.replicas.has_ended(&key).await {
@@ -294,7 +294,7 @@ fn initialize<H: Host>(
     context: MessageContext,
 ) -> Result<MessageOutcome, HttpRefusal> {
     let line = Arc::<SessionOutbox>::default();
-    let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
+    let mailbox = Arc::new(Mailbox::new(true, UNREAD_BYTES_MAX, None));
     let told: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     let (connection, driving) = open(service, &context.caller, &line, context.is_alone);
     connection.take(incoming, &told);

@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+/// Most concurrent requests of one HTTP/2 connection. 128: servers commonly allow this many.
+pub(super) const STREAMS_PER_CONNECTION_MAX: u32 = 128;
+
+/// Unread bytes of one stream that end it. 1 MiB: thousands of events.
+pub(super) const UNREAD_BYTES_MAX: usize = 1024 * 1024;
+
 /// The limits of the transport. Counts are for the whole process.
 #[derive(Clone, Debug)]
 pub struct HttpLimits {
@@ -18,8 +24,6 @@ pub struct HttpLimits {
     /// Most connections. 1,024: each takes a descriptor and some 20 KiB. An idle one is closed for
     /// a new one.
     pub connections_max: usize,
-    /// Most concurrent requests of one HTTP/2 connection. 128: servers commonly allow this many.
-    pub streams_per_connection_max: u32,
     /// Most requests that are being answered. 4,096: beyond it, clients must retry.
     pub requests_max: usize,
     /// Most open streams: subscriptions, and those of legacy sessions. 4,096: each takes some 20
@@ -30,8 +34,6 @@ pub struct HttpLimits {
     pub sessions_max: usize,
     /// The share of one caller.
     pub per_caller: CallerLimits,
-    /// Unread bytes of one stream that end it. 1 MiB: thousands of events.
-    pub unread_bytes_max: usize,
     /// Longest time for the head of a request, or a TLS handshake. 10 s: enough for a bad line.
     pub head_time: Duration,
     /// Longest time for the body of a request. 60 s: the longest one at 2 Mbit/s.
@@ -105,12 +107,10 @@ impl Default for HttpLimits {
             answers_bytes_max: 128 * KIB * KIB,
             head_bytes_max: 32 * KIB,
             connections_max: 1_024,
-            streams_per_connection_max: 128,
             requests_max: 4_096,
             streams_max: 4_096,
             sessions_max: 10_000,
             per_caller: CallerLimits::default(),
-            unread_bytes_max: KIB * KIB,
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(60),
             write_time: Duration::from_secs(30),

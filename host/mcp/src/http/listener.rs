@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolcell_framing::CheckedStream;
 
-use super::limits::HttpLimits;
+use super::limits::{HttpLimits, STREAMS_PER_CONNECTION_MAX};
 use super::line_endings::RequestLines;
 use super::response::ResponseBody;
 use super::serve::ServeStages;
@@ -146,7 +146,7 @@ pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
     http2
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
-        .max_concurrent_streams(limits.streams_per_connection_max)
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES)
         .max_send_buf_size(SEND_BYTES)

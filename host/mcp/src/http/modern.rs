@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::CredentialValidity;
 use super::executor::DrivingExecutor;
 use super::headers::{Accepted, Era, check_modern, check_version};
+use super::limits::UNREAD_BYTES_MAX;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::HttpRefusal;
@@ -90,7 +91,7 @@ pub(super) fn begin<H: Host>(
     let trace = TraceContext::of_headers(&headers);
     let mirrored = Some(Mirrored::of(headers));
     let share = UnreadShare::of(&service.quotas.answers, guard.owner());
-    let mailbox = Mailbox::new(accepted.events, service.limits.unread_bytes_max, mirrored);
+    let mailbox = Mailbox::new(accepted.events, UNREAD_BYTES_MAX, mirrored);
     let mailbox = mailbox.counted(share, incoming.request_id().cloned());
     let mailbox = Arc::new(mailbox.traced(trace));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);

@@ -86,12 +86,13 @@ impl SealedSession {
         Duration::from_millis(self.expires_ms.saturating_sub(now_ms()))
     }
 
-    /// Its client, with this log level.
-    pub(super) fn peer(&self, log_level: Option<ClientLogLevel>) -> Option<Peer> {
+    /// Its client.
+    pub(super) fn peer(&self) -> Option<Peer> {
         let revision = Revision::named(&self.revision).filter(|revision| !revision.is_modern())?;
         let client = self.client.clone().map(|(name, version)| Arc::new(ClientInfo { name, version }));
         let capabilities = AskCapabilities::of_bits(self.capabilities);
         let extensions = self.extensions.as_deref().map(Arc::from);
+        let log_level = Some(ClientLogLevel::LEGACY);
         Some(Peer { revision, client, log_level, capabilities, extensions })
     }
 }
@@ -128,7 +129,13 @@ mod tests {
         let client = Some(Arc::new(ClientInfo { name: name.to_owned(), version: "1".to_owned() }));
         let capabilities = AskCapabilities::of_bits(5);
         let extensions = Some(r#"{"io.modelcontextprotocol/ui":{}}"#.into());
-        Peer { revision: Revision::V2025_11_25, client, log_level: None, capabilities, extensions }
+        Peer {
+            revision: Revision::V2025_11_25,
+            client,
+            log_level: Some(ClientLogLevel::LEGACY),
+            capabilities,
+            extensions,
+        }
     }
 
     #[test]
@@ -139,7 +146,7 @@ mod tests {
         let ann = Caller::new("ann", ["b", "a"]);
         let id = SealedSession::new(&ann, &peer("client"), HOUR).seal(&one).unwrap();
         let opened = SealedSession::open(&two, &id, &Caller::new("ann", ["a", "b"])).unwrap();
-        let resumed = opened.peer(None).unwrap();
+        let resumed = opened.peer().unwrap();
         assert_eq!((resumed.revision, resumed.capabilities), (Revision::V2025_11_25, AskCapabilities::of_bits(5)));
         assert_eq!((resumed.client, resumed.extensions), (peer("client").client, peer("client").extensions));
         assert!(opened.left() <= HOUR && opened.left() > HOUR / 2);

@@ -13,6 +13,7 @@ use std::fmt;
 
 use crate::content::CallResult;
 use crate::declared::DeclaredResource;
+use crate::method::{Feature, Method};
 use crate::task::TaskPlan;
 use crate::tool::{McpTool, ToolDefinition};
 
@@ -66,6 +67,11 @@ impl Revision {
     #[must_use]
     pub const fn is_modern(self) -> bool {
         matches!(self, Self::V2026_07_28)
+    }
+
+    /// True if it has this method.
+    pub(crate) fn has(self, method: Method) -> bool {
+        method.is_for(self.is_modern()) && (method.feature() != Some(Feature::Tasks) || self.features().tasks)
     }
 
     /// The entry of `tools/list` for this definition, for programs that show the client's view.

@@ -1,9 +1,27 @@
 //! Definitions of tools, and the rules for listing them.
 
 use serde_json::Value;
-use toolcell_schema::{DefinitionProblem, Schema, SchemaBounds, SchemaUse, portable, sanitize};
+use toolcell_schema::{DefinitionProblem, Schema, SchemaUse, portable, sanitize};
 
 use crate::content::{ContentIcon, Map};
+
+/// Longest name, in bytes. 64: the least that the common model APIs accept.
+pub(super) const NAME_BYTES_MAX: usize = 64;
+
+/// Longest title, in bytes. 256: two lines on any screen.
+pub(super) const TITLE_BYTES_MAX: usize = 256;
+
+/// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than is useful.
+pub(super) const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
+
+/// Icons. 16: every size and theme.
+const ICONS_MAX: usize = 16;
+
+/// Longest icon URI, in bytes. 64 KiB: a `data:` URI of a 48-pixel picture is a tenth of it.
+const ICON_BYTES_MAX: usize = 64 * 1024;
+
+/// Largest `_meta`, in bytes of compact JSON. 16 KiB, as the description.
+const META_BYTES_MAX: usize = 16 * 1024;
 
 /// A tool's hints about its own behaviour. Clients must not trust these; the host never does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,64 +91,24 @@ impl ToolDefinition {
     }
 }
 
-/// The bounds of a definition. Every client gets all of it, and every model reads it.
-#[derive(Clone, Debug)]
-pub struct DefinitionBounds {
-    /// Longest name, in bytes. 64: the least that the common model APIs accept.
-    pub name_bytes_max: usize,
-    /// Longest title, in bytes. 256: two lines on any screen.
-    pub title_bytes_max: usize,
-    /// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than is useful.
-    pub description_bytes_max: usize,
-    /// Icons. 16: every size and theme.
-    pub icons_max: usize,
-    /// Longest icon URI, in bytes. 64 KiB: a `data:` URI of a 48-pixel picture is a tenth of it.
-    pub icon_bytes_max: usize,
-    /// Largest `_meta`, in bytes of compact JSON. 16 KiB, as the description.
-    pub meta_bytes_max: usize,
-    /// The bounds of each schema; their memory is for both.
-    pub schemas: SchemaBounds,
-}
-
-impl Default for DefinitionBounds {
-    fn default() -> Self {
-        Self {
-            name_bytes_max: 64,
-            title_bytes_max: 256,
-            description_bytes_max: 16 * 1024,
-            icons_max: 16,
-            icon_bytes_max: 64 * 1024,
-            meta_bytes_max: 16 * 1024,
-            schemas: SchemaBounds::default(),
-        }
-    }
-}
-
 /// Cleans the texts of the definition, and returns the problems outside its schemas.
-pub(super) fn checked(
-    mut definition: ToolDefinition,
-    bounds: &DefinitionBounds,
-) -> (ToolDefinition, Vec<DefinitionProblem>) {
+pub(super) fn checked(mut definition: ToolDefinition) -> (ToolDefinition, Vec<DefinitionProblem>) {
     let mut problems = Vec::new();
-    check_name(&definition.name, bounds, &mut problems);
+    check_name(&definition.name, &mut problems);
     definition.title = definition.title.map(|title| sanitize::line(&title).into_owned());
     definition.hints.title = definition.hints.title.map(|title| sanitize::line(&title).into_owned());
     definition.description = sanitize::text(&definition.description).into_owned();
     for (field, text, bytes_max) in [
-        ("title", definition.title.as_deref(), bounds.title_bytes_max),
-        ("annotations/title", definition.hints.title.as_deref(), bounds.title_bytes_max),
-        ("description", Some(definition.description.as_str()), bounds.description_bytes_max),
+        ("title", definition.title.as_deref(), TITLE_BYTES_MAX),
+        ("annotations/title", definition.hints.title.as_deref(), TITLE_BYTES_MAX),
+        ("description", Some(definition.description.as_str()), DESCRIPTION_BYTES_MAX),
     ] {
         if text.is_some_and(|text| text.len() > bytes_max) {
             problems.push(DefinitionProblem::new(field, format!("longer than {bytes_max} bytes")));
         }
     }
-    check_icons(&definition.icons, bounds, &mut problems);
-    let meta_bytes = serde_json::to_string(&definition.meta).map_or(usize::MAX, |text| text.len());
-    if meta_bytes > bounds.meta_bytes_max {
-        let text = format!("{meta_bytes} bytes, more than {}", bounds.meta_bytes_max);
-        problems.push(DefinitionProblem::new("_meta", text));
-    }
+    check_icons(&definition.icons, &mut problems);
+    check_meta(&definition.meta, &mut problems);
     Schema::clean(&mut definition.input_schema);
     if let Some(schema) = &mut definition.output_schema {
         Schema::clean(schema);
@@ -148,19 +126,26 @@ pub(super) fn served(definition: &ToolDefinition) -> Option<Box<ToolDefinition>>
     Some(Box::new(ToolDefinition { input_schema, output_schema, ..definition.clone() }))
 }
 
-fn check_name(name: &str, bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
-    let fits = (1..=bounds.name_bytes_max).contains(&name.len());
+fn check_name(name: &str, problems: &mut Vec<DefinitionProblem>) {
+    let fits = (1..=NAME_BYTES_MAX).contains(&name.len());
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if !fits || !plain {
-        let shown: String = sanitize::line(name).chars().take(bounds.name_bytes_max).collect();
-        let hint = format!("1 to {} of A-Z a-z 0-9 _ -", bounds.name_bytes_max);
+        let shown: String = sanitize::line(name).chars().take(NAME_BYTES_MAX).collect();
+        let hint = format!("1 to {NAME_BYTES_MAX} of A-Z a-z 0-9 _ -");
         problems.push(DefinitionProblem::new("name", format!("{shown:?} is not a valid tool name")).hint(hint));
     }
 }
 
-pub(super) fn check_icons(icons: &[ContentIcon], bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
-    if icons.len() > bounds.icons_max {
-        problems.push(DefinitionProblem::new("icons", format!("more than {}", bounds.icons_max)));
+pub(super) fn check_meta(meta: &Map, problems: &mut Vec<DefinitionProblem>) {
+    let bytes = serde_json::to_string(meta).map_or(usize::MAX, |text| text.len());
+    if bytes > META_BYTES_MAX {
+        problems.push(DefinitionProblem::new("_meta", format!("{bytes} bytes, more than {META_BYTES_MAX}")));
+    }
+}
+
+pub(super) fn check_icons(icons: &[ContentIcon], problems: &mut Vec<DefinitionProblem>) {
+    if icons.len() > ICONS_MAX {
+        problems.push(DefinitionProblem::new("icons", format!("more than {ICONS_MAX}")));
         return;
     }
     for (place, icon) in icons.iter().enumerate() {
@@ -168,8 +153,8 @@ pub(super) fn check_icons(icons: &[ContentIcon], bounds: &DefinitionBounds, prob
         if !(icon.src.starts_with("https://") || icon.src.starts_with("data:")) {
             problems.push(DefinitionProblem::new(&field, "neither an https: nor a data: URI"));
         }
-        if icon.src.len() > bounds.icon_bytes_max {
-            problems.push(DefinitionProblem::new(&field, format!("longer than {} bytes", bounds.icon_bytes_max)));
+        if icon.src.len() > ICON_BYTES_MAX {
+            problems.push(DefinitionProblem::new(&field, format!("longer than {ICON_BYTES_MAX} bytes")));
         }
     }
 }

@@ -11,13 +11,13 @@ use std::fmt;
 use std::ops::Deref;
 
 use serde_json::value::RawValue;
-use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, Schemas};
+use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, SchemaBounds, Schemas};
 
 use crate::content::{CallResult, ContentKind, ResultContent};
 use crate::frame::scan;
 use crate::task::TaskPlan;
 
-pub use definition::{DefinitionBounds, ToolDefinition, ToolHints};
+pub use definition::{ToolDefinition, ToolHints};
 pub(crate) use list::{ListedEntries, first_of};
 pub use list::{NameCollisions, ToolList};
 pub use prompt::{McpPrompt, PROMPT_ARGUMENTS_MAX, PROMPT_VALUES_MAX, PromptArgument};
@@ -52,11 +52,11 @@ impl McpTool {
     ///
     /// # Errors
     /// Every problem found, not only the first.
-    pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
-        Self::of(definition, bounds, |definition| {
+    pub fn compile(definition: ToolDefinition) -> Result<Self, Vec<DefinitionProblem>> {
+        Self::of(definition, |definition| {
             let input = &definition.input_schema;
             let output = definition.output_schema.as_ref();
-            Schemas::compile(input, output, &bounds.schemas).map(|schemas| Some(Box::new(schemas)))
+            Schemas::compile(input, output, &SchemaBounds::default()).map(|schemas| Some(Box::new(schemas)))
         })
     }
 
@@ -70,24 +70,22 @@ impl McpTool {
     /// Every problem, as [`compile`](Self::compile) would report it.
     pub fn checked_elsewhere(
         definition: ToolDefinition,
-        bounds: &DefinitionBounds,
         found: Vec<DefinitionProblem>,
     ) -> Result<Self, Vec<DefinitionProblem>> {
-        Self::of(definition, bounds, |definition| {
+        Self::of(definition, |definition| {
             let input = &definition.input_schema;
             let output = definition.output_schema.as_ref();
             // The other process may be wrong if it found nothing.
-            let found = if found.is_empty() { Schemas::check(input, output, &bounds.schemas) } else { found };
+            let found = if found.is_empty() { Schemas::check(input, output) } else { found };
             if found.is_empty() { Ok(None) } else { Err(found) }
         })
     }
 
     fn of(
         definition: ToolDefinition,
-        bounds: &DefinitionBounds,
         schemas: impl FnOnce(&ToolDefinition) -> Result<Option<Box<Schemas>>, Vec<DefinitionProblem>>,
     ) -> Result<Self, Vec<DefinitionProblem>> {
-        let (definition, mut problems) = definition::checked(definition, bounds);
+        let (definition, mut problems) = definition::checked(definition);
         let schemas = schemas(&definition).unwrap_or_else(|found| {
             problems.extend(found);
             None

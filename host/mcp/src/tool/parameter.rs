@@ -208,10 +208,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tool::{DefinitionBounds, ToolDefinition};
+    use crate::tool::ToolDefinition;
 
     fn tool(schema: Value) -> Result<McpTool, Vec<DefinitionProblem>> {
-        McpTool::compile(ToolDefinition::new("t", "A tool of a test.", schema), &DefinitionBounds::default())
+        McpTool::compile(ToolDefinition::new("t", "A tool of a test.", schema))
     }
 
     fn compare(arguments: &str, headers: &[(&str, &str)]) -> Result<(), String> {

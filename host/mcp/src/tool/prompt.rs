@@ -6,7 +6,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell_schema::{DefinitionProblem, sanitize};
 
-use super::{DefinitionBounds, McpTool};
+use super::McpTool;
+use super::definition::{DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::frame::{RpcError, echo};
 
 /// The prefix of a prompt's name among all entries. No tool has such a name.
@@ -107,11 +108,7 @@ impl McpTool {
     /// # Errors
     ///
     /// Every problem of the arguments.
-    pub fn into_prompt(
-        mut self,
-        arguments: Vec<PromptArgument>,
-        bounds: &DefinitionBounds,
-    ) -> Result<Self, Vec<DefinitionProblem>> {
+    pub fn into_prompt(mut self, arguments: Vec<PromptArgument>) -> Result<Self, Vec<DefinitionProblem>> {
         let mut problems = Vec::new();
         if arguments.len() > PROMPT_ARGUMENTS_MAX {
             return Err(vec![DefinitionProblem::new("arguments", format!("more than {PROMPT_ARGUMENTS_MAX}"))]);
@@ -123,7 +120,7 @@ impl McpTool {
             if !names.insert(argument.name.clone()) {
                 problems.push(DefinitionProblem::new(&field, "has the name of another argument"));
             }
-            cleaned.push(argument.checked(&field, bounds, &mut problems));
+            cleaned.push(argument.checked(&field, &mut problems));
         }
         if !problems.is_empty() {
             return Err(problems);
@@ -163,17 +160,17 @@ impl McpTool {
 
 impl PromptArgument {
     /// The argument with clean texts.
-    fn checked(self, field: &str, bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) -> Self {
+    fn checked(self, field: &str, problems: &mut Vec<DefinitionProblem>) -> Self {
         let Self { name, title, description, required, values } = self;
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-        if !plain || !(1..=bounds.name_bytes_max).contains(&name.len()) {
+        if !plain || !(1..=NAME_BYTES_MAX).contains(&name.len()) {
             problems.push(DefinitionProblem::new(format!("{field}/name"), "is not a valid name"));
         }
         let title = title.map(|title| sanitize::line(&title).into_owned());
         let description = description.map(|text| sanitize::text(&text).into_owned());
         let values: Vec<String> = values.iter().map(|value| sanitize::line(value).into_owned()).collect();
         for (part, text, bytes_max) in
-            [("title", &title, bounds.title_bytes_max), ("description", &description, bounds.description_bytes_max)]
+            [("title", &title, TITLE_BYTES_MAX), ("description", &description, DESCRIPTION_BYTES_MAX)]
         {
             if text.as_ref().is_some_and(|text| text.len() > bytes_max) {
                 let text = format!("longer than {bytes_max} bytes");

@@ -2,8 +2,7 @@
 
 use toolcell_schema::{DefinitionProblem, sanitize};
 
-use super::DefinitionBounds;
-use super::definition::check_icons;
+use super::definition::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, check_icons, check_meta};
 use super::prompt::{PROMPT_VALUES_MAX, VALUE_BYTES_MAX};
 use crate::declared::DeclaredResource;
 
@@ -18,7 +17,7 @@ impl DeclaredResource {
     /// # Errors
     ///
     /// Every problem.
-    pub fn checked(mut self, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
+    pub fn checked(mut self) -> Result<Self, Vec<DefinitionProblem>> {
         let mut problems = Vec::new();
         self.name = sanitize::line(&self.name).into_owned();
         self.title = self.title.map(|title| sanitize::line(&title).into_owned());
@@ -28,8 +27,8 @@ impl DeclaredResource {
         }
         for (field, text, bytes_max) in [
             ("name", Some(self.name.as_str()), NAME_BYTES_MAX),
-            ("title", self.title.as_deref(), bounds.title_bytes_max),
-            ("description", self.description.as_deref(), bounds.description_bytes_max),
+            ("title", self.title.as_deref(), TITLE_BYTES_MAX),
+            ("description", self.description.as_deref(), DESCRIPTION_BYTES_MAX),
             ("mime-type", self.mime_type.as_deref(), MIME_TYPE_BYTES_MAX),
         ] {
             if text.is_some_and(|text| text.len() > bytes_max) {
@@ -44,12 +43,8 @@ impl DeclaredResource {
         if !last_modified.is_none_or(|text| text.len() <= MIME_TYPE_BYTES_MAX && is_plain(text)) {
             problems.push(DefinitionProblem::new("annotations/last-modified", "is not an ISO 8601 time"));
         }
-        check_icons(&self.more.icons, bounds, &mut problems);
-        let meta_bytes = serde_json::to_string(&self.more.meta).map_or(usize::MAX, |text| text.len());
-        if meta_bytes > bounds.meta_bytes_max {
-            let text = format!("{meta_bytes} bytes, more than {}", bounds.meta_bytes_max);
-            problems.push(DefinitionProblem::new("_meta", text));
-        }
+        check_icons(&self.more.icons, &mut problems);
+        check_meta(&self.more.meta, &mut problems);
         for (name, values) in &mut self.variables {
             let field = format!("variables/{name}");
             if values.len() > PROMPT_VALUES_MAX {

@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolcell_mcp::{ArgumentProblems, CallResult, ContentIcon, DefinitionBounds, McpTool, Patience, ToolDefinition};
-use toolcell_schema::Schemas;
+use toolcell_mcp::{ArgumentProblems, CallResult, ContentIcon, McpTool, Patience, ToolDefinition};
+use toolcell_schema::{SchemaBounds, Schemas};
 
 use crate::host::plain;
 
 fn compile(definition: ToolDefinition) -> Result<McpTool, Vec<String>> {
-    McpTool::compile(definition, &DefinitionBounds::default())
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    McpTool::compile(definition).map_err(|problems| problems.iter().map(ToString::to_string).collect())
 }
 
 fn with_schema(schema: Value) -> Result<McpTool, Vec<String>> {
@@ -269,16 +268,15 @@ fn results_are_finished_the_same_way_everywhere() {
 
 #[test]
 fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
-    let bounds = DefinitionBounds::default();
     let problems = |definition: &ToolDefinition| {
-        let here = McpTool::compile(definition.clone(), &bounds).unwrap_err();
+        let here = McpTool::compile(definition.clone()).unwrap_err();
         let input = &definition.input_schema;
         let output = definition.output_schema.as_ref();
-        let found = Schemas::compile(input, output, &bounds.schemas).unwrap_err();
-        let elsewhere = McpTool::checked_elsewhere(definition.clone(), &bounds, found).unwrap_err();
+        let found = Schemas::compile(input, output, &SchemaBounds::default()).unwrap_err();
+        let elsewhere = McpTool::checked_elsewhere(definition.clone(), found).unwrap_err();
         assert_eq!(here, elsewhere);
         // Anyone who says that it found nothing is not believed as far as that is seen at a glance.
-        McpTool::checked_elsewhere(definition.clone(), &bounds, Vec::new()).map_err(|problems| problems.len())
+        McpTool::checked_elsewhere(definition.clone(), Vec::new()).map_err(|problems| problems.len())
     };
     let mut definition = ToolDefinition::new("no good", "d", json!({"type": "array", "pattern": "("}));
     definition.output_schema = Some(json!([]));
@@ -288,7 +286,7 @@ fn a_tool_that_is_checked_elsewhere_is_loaded_and_answered_alike() {
     let mut definition = ToolDefinition::new("t", "d", json!({"type": "object", "required": ["a"]}));
     definition.output_schema = Some(json!({"type": "object", "required": ["n"]}));
     let here = compile(definition.clone()).unwrap();
-    let elsewhere = McpTool::checked_elsewhere(definition, &bounds, Vec::new()).unwrap();
+    let elsewhere = McpTool::checked_elsewhere(definition, Vec::new()).unwrap();
     assert!(elsewhere.is_checked_elsewhere() && !here.is_checked_elsewhere());
     assert_eq!((elsewhere.is_checked_elsewhere(), check(&elsewhere, "{}")), (true, Ok(())));
     let refused = check(&here, "{}").unwrap_err();

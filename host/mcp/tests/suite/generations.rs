@@ -8,9 +8,9 @@ use std::sync::mpsc::{self, Receiver};
 
 use serde_json::{Value, json};
 use toolcell_mcp::{
-    Call, CallResult, Caller, CheckedResult, ClientConnection, DeclaredResource, DefinitionBounds, FolderChild, Host,
-    McpServer, McpTool, Method, Patience, ResourceMore, ResourceReader, ServedCatalog, ServerInfo, ServerOptions,
-    Skill, ToolDefinition, ToolList,
+    Call, CallResult, Caller, CheckedResult, ClientConnection, DeclaredResource, FolderChild, Host, McpServer, McpTool,
+    Method, Patience, ResourceMore, ResourceReader, ServedCatalog, ServerInfo, ServerOptions, Skill, ToolDefinition,
+    ToolList,
 };
 
 use crate::host::{Frames, MODERN, PATIENCE, RUNTIME};
@@ -36,9 +36,8 @@ impl Host for Restless {
         let number = self.looks.fetch_add(1, Ordering::SeqCst) + 1;
         let definition = |name: String| ToolDefinition::new(name, "Reads.", json!({"type": "object"}));
         let definitions = [definition(format!("reader_{number}")), definition("stays".to_owned())];
-        let bounds = DefinitionBounds::default();
-        let tools = definitions.map(|definition| Arc::new(McpTool::compile(definition, &bounds).unwrap()));
-        let prompt = McpTool::compile(definition("asks".to_owned()), &bounds).unwrap().into_prompt(Vec::new(), &bounds);
+        let tools = definitions.map(|definition| Arc::new(McpTool::compile(definition).unwrap()));
+        let prompt = McpTool::compile(definition("asks".to_owned())).unwrap().into_prompt(Vec::new());
         let tools: Vec<_> = tools.into_iter().chain([Arc::new(prompt.unwrap())]).collect();
         let resource = |uri: &str, is_template: bool| DeclaredResource {
             uri: uri.to_owned(),

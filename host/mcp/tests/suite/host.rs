@@ -11,8 +11,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use toolcell_mcp::{
     ArgumentProblems, AskOutcome, AskTerms, Call, CallContext, CallResult, CallTerms, Caller, CheckedResult,
-    ClientAnswer, ClientConnection, ClientLogLevel, ClientQuestion, DefinitionBounds, Host, KeyedQuestion, McpServer,
-    McpTool, Outbox, Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList,
+    ClientAnswer, ClientConnection, ClientLogLevel, ClientQuestion, Host, KeyedQuestion, McpServer, McpTool, Outbox,
+    Patience, ServedCatalog, ServerInfo, ServerOptions, ToolDefinition, ToolList,
 };
 
 /// Longest wait of a test for something that must come. Only failing tests take that long.
@@ -234,8 +234,7 @@ impl Drop for Running {
 }
 
 pub fn list(generation: u64, definitions: Vec<ToolDefinition>) -> ToolList {
-    let bounds = DefinitionBounds::default();
-    let tools = definitions.into_iter().map(|definition| Arc::new(McpTool::compile(definition, &bounds).unwrap()));
+    let tools = definitions.into_iter().map(|definition| Arc::new(McpTool::compile(definition).unwrap()));
     ToolList::new(generation, tools.collect()).unwrap()
 }
 

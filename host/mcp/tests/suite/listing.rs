@@ -140,11 +140,10 @@ fn a_cursor_that_was_never_given_is_refused() {
 }
 
 #[test]
-fn caching_hints_are_as_configured_and_only_modern() {
-    let options = ServerOptions { list_ttl: std::time::Duration::from_secs(5), ..ServerOptions::default() };
-    let client = Client::with(options);
+fn caching_hints_are_only_modern() {
+    let client = Client::new();
     let answer = client.ask_modern(1, "tools/list", "");
-    assert!(answer.contains(r#""ttlMs":5000,"cacheScope":"public""#), "{answer}");
+    assert!(answer.contains(r#""ttlMs":0,"cacheScope":"public""#), "{answer}");
     client.initialize("2025-11-25");
     let legacy = client.ask(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
     for word in ["ttlMs", "cacheScope", "resultType", "serverInfo"] {
@@ -206,9 +205,8 @@ fn two_lists_are_the_same_where_clients_see_no_difference() {
 
 #[test]
 fn names_that_collide_are_named() {
-    let bounds = toolcell_mcp::DefinitionBounds::default();
     let tools = ["b", "a", "b", "c", "a", "b"];
-    let tools = tools.map(|name| std::sync::Arc::new(McpTool::compile(plain(name), &bounds).unwrap()));
+    let tools = tools.map(|name| std::sync::Arc::new(McpTool::compile(plain(name)).unwrap()));
     let collisions = ToolList::new(1, tools.to_vec()).unwrap_err();
     assert_eq!(collisions.names, ["a", "b"]);
     assert_eq!(collisions.to_string(), "more than one tool is called a, b");

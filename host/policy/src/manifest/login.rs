@@ -6,10 +6,10 @@ use std::sync::Arc;
 use url::{Host, Url};
 
 use super::ComponentPolicy;
+use super::oauth::check_name;
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
 use crate::limits::limits;
-use crate::names::check_component;
 use crate::quantity::{HOUR, MINUTE};
 use crate::read::{Entry, Problems, Section};
 use crate::rights::secret_source;
@@ -177,13 +177,7 @@ pub(crate) fn check_used(root: &Section<'_>, components: &[ComponentPolicy], pro
 }
 
 fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
-    if let Err(error) = check_component(entry.key) {
-        problems.add(
-            entry
-                .key_error("oauth::name", format!("the login's name {:?} {error}", entry.key))
-                .hint("names are 1 to 64 of a-z, 0-9, _ and -, and start with a letter or a digit"),
-        );
-    }
+    check_name(entry, "login", problems);
     let section = entry.table(&LOGIN, problems)?;
     let mut at = |key: &str, kind: LoginAddress| section.get(key).and_then(|entry| address(&entry, kind, problems));
     let issuer = at("issuer", LoginAddress::Plain);

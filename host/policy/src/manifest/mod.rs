@@ -208,24 +208,6 @@ impl Manifest {
         &self.defaults
     }
 
-    /// The grants of a component or a tool, by the name that a person uses: `weather` for a
-    /// component, `weather/forecast` for its tool. Tools with a table of their own also go by the
-    /// name that clients see.
-    #[must_use]
-    pub fn grants_named(&self, name: &str) -> Option<Arc<Grants>> {
-        if let Some((component, tool)) = name.split_once('/') {
-            return Some(self.component(component)?.tool_grants(tool));
-        }
-        if let Some(component) = self.component(name) {
-            return Some(Arc::clone(component.grants()));
-        }
-        let named =
-            |component: &ComponentPolicy, tool: &ToolPolicy| component.exposed_name(tool.name()).as_deref() == Ok(name);
-        let mut tools =
-            self.components.iter().flat_map(|component| component.tools.iter().map(move |tool| (component, tool)));
-        tools.find(|(component, tool)| named(component, tool)).map(|(_, tool)| Arc::clone(&tool.grants))
-    }
-
     /// The login of a name.
     #[must_use]
     pub fn login(&self, name: &str) -> Option<&Arc<LoginPolicy>> {

@@ -166,14 +166,19 @@ fn missing(what: &str, span: &Span, hint: &str) -> Diagnostic {
     Diagnostic::error("oauth::missing", format!("[http.oauth] lacks {what}")).at(span.clone()).hint(hint)
 }
 
-fn issuer(entry: &Entry<'_>, resource: Option<&str>, problems: &mut Problems) -> Option<(IssuerPolicy, Span)> {
+/// Checks the name of a login or an issuer.
+pub(super) fn check_name(entry: &Entry<'_>, what: &str, problems: &mut Problems) {
     if let Err(error) = check_component(entry.key) {
         problems.add(
             entry
-                .key_error("oauth::name", format!("the issuer's name {:?} {error}", entry.key))
+                .key_error("oauth::name", format!("the {what}'s name {:?} {error}", entry.key))
                 .hint("names are 1 to 64 of a-z, 0-9, _ and -, and start with a letter or a digit"),
         );
     }
+}
+
+fn issuer(entry: &Entry<'_>, resource: Option<&str>, problems: &mut Problems) -> Option<(IssuerPolicy, Span)> {
+    check_name(entry, "issuer", problems);
     let section = entry.table(&ISSUER, problems)?;
     let Some(at) = section.get("issuer") else {
         let message = format!("[http.oauth.issuers.{}] does not name the issuer", entry.key);

@@ -1,8 +1,6 @@
 //! A tool's definition in the protocol's terms. Every field that is not JSON and every broken rule
 //! of MCP is reported at once.
-use toolcell_mcp::{
-    DefinitionBounds, DefinitionProblem, Map, McpTool, PromptArgument, TaskPlan, ToolDefinition, ToolHints,
-};
+use toolcell_mcp::{DefinitionProblem, Map, McpTool, PromptArgument, TaskPlan, ToolDefinition, ToolHints};
 use toolcell_policy::{LoadLimit, LoadLimits, TaskRule, ToolPolicy};
 use toolcell_sandbox::contract;
 use toolcell_schema::SchemaFindings;
@@ -92,7 +90,7 @@ pub fn compile(
         icons: content::icons(tool.icons),
         meta: meta.unwrap_or_else(Map::new),
     };
-    match McpTool::checked_elsewhere(definition, &DefinitionBounds::default(), found) {
+    match McpTool::checked_elsewhere(definition, found) {
         Ok(tool) if problems.is_empty() => Ok(tool),
         Ok(_) => Err(problems),
         Err(more) => {
@@ -124,7 +122,7 @@ pub fn prompt(
         let contract::GuestPromptArgument { name, title, description, required, values } = argument;
         PromptArgument { name, title, description, required, values }
     });
-    compile(exposed_name, entry, limits, Vec::new())?.into_prompt(arguments.collect(), &DefinitionBounds::default())
+    compile(exposed_name, entry, limits, Vec::new())?.into_prompt(arguments.collect())
 }
 
 /// The entry of a component's completions, which no client lists.

@@ -1,7 +1,7 @@
 //! Resources that components declare: their definitions in the protocol's terms, checked.
 use std::collections::{BTreeMap, HashSet};
 
-use toolcell_mcp::{DeclaredResource, DefinitionBounds, DefinitionProblem, ResourceMore, ResourceReader, Revision};
+use toolcell_mcp::{DeclaredResource, DefinitionProblem, ResourceMore, ResourceReader, Revision};
 use toolcell_policy::{LoadLimits, UriTemplate};
 use toolcell_sandbox::contract;
 
@@ -95,7 +95,7 @@ fn one(resource: contract::ListedResource, limits: &LoadLimits) -> Result<GuestR
             meta,
         },
     };
-    Ok(GuestResource { declared: declared.checked(&DefinitionBounds::default())?, address })
+    Ok(GuestResource { declared: declared.checked()?, address })
 }
 
 /// Bytes of all texts of a definition.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
-use toolcell_mcp::{ContentIcon, DefinitionBounds, IconTheme, McpTool, PromptArgument, ToolDefinition};
+use toolcell_mcp::{ContentIcon, IconTheme, McpTool, PromptArgument, ToolDefinition};
 use toolcell_policy::{
     Callable, Diagnostic, IconRule, Limits, Manifest, PROMPT_BYTES_MAX, PromptRule, PromptSource, PromptText, ToolName,
 };
@@ -93,7 +93,6 @@ fn one(
         PromptSource::File(written) => read(rule, written, folder).map_err(|problem| vec![problem])?,
     };
     let digest = ComponentDigest::of(rule.canonical(&text).as_bytes()).to_string();
-    let bounds = DefinitionBounds::default();
     let description = rule.description().unwrap_or_default();
     let definition = ToolDefinition {
         title: rule.title().map(str::to_owned),
@@ -107,7 +106,7 @@ fn one(
         required: argument.required(),
         values: argument.values().to_vec(),
     });
-    let entry = McpTool::compile(definition, &bounds).and_then(|entry| entry.into_prompt(arguments.collect(), &bounds));
+    let entry = McpTool::compile(definition).and_then(|entry| entry.into_prompt(arguments.collect()));
     let entry = entry.map_err(|found| {
         let wrong = |problem: &toolcell_mcp::DefinitionProblem| {
             let message = format!("the prompt {:?}: {} {}", rule.name(), problem.field, problem.message);

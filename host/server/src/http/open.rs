@@ -263,6 +263,5 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
         session_time: limits.session_time(),
         notice: limits.notice(),
         drain: limits.drain(),
-        ..HttpLimits::default()
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use index::{VisibleTools, WordIndex};
 
-use super::{DefinitionBounds, McpTool, ToolDefinition, ToolHints, ToolList};
+use super::{McpTool, ToolDefinition, ToolHints, ToolList};
 use crate::content::{CallResult, Map, ResultContent};
 use crate::frame::{Object, echo, push_number};
 use crate::revision::{Features, Revision, push_definition};
@@ -125,8 +125,7 @@ impl ListSearch {
         if !names.is_empty() {
             return Err(SearchError::Taken { names });
         }
-        let compiled =
-            |definition| McpTool::compile(definition, &DefinitionBounds::default()).map_err(|_| SearchError::Own);
+        let compiled = |definition| McpTool::compile(definition).map_err(|_| SearchError::Own);
         let find = Arc::new(compiled(find_tools(&bounds))?);
         let call = Arc::new(compiled(call_tool())?);
         let index = Arc::new(WordIndex::of(list.tools().iter().map(|tool| &**tool), bounds.text_bytes_max));

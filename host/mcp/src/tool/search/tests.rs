@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{SearchBounds, SearchError};
 use crate::revision::Revision;
-use crate::tool::{DefinitionBounds, McpTool, ToolDefinition, ToolList};
+use crate::tool::{McpTool, ToolDefinition, ToolList};
 
 const TOOLS: &str = include_str!("../../../tests/search/tools.txt");
 const QUESTIONS: &str = include_str!("../../../tests/search/questions.txt");
@@ -56,7 +56,7 @@ fn tool(name: &str, description: &str, parameters: &[(&str, &str)]) -> Arc<McpTo
         .map(|(name, text)| ((*name).to_owned(), json!({"type": "string", "description": text})))
         .collect();
     let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
-    Arc::new(McpTool::compile(ToolDefinition::new(name, description, schema), &DefinitionBounds::default()).unwrap())
+    Arc::new(McpTool::compile(ToolDefinition::new(name, description, schema)).unwrap())
 }
 
 fn written() -> impl Iterator<Item = Arc<McpTool>> {

@@ -400,44 +400,35 @@ impl CatalogBuilder {
         // The manifest's own come first, since listing those of the component may end early.
         let mut tools = program::tools(policy, &component);
         let mut schemas = check_definitions(&tools, &SchemaLimits::of(policy.load(), time));
-        if component.shape() == ShapeName::Program {
-            return Ok(BuiltComponent::Changed(ListedComponent {
-                component,
-                policy_digest,
-                signed,
-                side_files,
-                dev_source,
-                tools,
-                beside: ListedBeside::default(),
-                schemas,
-            }));
-        }
-        let described = typed::written(policy, folder, dev_source.as_deref())?;
-        let (report, beside, found) = self.list(policy, &described, &component, lister, &bytes, time)?;
-        schemas.tools.extend(found.tools);
-        schemas.too_late |= found.too_late;
-        for line in report.captured.text.lines() {
-            tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
-        }
-        match report.outcome {
-            Ok(listed) => {
-                tools.extend(listed);
-                Ok(BuiltComponent::Changed(ListedComponent {
-                    component,
-                    policy_digest,
-                    signed,
-                    side_files,
-                    dev_source,
-                    tools,
-                    beside,
-                    schemas,
-                }))
+        let mut beside = ListedBeside::default();
+        if component.shape() != ShapeName::Program {
+            let described = typed::written(policy, folder, dev_source.as_deref())?;
+            let (report, listed_beside, found) = self.list(policy, &described, &component, lister, &bytes, time)?;
+            schemas.tools.extend(found.tools);
+            schemas.too_late |= found.too_late;
+            for line in report.captured.text.lines() {
+                tracing::info!(
+                    component = policy.name(),
+                    "printed while it listed its tools: {}",
+                    sanitize::line(line)
+                );
             }
-            Err(failure) => {
+            tools.extend(report.outcome.map_err(|failure| {
                 let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
-                Err(Diagnostic::error("components::list", message).at(policy.source_span()))
-            }
+                Diagnostic::error("components::list", message).at(policy.source_span())
+            })?);
+            beside = listed_beside;
         }
+        Ok(BuiltComponent::Changed(ListedComponent {
+            component,
+            policy_digest,
+            signed,
+            side_files,
+            dev_source,
+            tools,
+            beside,
+            schemas,
+        }))
     }
 }
 

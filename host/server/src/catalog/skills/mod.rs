@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell_mcp::{
-    DeclaredResource, DefinitionBounds, FolderChild, McpTool, ResourceMore, ResourceReader, Skill, ToolDefinition,
-    ToolList,
+    DeclaredResource, FolderChild, McpTool, ResourceMore, ResourceReader, Skill, ToolDefinition, ToolList,
 };
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Callable, Diagnostic, Manifest, SkillsPolicy, ToolName};
@@ -298,7 +297,7 @@ pub fn called(entry: &McpTool) -> ToolName<'_> {
 
 fn entry(path: &str, head: &Frontmatter) -> Result<McpTool, String> {
     let definition = ToolDefinition::new(&head.name, &head.description, json!({"type": "object"}));
-    let tool = McpTool::compile(definition, &DefinitionBounds::default()).map_err(|problems| {
+    let tool = McpTool::compile(definition).map_err(|problems| {
         let first = problems.first().map(|problem| format!("{} {}", problem.field, problem.message));
         format!("cannot be listed: {}", first.unwrap_or_default())
     })?;

@@ -250,13 +250,13 @@ impl DenialGroup {
 
 #[cfg(test)]
 mod tests {
-    use toolcell_mcp::{DefinitionBounds, ToolDefinition};
+    use toolcell_mcp::ToolDefinition;
 
     use super::*;
 
     fn tool(name: &str) -> Arc<McpTool> {
         let definition = ToolDefinition::new(name, "", serde_json::json!({"type": "object"}));
-        Arc::new(McpTool::compile(definition, &DefinitionBounds::default()).unwrap())
+        Arc::new(McpTool::compile(definition).unwrap())
     }
 
     #[test]

@@ -46,16 +46,16 @@ guests: ## Build the example components (guest-examples/components)
 guests-all: guests ## Build those as well that take minutes to compile (mail, with its TLS)
 	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh -p mail
 
-languages: build ## Build the examples and new projects in other languages and try what they answer (ARGS=--all: fail where a compiler is not available; --all-examples: every new project)
+languages: build guests ## Build the examples and new projects in other languages and try what they answer (ARGS=--all: fail where a compiler is not available; --all-examples: every new project)
 	guest-examples/languages.sh $(filter-out --all-examples,$(ARGS))
 	@$(PYTHON) guest-examples/check.py
 	@$(PYTHON) guest-examples/starts.py $(ARGS)
 
-gallery: build ## Get programs that others published, build them, and try what they answer as tools (uses package registries)
-	@$(PYTHON) guest-examples/gallery/gallery.py check
+gallery: build ## Get components and programs that others published, and try what they answer as tools (uses package registries; ARGS=--all: large ones as well)
+	@$(PYTHON) guest-examples/gallery/gallery.py check $(ARGS)
 
 gallery-measure: build ## Print the table of the gallery: sizes, and how long its calls take here
-	@$(PYTHON) guest-examples/gallery/gallery.py measure
+	@$(PYTHON) guest-examples/gallery/gallery.py measure $(ARGS)
 
 fixtures: ## Build the misbehaving components of the tests (tests/fixtures/components)
 	tests/fixtures/build.sh

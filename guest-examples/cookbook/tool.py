@@ -24,6 +24,18 @@ import book
 
 MARKDOWN = "text/markdown"
 INPUT = {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"], "additionalProperties": False}
+RECIPE = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}, "uri": {"type": "string"}},
+    "required": ["title", "uri"],
+    "additionalProperties": False,
+}
+OUTPUT = {
+    "type": "object",
+    "properties": {"recipes": {"type": "array", "items": RECIPE}},
+    "required": ["recipes"],
+    "additionalProperties": False,
+}
 
 
 def text(said: str) -> Content_Text:
@@ -38,7 +50,7 @@ class Tools:
                 title="Find a recipe",
                 description="Finds recipes by words of their titles. Gives addresses to read.",
                 input_schema_json=json.dumps(INPUT),
-                output_schema_json=None,
+                output_schema_json=json.dumps(OUTPUT),
                 hints=Hints(read_only=True, destructive=None, idempotent=None, open_world=False),
                 icons=[],
                 meta_json=None,
@@ -46,9 +58,11 @@ class Tools:
         ]
 
     def call_tool(self, name: str, arguments_json: str) -> CallResult:
-        found = book.names(json.loads(arguments_json)["words"])
-        said = "".join(f"{book.title(name)}: {book.SCHEME}{name}\n" for name in found) or "There is no such recipe.\n"
-        return CallResult(content=[text(said)], structured_json=None, is_error=False, meta_json=None)
+        names = book.names(json.loads(arguments_json)["words"])
+        found = [{"title": book.title(name), "uri": f"{book.SCHEME}{name}"} for name in names]
+        said = "".join(f"{recipe['title']}: {recipe['uri']}\n" for recipe in found) or "There is no such recipe.\n"
+        structured = json.dumps({"recipes": found})
+        return CallResult(content=[text(said)], structured_json=structured, is_error=False, meta_json=None)
 
 
 class Prompts:

@@ -12,8 +12,9 @@ from tool import Completion, Prompts, Resources, Tools
 
 class Recipes(unittest.TestCase):
     def test_recipes_are_found_by_words_of_their_titles(self):
-        found = Tools().call_tool("cookbook_find", json.dumps({"words": "SOUP"})).content[0].value.text
-        self.assertEqual(found, "Pea soup: recipe:///pea-soup\n")
+        found = Tools().call_tool("cookbook_find", json.dumps({"words": "SOUP"}))
+        self.assertEqual(found.content[0].value.text, "Pea soup: recipe:///pea-soup\n")
+        self.assertEqual(json.loads(found.structured_json), {"recipes": [{"title": "Pea soup", "uri": "recipe:///pea-soup"}]})
 
     def test_a_prompt_holds_the_recipe_and_what_is_requested(self):
         messages = Prompts().get_prompt("cook", [Given("recipe", "porridge"), Given("people", "4")]).messages

@@ -9,6 +9,13 @@ const INPUT = {
   additionalProperties: false,
 };
 
+const OUTPUT = {
+  type: "object",
+  properties: { meaning: { type: "string" } },
+  required: ["meaning"],
+  additionalProperties: false,
+};
+
 const text = (said) => ({ tag: "text", val: { text: said, annotations: undefined, metaJson: undefined } });
 
 // A thrown value becomes the error of the `result`: a `failure` of wit/types.wit.
@@ -27,11 +34,15 @@ export const tools = {
       title: "Define a word",
       description: "Says what a word of toolcell means.",
       inputSchemaJson: JSON.stringify(INPUT),
+      outputSchemaJson: JSON.stringify(OUTPUT),
       hints: { readOnly: true, openWorld: false },
       icons: [],
     },
   ],
-  callTool: (name, argumentsJson) => ({ content: [text(known(JSON.parse(argumentsJson).word))], isError: false }),
+  callTool(name, argumentsJson) {
+    const meaning = known(JSON.parse(argumentsJson).word);
+    return { content: [text(meaning)], structuredJson: JSON.stringify({ meaning }), isError: false };
+  },
 };
 
 export const prompts = {

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Gets programs that others wrote from their registries, builds them where they are source, and serves them as tools.
 
-    guest-examples/gallery/gallery.py [--toolcell FILE] [build | check | measure] [NAME…]
+    guest-examples/gallery/gallery.py [--toolcell FILE] [--all] [build | check | measure | table] [NAME…]
 
     build     puts components/NAME.wasm beside this file: what packages.json says, pinned by version and digest
     check     builds, and makes the calls of calls.json with each; without a word, this
     measure   builds, and prints the table of README.md: sizes, and how long calls take here
+    table     builds, and writes table.md: what each needs, or why it is refused
+
+A package with "by_hand" in packages.json is large, or takes more than 20 seconds to compile: it takes --all, or its name.
+One with "refused" cannot be a tool, and check compares the reason that toolcell gives.
 
 What is not available is named with the reason, the rest goes on, and the exit code is 1. Packages are kept in
 ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/gallery. Needs Python 3.9, and, for what is not there yet,
@@ -25,6 +29,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +43,12 @@ BUILD_SECONDS = 1800
 # A first call compiles the program, and a few times as long is a fault.
 CALL_SECONDS = 600
 WARM_RUNS = 50
+# Registries answer slowly, and take some requests at once.
+DOWNLOADS_AT_ONCE = 4
+# The documentation's check allows no longer cell.
+CELL_MAX = 200
+MANIFESTS = [HERE / "toolcell.toml", HERE / "published.toml"]
+TABLE = HERE / "table.md"
 
 
 class Missing(Exception):
@@ -91,7 +102,7 @@ def from_npm(package, folder):
 def from_pip(package, folder):
     run([
         sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
-        "--dest", folder, f"{package['package']}=={package['version']}",
+        "--ignore-requires-python", "--dest", folder, f"{package['package']}=={package['version']}",
     ])
     archive = pinned(next(folder.glob("*.whl")), package)
     with zipfile.ZipFile(archive) as held:
@@ -155,8 +166,16 @@ def component(name):
     return HERE / "components" / f"{name}.wasm"
 
 
+def fetched(package):
+    """Fills the cache. A reason not to is told where the program is wanted."""
+    with contextlib.suppress(Missing):
+        built(package)
+
+
 def build(packages):
     """The packages whose components are there now. What is missing is said, and says so to the caller."""
+    with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+        list(pool.map(fetched, [package for package in packages if package["registry"] != "cargo" and "compile" not in package]))
     there, missing = [], []
     for package in packages:
         try:
@@ -182,10 +201,16 @@ def tables(manifest, names):
     return "\n".join(lines) + "\n"
 
 
+def manifest_of(name):
+    """The text of the manifest that has this component."""
+    texts = [path.read_text(encoding="utf-8") for path in MANIFESTS]
+    return next(text for text in texts if f"[components.{name}]" in text)
+
+
 @contextlib.contextmanager
-def serving(names):
-    """A manifest of these components only, beside the one that it is made of, whose paths are relative to it."""
-    text = tables((HERE / "toolcell.toml").read_text(encoding="utf-8"), names)
+def serving(name):
+    """A manifest of this component only, beside the one that it is made of, whose paths are relative to it."""
+    text = tables(manifest_of(name), [name])
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=HERE, prefix=".serving-", suffix=".toml") as file:
         file.write(text)
         file.flush()
@@ -194,18 +219,100 @@ def serving(names):
 
 def calls_of(name):
     """The calls of calls.json to the tools of a component."""
-    tools = re.findall(rf"^\[components\.{name}\.tools\.(\w+)\]", (HERE / "toolcell.toml").read_text(encoding="utf-8"), re.M)
-    return [one for one in read_calls(HERE) if one["tool"] in tools]
+    own = tables(manifest_of(name), [name])
+    tools = re.findall(r"^\[components\.\w+\.tools\.(\w+)\]", own, re.M)
+    prefix = re.search(r'^prefix = "(\w+)"', own, re.M)
+    # Functions have their names from the component.
+    functions = re.compile(rf"{prefix[1]}codec_\w+" if prefix else "(?!)")
+    return [one for one in read_calls(HERE) if one["tool"] in tools or functions.fullmatch(one["tool"])]
+
+
+def inspected(toolcell, package):
+    """What toolcell says of the file itself."""
+    if "refused" not in package:
+        # This compiles for as long as the manifest allows. The code is kept, and below it is there.
+        with serving(package["name"]) as manifest:
+            subprocess.run([toolcell, "compile", "--manifest", manifest], stdout=subprocess.DEVNULL, timeout=CALL_SECONDS, check=False)
+    command = [toolcell, "inspect", "--json", component(package["name"])]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, timeout=CALL_SECONDS, check=False).stdout)
+
+
+def refused(toolcell, package):
+    """Whether the reason why a package cannot be a tool is the one that packages.json gives."""
+    said = inspected(toolcell, package).get("problem")
+    well = said == package["refused"]
+    print(f"{'ok' if well else 'failed':7}{package['name']} is refused{'' if well else f': {said}'}", flush=True)
+    return well
+
+
+def row(toolcell, package):
+    """The package's line of table.md."""
+    found = inspected(toolcell, package)
+    what = f"{package['name']} | {package['package']} {package['version']} ({package['registry']})"
+    if "refused" in package:
+        return f"| {what} | {shortened(cell(package['refused']))} |"
+    shape = "module for preview 1" if found["adapted"] else {"program": "program", "typed": "functions"}[found["shape"]]
+    interfaces = sorted({re.match(r"wasi:(\w+)", name)[1] for name in found["imports"]})
+    wanted = "; ".join(f"`{line}`" for line in needs(package["name"]))
+    return f"| {what} | {shape} | {' '.join(interfaces)} | {shortened(cell(wanted))} |"
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def shortened(text):
+    return text if len(text) <= CELL_MAX else text[: CELL_MAX - 2] + " …"
+
+
+def needs(name):
+    """The lines of a component's manifest without which it would not do its work, other than how it is called."""
+    lines, part = [], None
+    for line in tables(manifest_of(name), [name]).splitlines():
+        if line.startswith("["):
+            header = re.match(r"\[components\.\w+\.?([\w.]*)\]", line)
+            part = header[1] if header else None
+        elif part is not None and " = " in line and not line.startswith("#"):
+            key, line = line.split(" = ")[0], line.split(" #")[0].strip()
+            if part.startswith("tools."):
+                wanted = key in ("exit_codes", "files")
+            else:
+                wanted = key not in ("source", "args", "prefix")
+            if wanted:
+                lines.append(line if not part or part.startswith("tools.") else f"{part}: {line}")
+    return lines
+
+
+def rows(toolcell, packages):
+    """The text of table.md: what loads, and what does not."""
+    loads = [row(toolcell, package) for package in packages if "refused" not in package]
+    not_loads = [row(toolcell, package) for package in packages if "refused" in package]
+    return "\n".join([
+        "# What was published, and what it needs", "",
+        "`gallery.py --all table` writes this page from [`packages.json`](packages.json) and the manifests.", "",
+        "| component | package | it is | WASI interfaces | lines of the manifest besides its source and arguments |", "|---|---|---|---|---|",
+        *loads, "", "## Refused", "",
+        "Each of these needs a host that was made for it, or an engine with more of WebAssembly than this one has on.", "",
+        "| component | package | what `toolcell check` says |", "|---|---|---|", *not_loads, "",
+    ])
 
 
 def check_all(toolcell, packages):
     passed = failed = 0
+    table = TABLE.read_text(encoding="utf-8")
     for package in packages:
+        if row(toolcell, package) not in table.splitlines():
+            print(f"failed {package['name']} has another row in table.md than: {row(toolcell, package)}")
+            failed += 1
+        if "refused" in package:
+            well = refused(toolcell, package)
+            passed, failed = passed + well, failed + (not well)
+            continue
         calls = calls_of(package["name"])
         if not calls:
             print(f"failed {package['name']} has no call in calls.json")
             failed += 1
-        with serving([package["name"]]) as manifest:
+        with serving(package["name"]) as manifest:
             well, badly = check(toolcell, manifest, calls)
         passed, failed = passed + well, failed + badly
     print(f"{passed} passed, {failed} failed")
@@ -226,7 +333,7 @@ def measure(toolcell, packages):
     for package in packages:
         one = next(one for one in calls_of(package["name"]) if not one.get("is_error"))
         given = json.dumps(one["arguments"]).encode()
-        with serving([package["name"]]) as manifest, tempfile.TemporaryDirectory() as code:
+        with serving(package["name"]) as manifest, tempfile.TemporaryDirectory() as code:
             rest = [one["tool"], "-", "--manifest", str(manifest), "--code-cache", code]
             _, cold = seconds([toolcell, "call", *rest], given)
             cached = min(seconds([toolcell, "call", *rest], given)[0] for _ in range(5))
@@ -243,19 +350,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("TOOLCELL_BIN") or HERE.parent.parent / "target" / "release" / "toolcell"
     parser.add_argument("--toolcell", type=Path, default=Path(default), help="the binary")
-    parser.add_argument("action", nargs="?", default="check", choices=["build", "check", "measure"])
+    parser.add_argument("--all", action="store_true", help="those by hand as well")
+    parser.add_argument("action", nargs="?", default="check", choices=["build", "check", "measure", "table"])
     parser.add_argument("names", nargs="*", metavar="NAME", help="these programs only")
     given = parser.parse_args()
     packages = json.loads((HERE / "packages.json").read_text(encoding="utf-8"))
     unknown = set(given.names) - {package["name"] for package in packages}
     if unknown:
         parser.error(f"packages.json has no {', '.join(sorted(unknown))}")
-    there, missing = build([package for package in packages if not given.names or package["name"] in given.names])
+    if given.names:
+        packages = [package for package in packages if package["name"] in given.names]
+    elif not given.all:
+        packages = [package for package in packages if not package.get("by_hand")]
+    there, missing = build(packages)
     good = True
     if given.action == "check":
         good = check_all(given.toolcell.absolute(), there)
     elif given.action == "measure":
-        measure(given.toolcell.absolute(), there)
+        measure(given.toolcell.absolute(), [package for package in there if "refused" not in package])
+    elif given.action == "table":
+        TABLE.write_text(rows(given.toolcell.absolute(), there), encoding="utf-8")
     for reason in missing:
         print(f"missing: {reason}", file=sys.stderr)
     return 0 if good and not missing else 1

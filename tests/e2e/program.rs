@@ -415,7 +415,7 @@ fn manifests_that_do_not_fit_the_component_are_refused_with_what_to_write() {
 fn modules_that_are_no_programs_are_told_why() {
     for (fixture, parts) in [
         ("core_module", ["it imports from \"env\"", "build it for wasm32-wasi"]),
-        ("core_library", ["it exports no \"_start\"", "as a command with a main function"]),
+        ("core_library", ["it exports no \"_start\"", "build a component for wasm32-wasip2, or a program"]),
     ] {
         let said = refused(&format!("version = 1\n[components.a]\nsource = \"components/{fixture}.wasm\"\n"));
         for part in parts {

@@ -134,7 +134,7 @@ mod tests {
             (format!(r#"{code} {run} (export "wasi:cli/run@0.2.0" (instance $run))"#), "not a valid component: "),
             (format!(r#"{code} {run} (export "toolcell:mcp/tools@9.0.0" (instance $run))"#), "not a valid component: "),
             (
-                format!(r#"(import "evil:corp/api@1.0.0" (instance)) {code}"#),
+                format!(r#"(import "evil:corp/api@1.0.0" (instance (export "f" (func)))) {code}"#),
                 "imports what this host does not offer: evil:",
             ),
             (

@@ -54,6 +54,28 @@ const ADDERS: &str = r#"(component
   (export "wasi:other/run@0.2.0" (instance $run)))"#;
 
 #[tokio::test]
+async fn types_that_a_component_imports_by_name_are_nothing_that_a_host_has_to_offer() {
+    // What a world with a type of its own becomes, and one that uses a type of an interface.
+    let component = load(
+        r#"(component
+        (type $r (record (field "x" s32) (field "y" s32)))
+        (import "point" (type $point (eq $r)))
+        (import "acme:paint/types@0.1.0" (instance $types
+            (type $c (enum "red" "green")) (export "colour" (type (eq $c)))))
+        (alias export $types "colour" (type $colour))
+        (core module $m (func (export "f") (param i32 i32 i32) (result i32)
+            (i32.add (i32.add (local.get 0) (local.get 1)) (local.get 2))))
+        (core instance $i (instantiate $m))
+        (func $f (param "at" $point) (param "colour" $colour) (result s32) (canon lift (core func $i "f")))
+        (export "paint" (func $f)))"#,
+    )
+    .unwrap();
+    assert_eq!(component.inspection().imports(), [""; 0]);
+    let painted = structured(&component, "paint", r#"{"at": {"x": 30, "y": 11}, "colour": "green"}"#).await;
+    assert_eq!(painted, r#"{"result":42}"#);
+}
+
+#[tokio::test]
 async fn each_function_is_a_tool_and_an_interface_is_named_only_where_it_must_be() {
     let component = load(ADDERS).unwrap();
     assert_eq!(component.shape(), ShapeName::Typed);
@@ -272,7 +294,8 @@ fn components_of_the_next_wasi_are_refused_by_name() {
 #[test]
 fn an_import_that_is_missing_is_named_before_anything_is_compiled() {
     // Its module does not compile.
-    let text = r#"(component (import "evil:corp/api@1.0.0" (instance)) (core module (memory i64 1)))"#;
+    let text =
+        r#"(component (import "evil:corp/api@1.0.0" (instance (export "f" (func)))) (core module (memory i64 1)))"#;
     let error = load(text).err().unwrap();
     assert!(matches!(&error, LoadError::Imports { names } if *names == ["evil:corp/api@1.0.0"]), "{error:?}");
 }

@@ -46,7 +46,9 @@ impl NotAProgram {
             Self::Imports(modules) => modules.iter().any(|module| wanted.contains(&module.as_str())),
             _ => false,
         };
-        if from(&["gojs", "go"]) {
+        if matches!(self, Self::NoStart) {
+            "a library's functions take addresses in memory: build a component for wasm32-wasip2, or a program, as a command with a main function"
+        } else if from(&["gojs", "go"]) {
             "build it with GOOS=wasip1 GOARCH=wasm: GOOS=js is for browsers"
         } else if from(&["wbg", "__wbindgen_placeholder__", "__wbindgen_externref_xform__"]) {
             "build it for wasm32-wasip1 or wasm32-wasip2 without wasm-bindgen, which is for browsers"

@@ -26,7 +26,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced dev-test drill conformance matrix console-check registries-check operating-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs book dist dist-check install uninstall check-all ci clean
+.PHONY: help run build code guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e test-balanced dev-test drill conformance matrix console-check registries-check operating-check bench soak soak-smoke chaos fuzz fuzz-smoke lint docs book dist dist-check install uninstall check-all ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,11 +34,14 @@ help: ## Show this list
 run: build guests ## Serve the examples over HTTP and hold a conversation with them (PORT=8080, ARGS=--once: end after it)
 	@$(PYTHON) guest-examples/conversation.py $(if $(PORT),--port $(PORT)) $(ARGS)
 
-test: build guests-all fixtures clients test-host test-guests test-e2e ## Build and run every test
+test: build code guests-all fixtures clients test-host test-guests test-e2e ## Build and run every test
 
 build: ## Build the toolcell binary (target/release/toolcell; its line tables are in toolcell.debug beside it)
 	$(CARGO) build --release --locked -p toolcell
 	@host/cli/split-symbols.sh "$(target)/release/toolcell"
+
+code: ## Build the engine of scripts, for [code] (target/release/toolcell-code.wasm; gets a C compiler for WASI once)
+	CARGO_TARGET_DIR="$(target)" host/code/build.sh
 
 guests: ## Build the example components (guest-examples/components)
 	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh
@@ -72,11 +75,11 @@ test-guests: ## Run the examples' own tests, natively
 test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients (ARGS=hostile:: for those alone)
 	$(quick) test $(tests) -- --test-threads=$(threads) $(ARGS)
 
-dev-test: fixtures ## Build the binary with few optimisations and run end-to-end tests against it (ARGS="hostile::a_tool_that_sleeps")
+dev-test: fixtures code ## Build the binary with few optimisations and run end-to-end tests against it (ARGS="hostile::a_tool_that_sleeps")
 	@.ci/dev-build.sh "$(target)"
 	TOOLCELL_BIN="$(target)/dev-test/toolcell" CARGO_INCREMENTAL=1 $(quick) test $(tests) --test e2e -- --test-threads=$(threads) $(ARGS)
 
-test-balanced: build guests-all fixtures clients ## Run the end-to-end tests of HTTP, callers, questions, approvals, resources, state and clients again, each against three replicas behind nginx
+test-balanced: build code guests-all fixtures clients ## Run the end-to-end tests of HTTP, callers, questions, approvals, resources, state and clients again, each against three replicas behind nginx
 	$(PYTHON) tests/balanced.py $(ARGS)
 
 drill: build fixtures ## Break out of the sandbox in every way there is, and see what it gets: a program of its own, in which guests can do anything
@@ -127,6 +130,7 @@ lint: ## Check formatting and comments, the files for Kubernetes and Prometheus,
 	$(CARGO) fmt --all --check --manifest-path guest-examples/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path tests/fixtures/Cargo.toml
 	$(CARGO) fmt --check --manifest-path tests/fuzz/Cargo.toml
+	$(CARGO) fmt --check --manifest-path host/code/Cargo.toml
 	$(PYTHON) .ci/check-rust.py
 	$(PYTHON) .ci/check-imports.py
 	$(PYTHON) host/deploy/manifests.py

@@ -13,4 +13,6 @@ CARGO_INCREMENTAL=1 ${CARGO:-cargo} --config .ci/quick.toml build --release --lo
 # A file of its own: cargo's is a link to what it builds the next time.
 cp "$binary" "$target/dev-test/new"
 mv "$target/dev-test/new" "$target/dev-test/toolcell"
+# The engine of scripts is looked for beside the binary.
+ln -sf ../release/toolcell-code.wasm "$target/dev-test/toolcell-code.wasm"
 rm "$binary"

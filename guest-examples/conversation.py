@@ -484,6 +484,24 @@ def tools_listed(toolcell, manifest):
     say(listed.stdout.rstrip())
 
 
+SCRIPT = """const { cities } = await tools.weather_find({ month: 7, min_high: 25, max_high: 30 });
+const all = await Promise.all(cities.slice(0, 5).map(({ city }) => tools.weather_normals({ city })));
+return all.map(({ city, months }) => `${city}: ${months[6].high} °C`);"""
+
+
+def script(toolcell):
+    """A program of the model's in place of six calls, where the engine for it was built."""
+    heading("A script: six calls, and one answer")
+    if not (toolcell.parent / "toolcell-code.wasm").exists():
+        say("(the engine of scripts is not built; `make code` builds it, and this step then runs one)")
+        return
+    say(SCRIPT)
+    command = [toolcell, "call", "run_code", json.dumps({"code": SCRIPT}), "--manifest", ROOT / "guest-examples" / "code.toml"]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    expect(ran.returncode == 0 and ran.stdout.count("°C") == 5, f"a script answers with five cities: {ran.stdout}")
+    say(f"\n{printable(ran.stdout.rstrip())}")
+
+
 def command_line(server):
     """A call as one types it in a shell, and that it works."""
     params = {
@@ -539,6 +557,7 @@ def converse(server, given):
     say(f"\n{paint('✓', '1;32')} {server.requests} requests in {seconds * 1000:.0f} ms, each answered as it should be, "
         "each call in a sandbox of its own")
     tools_listed(given.toolcell, given.manifest)
+    script(given.toolcell)
     command_line(server)
     configuration(given.toolcell, server.url)
     if given.stay:

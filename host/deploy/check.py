@@ -31,6 +31,7 @@ import dist
 import elf
 import image
 import project
+import share
 import tools
 from archive import PROGRAM, Entry, tar, zipped
 from session import examples, served
@@ -153,10 +154,12 @@ def binary(check):
     assert listed <= audited, listed - audited
     known = {(crate["name"], crate["version"]) for crate in crates.metadata(project.ROOT, check.platform.target)["packages"]}
     assert audited <= known, audited - known
+    whole, _ = crates.with_engine(project.ROOT, check.platform.target)
+    listed = {(crate.name, crate.version) for crate in whole.values() if crate.runs}
     bom = json.loads(check.file(f"{project.NAME}-*-{check.platform.target}.cdx.json").read_bytes())
     named = {(component["name"], component["version"]) for component in bom["components"] if component["scope"] == "required"}
     embedded = {(name, version) for name, version, *_ in crates.EMBEDDED}
-    assert named | {(project.NAME, check.version)} == listed | embedded
+    assert named | {(project.NAME, check.version)} == listed | embedded, (named ^ listed) - embedded
     print(f"  glibc {'.'.join(map(str, elf.glibc(program)))}, {len(content):,} bytes, {len(listed)} crates in the program and in the SBOM")
 
 
@@ -382,7 +385,7 @@ def bundle(check):
 def twice(check):
     """The same binary gives the same packages."""
     content, epoch = check.binary().read_bytes(), build.source_date(project.ROOT)
-    again = [*dist.packed(check.platform, content, check.binary(), epoch), *dist.common([check.platform], epoch)]
+    again = [*dist.packed(check.platform, content, check.binary(), epoch, share.engine(build.target_folder())), *dist.common([check.platform], epoch)]
     for name, content in again:
         assert (check.folder / name).read_bytes() == content, f"{name} is another one the second time"
     print(f"  {len(again)} packages, twice the same bytes")

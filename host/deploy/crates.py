@@ -21,6 +21,9 @@ LICENCE_BYTES_MAX = 1 << 20
 # Files of other projects that are not crates: name, version, licence, purl, the text of the licence, the files.
 ASSETS = HERE.parent / "console" / "src" / "assets"
 EMBEDDED = [("uPlot", "1.6.32", "MIT", "pkg:npm/uplot@1.6.32", ASSETS / "uplot.LICENSE", [ASSETS / "uplot.js", ASSETS / "uplot.css"])]
+# What the engine of scripts is made of besides crates.
+QUICKJS = HERE / "licences" / "QuickJS-ng.txt"
+EMBEDDED.append(("quickjs-ng", "0.11.0", "MIT", "pkg:github/quickjs-ng/quickjs@v0.11.0", QUICKJS, []))
 # The flags of the kinds of dependencies in cargo's metadata; those of tests are left out.
 RUN, BUILD = None, "build"
 
@@ -95,6 +98,14 @@ def used(root, target, top="toolcell"):
 
     visit(own, True)
     return found, own
+
+
+def with_engine(root, target):
+    """The crates of the binary and of the engine of scripts beside it."""
+    found, own = used(root, target)
+    engine, top = used(root / "host" / "code", "wasm32-wasip2", "toolcell-code")
+    found[own].uses.add(top)
+    return engine | found, own
 
 
 def built(root, target, top):

@@ -29,9 +29,10 @@ def place(prefix):
 
 def install(folder, binary):
     epoch = build.source_date(project.ROOT)
-    found, own = crates.used(project.ROOT, build.host_target())
+    engine = share.engine(build.target_folder())
+    found, own = crates.with_engine(project.ROOT, build.host_target())
     documents = share.documents(crates.licences(found), crates.sbom(found, own, epoch))
-    entries = [Entry(f"bin/{project.NAME}", binary.read_bytes(), PROGRAM), *share.manual(binary), *share.completions(binary), *documents]
+    entries = [Entry(f"bin/{project.NAME}", binary.read_bytes(), PROGRAM), *share.manual(binary), *share.completions(binary), *documents, *share.placed(engine)]
     entries.append(Entry(LIST, "".join(f"{entry.name}\n" for entry in [*entries, Entry(LIST, b"")]).encode("utf-8")))
     for entry in entries:
         file = folder / entry.name

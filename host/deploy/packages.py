@@ -9,7 +9,9 @@ import json
 from pathlib import Path
 
 from archive import PROGRAM, Entry, ar, gz, tar, with_folders, zipped
+
 from project import LICENCE, MAINTAINER, NAME, REGISTRY_NAME, ROOT, SUMMARY
+from share import ENGINE
 
 HERE = Path(__file__).resolve().parent
 # The program needs no more of Debian than its C library; the floor is build.GLIBC.
@@ -51,7 +53,7 @@ def deb(version, platform, binary, shared, epoch):
     return f"{NAME}_{version}_{platform.debian}.deb", ar(members, epoch)
 
 
-def wheel(version, platform, binary, licences, sbom):
+def wheel(version, platform, binary, placed, licences, sbom):
     """A wheel as maturin makes of a binary: pip puts the program beside python."""
     information, data = f"{NAME}-{version}.dist-info", f"{NAME}-{version}.data"
     readme = f"{SUMMARY}.\n\n<!-- mcp-name: {REGISTRY_NAME} -->\n\n    {NAME} --help\n    {NAME} serve --manifest {NAME}.toml\n"
@@ -62,6 +64,7 @@ def wheel(version, platform, binary, licences, sbom):
     tags = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\nTag: py3-none-{platform.wheel}\n"
     entries = [
         Entry(f"{data}/scripts/{NAME}", binary, PROGRAM),
+        *(Entry(f"{data}/data/{entry.name}", entry.content) for entry in placed),
         Entry(f"{information}/METADATA", metadata.encode("utf-8")),
         Entry(f"{information}/WHEEL", tags.encode("ascii")),
         Entry(f"{information}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes()),
@@ -78,7 +81,7 @@ def wheel(version, platform, binary, licences, sbom):
     return f"{NAME}-{version}-py3-none-{platform.wheel}.whl", zipped(entries)
 
 
-def npm_platform(version, platform, binary, licences, sbom, epoch):
+def npm_platform(version, platform, binary, engine, licences, sbom, epoch):
     """The npm package of one platform: npm installs only the one that fits."""
     name = f"{NAME}-linux-{platform.node}"
     about = {
@@ -86,7 +89,7 @@ def npm_platform(version, platform, binary, licences, sbom, epoch):
         "license": LICENCE, "os": ["linux"], "cpu": [platform.node], "libc": ["glibc"], "files": ["bin"], "preferUnplugged": True,
     }
     entries = [
-        Entry("bin/toolcell", binary, PROGRAM), Entry("LICENSE", (ROOT / "LICENSE").read_bytes()),
+        Entry("bin/toolcell", binary, PROGRAM), Entry(f"bin/{ENGINE}", engine), Entry("LICENSE", (ROOT / "LICENSE").read_bytes()),
         Entry("THIRD-PARTY-LICENSES.txt", licences.encode("utf-8")), Entry(f"{NAME}.cdx.json", sbom), package_json(about),
     ]
     return f"{name}-{version}.tgz", gz(tar(entries, epoch, "package/"))

@@ -1,5 +1,6 @@
 """The files that come with the program in every package of a system: manual pages, completions, licences, the SBOM."""
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,6 +14,19 @@ COMPLETIONS = {
     "fish": f"share/fish/vendor_completions.d/{NAME}.fish",
 }
 DOC = f"share/doc/{NAME}"
+# The engine of scripts: where the program looks for it, from its own folder.
+ENGINE = f"{NAME}-code.wasm"
+
+
+def engine(target_folder):
+    """The engine of scripts, built: the same bytes for every platform."""
+    subprocess.run([ROOT / "host" / "code" / "build.sh"], env=os.environ | {"CARGO_TARGET_DIR": str(target_folder)}, check=True)
+    return (target_folder / "release" / ENGINE).read_bytes()
+
+
+def placed(engine):
+    """The engine among the files of a system, as entries."""
+    return [Entry(f"share/{NAME}/{ENGINE}", engine)]
 
 
 def manual(binary):

@@ -459,16 +459,3 @@ fn a_person_confirms_a_call_beneath_another_while_all_clocks_stand_still() {
     decide(&mut host, "accept");
     assert!(!host.answer_to(&id).everything().contains("refused"));
 }
-
-#[test]
-fn a_modern_client_is_not_asked_about_a_call_beneath_another() {
-    let mut host = TestHost::recording(&approved());
-    let meta = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
-    let arguments = json!({"tool": "echo", "arguments": {"text": "x"}});
-    let reply = host.request("tools/call", json!({"name": "relay", "arguments": arguments, "_meta": meta}));
-    let text = "the tool \"echo\" needs a person's approval: this client cannot be asked about a call that a tool \
-                makes: it answers by calling again, and the tool's calls would run twice";
-    assert_eq!(reply["result"]["structuredContent"], refused("NotApproved", text), "{reply}");
-    let ended = outcomes(&whole(&host));
-    assert_eq!(ended, [["echo", "not_approved"], ["relay", "ok"]].map(|pair| pair.map(str::to_owned)));
-}

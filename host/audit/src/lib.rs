@@ -40,7 +40,7 @@ pub use chain::RECORD_BYTES_MAX;
 pub use clock::timestamp;
 pub use event::{
     ARGUMENTS_BYTES_MAX, AlertRaised, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallAsked, CallDenied,
-    CallFinished, CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved,
+    CallFinished, CallRefused, CallResumed, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved,
     ComponentLoaded, ComponentQuarantined, ComponentRefused, ConsoleDecided, ConsoleDeciding, Event, HostStarted,
     HostStopped, Outcome, RequestRefused, ResourceRead, TEXT_BYTES_MAX, Usage,
 };

@@ -8,7 +8,7 @@
 //! | mute, unmute | [`MUTE`], [`UNMUTE`] | [`KEY`]: the group |
 //! | read a component in quarantine | [`READ`] | [`COMPONENT`], [`DIGEST`] |
 //! | approve a component | [`APPROVE`] | [`COMPONENT`], [`DIGEST`]; [`SIGNERS`]: `other`, where it is not signed as pinned |
-//! | answer an approval | [`ANSWER_APPROVAL`] | [`KEY`]; [`ANSWER`]: `allow`, `remember` or `decline` |
+//! | answer an approval | [`ANSWER_APPROVAL`] | [`KEY`]; [`ANSWER`]: `allow`, `run` with [`CALLS`], `remember` or `decline` |
 //! | make a token | [`NEW_TOKEN`] | [`NAME`], [`SCOPES`]: words with spaces between, [`EXPIRES`]: a duration or empty |
 //! | revoke a token | [`REVOKE_TOKEN`] | [`ID`] |
 //! | check the chain | [`CHECK_CHAIN`] | |
@@ -79,7 +79,9 @@ pub const DIGEST: &str = "digest";
 pub const SIGNERS: &str = "signers";
 /// The value of [`SIGNERS`].
 pub const OTHER_SIGNERS: &str = "other";
-/// The field with an answer: `allow`, `remember`, `decline`.
+/// The field with a number of calls that an answer allows.
+pub const CALLS: &str = "calls";
+/// The field with an answer: `allow`, `run`, `remember`, `decline`.
 pub const ANSWER: &str = "answer";
 /// The field with the name of a caller.
 pub const NAME: &str = "name";

@@ -2,6 +2,7 @@
 //! decides on each.
 use std::sync::Arc;
 
+use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::caller::Outside;
 use toolcell_wall::contract::GuestTool;
 use toolcell_wall::doors::calling::{CallingReply, CallingRequest};
@@ -47,10 +48,18 @@ impl CallState {
         }
         if let Some(outside) = self.caller.outside().filter(|_| !wanted.is_empty()) {
             let mut missing = wanted.len();
+            let mut stopped = None;
             let request = CallingRequest::Call(wanted);
             let (calling, questions) = self.calling();
             let asked = calling.request(outside, questions, &request, |reply| {
-                let CallingReply::Ended(place, end) = reply else { return Err(mismatched()) };
+                let (place, end) = match reply {
+                    CallingReply::Ended(place, end) => (place, end),
+                    CallingReply::Stopped(refused) => {
+                        stopped = Some(EndedByAsking { refused });
+                        return Ok(true);
+                    }
+                    _ => return Err(mismatched()),
+                };
                 let place = usize::try_from(place).ok().and_then(|place| places.get(place));
                 let end = place.and_then(|place| Some((ends.get_mut(*place).filter(|end| end.is_none())?, end)));
                 let (slot, end) = end.ok_or_else(mismatched)?;
@@ -58,7 +67,11 @@ impl CallState {
                 missing = missing.saturating_sub(1);
                 Ok(missing == 0)
             });
-            if let Err(WaitedTooLong) = asked.await.map_err(|_| CallingFailed)? {
+            let asked = asked.await.map_err(|_| CallingFailed)?;
+            if let Some(ended) = stopped {
+                return Err(ended.into());
+            }
+            if let Err(WaitedTooLong) = asked {
                 let late = || refused(NotCalledReason::NotApproved, "nobody decided in time (limit \"ask_wait\")");
                 ends.iter_mut().filter(|end| end.is_none()).for_each(|end| *end = Some(late()));
             }

@@ -72,8 +72,9 @@ pub use sealing::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 pub use server::{McpServer, ServerInfo, ServerOptions};
 pub use task::{LOST_TASK, TaskOptions, TaskPlan};
 pub use tool::{
-    CALL_TOOL, CheckedResult, FIND_TOOLS, McpPrompt, McpTool, NameCollisions, PROMPT_ARGUMENTS_MAX, PROMPT_VALUES_MAX,
-    PromptArgument, SearchBounds, SearchError, ToolDefinition, ToolHints, ToolList,
+    CALL_TOOL, CheckedResult, DESCRIBE_TOOLS, FIND_TOOLS, McpPrompt, McpTool, NameCollisions, PROMPT_ARGUMENTS_MAX,
+    PROMPT_VALUES_MAX, PromptArgument, RUN_CODE, SearchBounds, SearchError, ToolDefinition, ToolGroups, ToolHints,
+    ToolList,
 };
 pub use toolcell_schema::{ArgumentProblem, ArgumentProblems, DefinitionProblem, GivenUp, Patience, sanitize};
 pub use turns::{CallerTurn, FairTurns, TurnBounds};

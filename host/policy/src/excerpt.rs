@@ -1,5 +1,6 @@
 //! The part of a manifest about one component, as a manifest of its own: all that a sandbox process
 //! gets.
+use crate::manifest::CODE;
 use toml_edit::{DocumentMut, Item, Table};
 
 /// Sections that every component's meaning depends on.
@@ -36,6 +37,12 @@ impl Excerpts {
             if let Some(item) = self.0.get(section) {
                 excerpt.insert(section, item.clone());
             }
+        }
+        if name == CODE {
+            if let Some(code) = self.0.get(CODE) {
+                excerpt.insert(CODE, unlisted(code.clone()));
+            }
+            return excerpt.to_string();
         }
         let all = self.0.get("components").and_then(Item::as_table_like);
         if let Some(component) = all.and_then(|all| all.get(name)) {

@@ -8,10 +8,12 @@ use crate::limits::{LIMITS, LOAD, PlacedLimits};
 use crate::manifest::alerts::{ALERTS, AlertsPolicy};
 use crate::manifest::apps::{self, APP, APPS_MAX};
 use crate::manifest::audit::AUDIT;
+use crate::manifest::code::SCRIPTS;
 use crate::manifest::console::CONSOLE;
 use crate::manifest::http::HTTP;
 use crate::manifest::login::{self, LOGIN, LOGINS_MAX};
 use crate::manifest::packages::{self, PACKAGES_MAX};
+use crate::manifest::paused::PAUSED;
 use crate::manifest::prompts::{self, PROMPT, PROMPTS_MAX};
 use crate::manifest::registries::{self, REGISTRIES_MAX, REGISTRY};
 use crate::manifest::server::SERVER;
@@ -21,7 +23,8 @@ use crate::manifest::tasks::TASKS;
 use crate::manifest::telemetry::{METRICS, TRACES};
 use crate::manifest::trust::{self, TRUST, TRUST_MAX};
 use crate::manifest::{
-    AuditPolicy, ConsolePolicy, HttpPolicy, Manifest, MetricsPolicy, Server, StatePolicy, TasksPolicy, TracesPolicy,
+    AuditPolicy, ConsolePolicy, HttpPolicy, Manifest, MetricsPolicy, PausedPolicy, Server, StatePolicy, TasksPolicy,
+    TracesPolicy,
 };
 use crate::manifest::{discovery, wall};
 use crate::read::callers::{CALLER, RULES_MAX};
@@ -70,6 +73,10 @@ table! {
         "state": Table(&STATE), {};
         /// The number, the size and the life of tasks.
         "tasks": Table(&TASKS), {};
+        /// Scripts that call tools: the tool `run_code`, and `describe_tools`.
+        "code": Table(&SCRIPTS), {};
+        /// The number and the size of runs that wait for a person between two rounds.
+        "paused": Table(&PAUSED), {};
         /// Limits of components that set none.
         "defaults": Table(&DEFAULTS), {};
         /// Authorization servers at which a person logs in, by name, for secrets with
@@ -109,8 +116,8 @@ table! {
     }
     other names {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
-        "logins" => "oauth", "login" => "oauth", "prompt" => "prompts", "task" => "tasks", "alert" => "alerts", "alerting" => "alerts",
-        "skill" => "skills", "app" => "apps",
+        "logins" => "oauth", "login" => "oauth", "prompt" => "prompts", "task" => "tasks", "runs" => "paused", "alert" => "alerts", "alerting" => "alerts",
+        "skill" => "skills", "app" => "apps", "scripts" => "code", "code_mode" => "code",
         "views" => "apps", "ui" => "apps", "registry" => "registries", "namespaces" => "packages", "trusted" => "trust", "signers" => "trust",
     }
 }
@@ -172,6 +179,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let alerts = AlertsPolicy::read_from(root, problems);
     let state = StatePolicy::read_from(root, &server, problems);
     let tasks = TasksPolicy::read(table("tasks", problems).as_ref(), problems);
+    let paused = PausedPolicy::read(table("paused", problems).as_ref(), problems);
     let mut defaults = component::Defaults::default();
     if let Some(section) = root.get("defaults").and_then(|entry| entry.table(&DEFAULTS, problems)) {
         defaults.limits = limits::read(&section, &defaults.limits, problems);
@@ -179,7 +187,8 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     }
     defaults.logins = login::read_all(root, problems);
     let audit = AuditPolicy::read(table("audit", problems).as_ref(), problems);
-    let components = component::read_all(root, &defaults, problems);
+    let mut components = component::read_all(root, &defaults, problems);
+    components.extend(component::read_code(root, &defaults, problems).map(|code| discovery::pinned(code, &server)));
     let prompts = prompts::read(root, problems);
     let skills = skills::read(root, problems);
     let apps = apps::read(root, problems);
@@ -203,6 +212,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
         alerts,
         state,
         tasks,
+        paused,
         logins,
         audit,
         callers,

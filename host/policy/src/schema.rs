@@ -176,7 +176,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 38);
+        assert_eq!(tables().len(), 39);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, with keys that others depend on.
-    const PLACES: [(&str, &str, Lines); 38] = [
+    const PLACES: [(&str, &str, Lines); 39] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -235,6 +235,7 @@ mod tests {
         ("Alerts", "[alerts]", &[]),
         ("State", "[state]", &[("shared", "'rediss://state.example'")]),
         ("Tasks", "[tasks]", &[]),
+        ("Paused", "[paused]", &[]),
         ("Defaults", "[defaults]", &[]),
         ("Limits", "[defaults.limits]", &[]),
         ("Load", "[defaults.load]", &[]),

@@ -8,6 +8,7 @@ use crate::diagnostic::visible;
 use crate::edit::ManifestEntry;
 use crate::explain::{Ask, ENVIRONMENT};
 use crate::grants::{ANY_FOLDER, AddressClass, Capability, Denial, FileAccess, HostPort};
+use crate::manifest::CODE;
 use crate::rights::{self, ALL, Narrowing};
 
 /// Attempts that are processed: as many as a long observation records.
@@ -200,7 +201,8 @@ impl Needs {
                 let below = if right.narrowing == Some(Narrowing::List) { "" } else { right.section };
                 let table = [component, below].join(".");
                 let table = table.trim_end_matches('.');
-                let _ = writeln!(text, "{between}[components.{table}]\n{}", lines.join("\n"));
+                let above = if component == CODE { "" } else { "components." };
+                let _ = writeln!(text, "{between}[{above}{table}]\n{}", lines.join("\n"));
             }
         }
         if self.environment && self.names(Capability::Env).is_empty() {

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::{
-    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, PromptSource, ResourceRule, Source, Style,
-    TypedPolicy, json_schema, parse, render_all,
+    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, PausedPolicy, PromptSource, ResourceRule,
+    Source, Style, TypedPolicy, json_schema, parse, render_all,
 };
 
 fn here() -> PathBuf {
@@ -53,6 +53,9 @@ fn meaning(manifest: &Manifest) -> String {
     let mut text = format!("{:#?}\n", manifest.server());
     if *manifest.audit() != AuditPolicy::default() {
         writeln!(text, "{:?}", manifest.audit()).unwrap();
+    }
+    if *manifest.paused() != PausedPolicy::default() {
+        writeln!(text, "{:?}", manifest.paused()).unwrap();
     }
     manifest.metrics().iter().for_each(|metrics| writeln!(text, "{metrics:?}").unwrap());
     manifest.alerts().iter().for_each(|alerts| writeln!(text, "{alerts:?}").unwrap());

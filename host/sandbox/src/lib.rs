@@ -39,7 +39,8 @@ pub use secrets::{
     HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue, ValueInTime,
 };
 pub use toolcell_wall::asking::{
-    AskKind, AskRefusal, AskResult, GuestAnswer, GuestQuestion, Inquiry, QuestionForm, QuestionPage, WorkRoot,
+    AskKind, AskRefusal, AskResult, EndedByAsking, GuestAnswer, GuestQuestion, Inquiry, QuestionForm, QuestionPage,
+    WorkRoot,
 };
 pub use toolcell_wall::caller::{
     CallerLink, ConsentAnswer, GuestLogLevel, NestedFuture, NoCaller, Outside, PersonWaits, Requested, Trace,

@@ -21,6 +21,7 @@ mod portable;
 mod problems;
 pub mod sanitize;
 mod tool;
+mod typescript;
 mod values;
 mod view;
 
@@ -42,6 +43,7 @@ pub use meter::{GivenUp, Patience};
 pub use portable::{PORTABLE_INTEGER_MAX, SchemaUse, portable};
 pub use problems::{ArgumentProblem, ArgumentProblems, PROBLEMS_BYTES_MAX};
 pub use tool::{SchemaBudget, SchemaFindings, SchemaTexts, Schemas};
+pub use typescript::{typescript, typescript_comment, typescript_key};
 use view::{Metered, MeteredValue};
 
 /// Most values in one JSON text to check: each takes some 80 bytes meanwhile. 1 MiB of text holds

@@ -33,6 +33,7 @@
 //! | `PREFIX:1:task:{all}:process:NAME` | string | `1` while a process runs that has tasks, `0` once it has ended | 30 s, again every 3 s |
 //! | `PREFIX:1:task:{all}:heard` | string | milliseconds of the server's clock at which one of them was heard | a day |
 //! | `PREFIX:1:task:{all}:grace` | string | the last silence, by `heard`, and the milliseconds up to which none counts as ended that is not heard | a day |
+//! | `PREFIX:1:paused:{all}:…` | | runs that wait for a person between two rounds, in the form of tasks that have ended; bounds in the manifest | `ask_wait`, and a minute |
 //! | `PREFIX:1:kv:{H(component)}:entries:H(namespace/bucket)` | hash | a bucket's entries: key → value | none |
 //! | `PREFIX:1:kv:{H(component)}:order:H(namespace/bucket)` | sorted set | its keys by the serial with which each was first set | none |
 //! | `PREFIX:1:kv:{H(component)}:accounts` | hash | H(namespace) → bytes and number of its entries; ≤ 1,000 namespaces | none |

@@ -108,8 +108,8 @@ pub enum AskResult {
     Ended(Option<String>),
 }
 
-/// Ends a guest whose call ends with its questions.
-#[derive(Debug, thiserror::Error)]
+/// Ends a guest whose call ends with its questions, or with those of a call that it made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the call ended where the guest asked")]
 pub struct EndedByAsking {
     /// Why its caller is refused; `None` if it may call again with the answers.

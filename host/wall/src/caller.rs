@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Askable, Denial, HttpAsk};
 
+use crate::asking::EndedByAsking;
 use crate::asking::{AskKind, AskRefusal, AskResult, Inquiry};
 use crate::contract::GuestTool;
 use crate::nested::{FoundTool, NestedEnd, NotCalled, NotCalledReason, WantedCall};
@@ -68,8 +69,8 @@ pub enum ConsentAnswer {
     Ended(Option<String>),
 }
 
-/// The future end of a nested call.
-pub type NestedFuture<'a> = Pin<Box<dyn Future<Output = NestedEnd> + Send + 'a>>;
+/// The future end of a nested call; the error ends the call that made it as well.
+pub type NestedFuture<'a> = Pin<Box<dyn Future<Output = Result<NestedEnd, EndedByAsking>> + Send + 'a>>;
 
 /// Hears that a call, or one that it makes, waits for a person: clocks stand still meanwhile.
 pub trait PersonWaits: Send + Sync {
@@ -150,12 +151,13 @@ pub trait CallerLink: Send + Sync + 'static {
         Box::pin(std::future::ready(ConsentAnswer::Refused))
     }
     /// Calls another tool for the guest, as its caller. The sandbox has already charged the call to
-    /// the guest's limits. `waits` hears when the call waits for a person. Dropping the future ends
+    /// the guest's limits. `sequence` counts the calls of this guest from 1, in the order in which
+    /// it asked for them. `waits` hears when the call waits for a person. Dropping the future ends
     /// the call.
-    fn call_tool(&self, wanted: WantedCall, waits: Arc<dyn PersonWaits>) -> NestedFuture<'_> {
-        let _ = (wanted, waits);
+    fn call_tool(&self, sequence: u32, wanted: WantedCall, waits: Arc<dyn PersonWaits>) -> NestedFuture<'_> {
+        let _ = (sequence, wanted, waits);
         let none = NotCalled::refused(NotCalledReason::Unknown, "no tool can be called here");
-        Box::pin(std::future::ready(Err(none)))
+        Box::pin(std::future::ready(Ok(Err(none))))
     }
     /// Tools that the guest may call, those that fit the words best first.
     fn find_tools(&self, words: &str, most: usize) -> Vec<FoundTool> {

@@ -244,3 +244,56 @@ fn a_call_that_is_ended_while_its_guest_waits_for_an_answer_says_so() {
     assert_eq!((&ended["outcome"], &ended["detail"]), (&json!("cancelled"), &json!(said)));
     operator.host.still_works();
 }
+
+/// A console whose operators approve calls of `add`, which tools of `calls` may make.
+fn approving_nested() -> Operator {
+    let manifest =
+        manifest_of(&["good", "calls"]).replace("version = 1\n", "version = 1\n[server]\napprove_in = [\"console\"]\n");
+    Operator::of(&format!("{manifest}calls = ['add']\n[components.good.tools.add]\napproval = \"always\"\n"))
+}
+
+#[test]
+fn a_call_that_a_tool_makes_is_shown_with_its_run_and_allowed_for_as_many_as_the_operator_says() {
+    for is_modern in [false, true] {
+        let mut operator = approving_nested();
+        if !is_modern {
+            operator.host.initialize("2025-11-25");
+        }
+        let storm = json!({"tool": "add", "arguments": {"a": 1, "b": 1}, "times": 4});
+        let id = operator.host.start_call("storm", storm);
+        let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+        let question = "Allow the tool &quot;storm&quot; to call the tool &quot;add&quot; of the component \
+                        &quot;good&quot;? Calls that this run has made so far: 0.";
+        assert!(page.contains(question), "{page}");
+        assert!(page.contains("value=\"run\"") && page.contains("name=\"calls\""), "{page}");
+        let key = Operator::key(&page, "/approvals/answer");
+        for calls in ["0", "101", "many", ""] {
+            let page = operator.decides("/approvals/answer", &format!("key={key}&answer=run&calls={calls}"));
+            assert!(page.contains("At most 100 calls of one run can be allowed."), "{calls}: {page}");
+        }
+        let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=run&calls=3"));
+        let page = operator.page_with("/approvals", "made so far: 3.");
+        let next = Operator::key(&page, "/approvals/answer");
+        assert_ne!(next, key);
+        let _ = operator.decides("/approvals/answer", &format!("key={next}&answer=decline"));
+        let answer = operator.host.answer_to(&id);
+        let refused = "an operator declined: \"add\" was not run";
+        assert_eq!(serde_json::from_str::<Value>(answer.text()).unwrap(), json!({"ok": 3, "refused": {refused: 1}}));
+        let asked = operator.host.recorded("the grant", |record| record["answer"] == "granted");
+        assert_eq!(asked["detail"], "for this run; 1 left");
+    }
+}
+
+#[test]
+fn a_call_of_a_client_is_not_allowed_for_a_run() {
+    let mut operator = approving("approve_in = [\"console\"]");
+    operator.host.initialize("2025-11-25");
+    let id = operator.host.start_call("echo", json!({"text": "a"}));
+    let page = operator.page_with("/approvals", "action=\"/approvals/answer\"");
+    assert!(!page.contains("value=\"run\""), "{page}");
+    let key = Operator::key(&page, "/approvals/answer");
+    let page = operator.decides("/approvals/answer", &format!("key={key}&answer=run&calls=3"));
+    assert!(page.contains("At most 0 calls of one run can be allowed."), "{page}");
+    let _ = operator.decides("/approvals/answer", &format!("key={key}&answer=decline"));
+    assert!(operator.host.answer_to(&id).is_error());
+}

@@ -52,12 +52,12 @@ fn in_time(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn bearer(ask: Ask, token: &str) -> Ask {
+pub(super) fn bearer(ask: Ask, token: &str) -> Ask {
     ask.with("authorization", &format!("Bearer {token}"))
 }
 
 /// Three replicas with files of their own that have the tokens of Ann and Bob.
-fn with_tokens(engine: &Engine, manifest: &str) -> ([WebHost; 3], [String; 2]) {
+pub(super) fn with_tokens(engine: &Engine, manifest: &str) -> ([WebHost; 3], [String; 2]) {
     let manifest = format!("{manifest}\n[http]\ntokens = \"tokens.jsonl\"\n");
     let folders = [(); 3].map(|()| folder(engine, KEY, &manifest));
     let tokens = ["ann", "bob"]

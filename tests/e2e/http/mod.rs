@@ -13,6 +13,7 @@ mod entries;
 mod known;
 mod mismatch;
 mod modern;
+mod nested;
 mod oauth;
 mod proxied;
 mod readiness;

@@ -351,3 +351,28 @@ fn without_a_collector_nothing_is_traced() {
     assert!(reply.contains(&traceparent("01")), "the guest has its client's: {reply}");
     assert_eq!(host.figures().find("toolcell_spans_waiting", &[]), None);
 }
+
+#[test]
+fn a_call_that_a_tool_makes_is_a_part_of_the_trace_beneath_its_own() {
+    let collector = Collector::start(Manner::Takes);
+    let endpoint = collector.url();
+    let manifest = manifest(&["good", "calls"], &endpoint, "").replacen(
+        "source = \"components/calls.wasm\"\n",
+        "source = \"components/calls.wasm\"\ncalls = ['echo']\n",
+        1,
+    );
+    let mut host = TestHost::recording(&manifest);
+    let arguments = json!({"tool": "echo", "arguments": {"text": "x"}});
+    call(&mut host, "relay", arguments, json!({"traceparent": traceparent("01")}));
+    let spans = collector.spans_when(8);
+    let outer = of_tool(&spans, "relay");
+    let inner = of_tool(&spans, "echo");
+    assert_eq!((outer.trace.as_str(), outer.parent.as_str()), (TRACE, PARENT));
+    assert_eq!((inner.trace.as_str(), &inner.parent), (TRACE, &outer.id));
+    assert!(outer.started <= inner.started && inner.ended <= outer.ended, "{spans:#?}");
+    for request in [outer, inner] {
+        let parts = spans.iter().filter(|span| span.parent == request.id && !span.name.starts_with("tools/call"));
+        let parts: BTreeSet<&str> = parts.map(|span| &*span.name).collect();
+        assert_eq!(parts, BTreeSet::from(["instantiate", "queue", "run"]), "{}", request.name);
+    }
+}

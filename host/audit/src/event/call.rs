@@ -102,12 +102,26 @@ pub struct CallAsked<'a> {
     /// The key of the question.
     pub key: Clipped<'a>,
     /// The outcome: `accepted`, `declined`, `dismissed`, `answered`; `pending` if the caller has to
-    /// repeat the call with the answer; `remembered` if an earlier approval holds; `unsupported`,
+    /// repeat the call with the answer; `remembered` if an earlier approval holds;
+    /// `granted` if an answer about an earlier call of the same run holds; `unsupported`,
     /// `refused`, `timed_out`, `cancelled` or `failed` without an answer.
     pub answer: &'a str,
     /// The reason for a missing answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Clipped<'a>>,
+}
+
+/// A call goes on where an earlier one of its client stopped for a person's answer.
+#[derive(Debug, Clone, Serialize)]
+pub struct CallResumed<'a> {
+    /// As in `call.started`.
+    pub id: u64,
+    /// The tool, as clients see it.
+    pub tool: &'a str,
+    /// The component's name in the manifest.
+    pub component: &'a str,
+    /// Calls of other tools that ran for an earlier one, and do not run again.
+    pub calls: u64,
 }
 
 /// A call ended.

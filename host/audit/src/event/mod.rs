@@ -15,7 +15,7 @@ mod text;
 use serde::Serialize;
 
 pub use alert::AlertRaised;
-pub use call::{CallAsked, CallDenied, CallFinished, CallRefused, CallStarted};
+pub use call::{CallAsked, CallDenied, CallFinished, CallRefused, CallResumed, CallStarted};
 pub use catalog::{CatalogRefused, CatalogReplaced, ComponentApproved, ComponentQuarantined};
 pub use console::{ConsoleDecided, ConsoleDeciding};
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
@@ -70,6 +70,9 @@ pub enum Event<'a> {
     /// Somebody behind a call's caller was asked something, or to confirm the call.
     #[serde(rename = "call.asked")]
     CallAsked(CallAsked<'a>),
+    /// A call goes on where an earlier one stopped for a person's answer.
+    #[serde(rename = "call.resumed")]
+    CallResumed(CallResumed<'a>),
     /// A call ended.
     #[serde(rename = "call.finished")]
     CallFinished(CallFinished<'a>),

@@ -7,7 +7,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use toolcell_policy::edit::ManifestEdit;
-use toolcell_policy::{Diagnostic, Severity, Source, parse, render_all};
+use toolcell_policy::{CODE, Diagnostic, Severity, Source, parse, render_all};
 use toolcell_server::file::write_whole;
 use toolcell_server::{ManifestFile, OpenOptions, Opened, VALUE_MISSING, lock};
 
@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<(ManifestFile, ManifestEdit), Failure> {
 /// Checks that the manifest has this component.
 pub fn check_known(file: &ManifestFile, edit: &ManifestEdit, component: &str) -> Result<(), Failure> {
     let components = edit.components();
-    if components.iter().any(|name| name == component) {
+    if components.iter().any(|name| name == component) || component == CODE && edit.has_scripts() {
         return Ok(());
     }
     let hint =

@@ -41,6 +41,8 @@ pub struct WaitingApproval {
     pub left: Option<Duration>,
     /// How long an allowance would hold for further calls; none if it cannot be remembered.
     pub remember: Option<Duration>,
+    /// The most calls of its run that an answer may allow; none if no tool makes the call.
+    pub run_calls_max: Option<u32>,
 }
 
 impl WaitingApproval {

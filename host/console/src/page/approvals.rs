@@ -19,6 +19,9 @@ pub const DECIDED: &str = "approvals-decided";
 /// The one answer after which a call runs.
 const ACCEPTED: &str = "accepted";
 
+/// Calls of a run that a form offers until another number is written.
+const RUN_CALLS_OFFERED: u32 = 10;
+
 pub fn view(frame: &Frame, approvals: &Approvals) -> Markup {
     html! {
         h1 { "Approvals" }
@@ -123,11 +126,22 @@ fn answers(call: &WaitingApproval) -> Markup {
         div.line {
             @if whole {
                 (button("allow", "main", &html! { "Allow once" }))
+                @if let Some(most) = call.run_calls_max {
+                    (button("run", "", &html! { "Allow in this run" }))
+                    label for=(id("calls", &call.key)) { "at most, calls" }
+                    input id=(id("calls", &call.key)) name=(routes::CALLS) type="number" min="1" max=(most) value=(RUN_CALLS_OFFERED.min(most));
+                }
                 @if let Some(remember) = call.remember {
                     (button("remember", "", &html! { "Allow for " (time(remember)) }))
                 }
             }
             (button("decline", "bad", &html! { "Decline" }))
+        }
+        @if whole && call.run_calls_max.is_some() {
+            p.dim {
+                "“Allow in this run” lets as many calls of " (name(&call.tool)) " run as the number says, this one \
+                 included, if the same tool makes them in this run, whatever their arguments."
+            }
         }
         @if let Some(remember) = call.remember.filter(|_| whole) {
             p.dim {

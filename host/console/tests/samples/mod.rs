@@ -374,7 +374,11 @@ impl Samples {
         };
         let cut = WaitingApproval { arguments_left_out: 1_204, ..waiting("a3", Some(Duration::from_secs(600))) };
         Approvals {
-            waiting: vec![waiting("a1", Some(Duration::from_secs(600))), waiting("a2", None), cut],
+            waiting: vec![
+                waiting("a1", Some(Duration::from_secs(600))),
+                WaitingApproval { run_calls_max: Some(100), ..waiting("a2", None) },
+                cut,
+            ],
             decided: vec![decided("cancelled", "ann, who ended the call"), decided("accepted", "ann, in the console")],
         }
     }

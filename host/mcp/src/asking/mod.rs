@@ -15,6 +15,7 @@ mod state;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -154,13 +155,6 @@ pub enum ClientAskError {
              question comes as an event"
     )]
     Unheard(QuestionKind),
-    /// The call was made by a tool, and the client answers with a further call of that tool, which
-    /// would run again from its beginning.
-    #[error(
-        "this client cannot be asked about a call that a tool makes: it answers by calling again, and the tool's \
-             calls would run twice"
-    )]
-    Beneath,
     /// The question is not well formed.
     #[error("the question is not well formed: {0}")]
     Invalid(String),
@@ -211,10 +205,16 @@ pub struct CallAsking {
 #[derive(Clone)]
 enum AskingMode {
     Nobody,
-    /// A call that a tool makes, whose client answers in rounds.
-    Beneath,
     Request(Arc<LegacyRequests>),
-    Rounds(Arc<Mutex<Rounds>>),
+    Rounds(CallRounds),
+}
+
+/// The rounds of a client's call.
+#[derive(Clone)]
+struct CallRounds {
+    rounds: Arc<Mutex<Rounds>>,
+    /// The place of the call that asks, if a tool made it: its keys begin with it.
+    beneath: Option<Arc<str>>,
 }
 
 /// How a legacy client gets requests.
@@ -231,7 +231,6 @@ impl fmt::Debug for CallAsking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.mode {
             AskingMode::Nobody => "Asking(nobody)",
-            AskingMode::Beneath => "Asking(beneath a call)",
             AskingMode::Request(_) => "Asking(by request)",
             AskingMode::Rounds(_) => "Asking(in rounds)",
         })
@@ -264,13 +263,16 @@ impl CallAsking {
     }
 
     /// The means of a call that this one makes: its questions are those of this one's client, with
-    /// keys of their own. A client that answers in rounds cannot be asked: the answers come with a
-    /// further call, which would make its calls again.
+    /// keys of their own. Where that answers in rounds, the questions are kept until the client's
+    /// call ends with them: see [`settle`](Self::settle). `place` is that of the call beneath the
+    /// client's, the same in each round.
     #[must_use]
-    pub fn beneath(&self, cancellation: &Cancellation) -> Self {
+    pub fn beneath(&self, place: &str, cancellation: &Cancellation) -> Self {
         let mode = match &self.mode {
             AskingMode::Nobody => AskingMode::Nobody,
-            AskingMode::Beneath | AskingMode::Rounds(_) => AskingMode::Beneath,
+            AskingMode::Rounds(CallRounds { rounds, .. }) => {
+                AskingMode::Rounds(CallRounds { rounds: Arc::clone(rounds), beneath: Some(Arc::from(place)) })
+            }
             AskingMode::Request(requests) => AskingMode::Request(Arc::new(LegacyRequests {
                 open: Arc::clone(&requests.open),
                 outbox: Arc::clone(&requests.outbox),
@@ -285,7 +287,8 @@ impl CallAsking {
 
     /// Asks by ending the call with the questions; a modern client calls again with the answers.
     pub(crate) fn in_rounds(rounds: Rounds) -> Self {
-        Self { mode: AskingMode::Rounds(Arc::new(Mutex::new(rounds))), task: None }
+        let rounds = CallRounds { rounds: Arc::new(Mutex::new(rounds)), beneath: None };
+        Self { mode: AskingMode::Rounds(rounds), task: None }
     }
 
     /// Once the call is a task, its questions are those of the task.
@@ -296,8 +299,8 @@ impl CallAsking {
     /// Makes the call a task by `begin`. Returns false if its questions have already ended it.
     pub(crate) fn begin_task(&self, begin: impl FnOnce()) -> bool {
         match &self.mode {
-            AskingMode::Nobody | AskingMode::Beneath | AskingMode::Request(_) => begin(),
-            AskingMode::Rounds(rounds) => {
+            AskingMode::Nobody | AskingMode::Request(_) => begin(),
+            AskingMode::Rounds(CallRounds { rounds, .. }) => {
                 let rounds = lock(rounds);
                 if rounds.has_ended() {
                     return false;
@@ -317,12 +320,12 @@ impl CallAsking {
     #[must_use]
     pub fn supports(&self, kind: QuestionKind) -> bool {
         match &self.mode {
-            AskingMode::Nobody | AskingMode::Beneath => false,
+            AskingMode::Nobody => false,
             AskingMode::Request(requests) => {
                 let hears = self.task.is_some() || requests.outbox.audience() != Audience::AnswerOnly;
                 requests.capabilities.has(kind) && hears
             }
-            AskingMode::Rounds(rounds) => lock(rounds).supports(kind),
+            AskingMode::Rounds(CallRounds { rounds, .. }) => lock(rounds).supports(kind),
         }
     }
 
@@ -331,9 +334,9 @@ impl CallAsking {
     pub fn supports_sampling_tools(&self) -> bool {
         self.supports(QuestionKind::Sampling)
             && match &self.mode {
-                AskingMode::Nobody | AskingMode::Beneath => false,
+                AskingMode::Nobody => false,
                 AskingMode::Request(requests) => requests.capabilities.meets(AskNeed::SamplingTools),
-                AskingMode::Rounds(rounds) => lock(rounds).meets(AskNeed::SamplingTools),
+                AskingMode::Rounds(CallRounds { rounds, .. }) => lock(rounds).meets(AskNeed::SamplingTools),
             }
     }
 
@@ -351,13 +354,19 @@ impl CallAsking {
                 let kind = asks.first().map_or(QuestionKind::Form, |ask| ask.question.kind());
                 AskOutcome::Refused(unsupported(kind, AskNeed::Kind(kind)))
             }
-            AskingMode::Beneath => AskOutcome::Refused(ClientAskError::Beneath),
-            AskingMode::Rounds(rounds) => {
+            AskingMode::Rounds(CallRounds { rounds, beneath }) => {
+                let asks = match beneath {
+                    Some(place) => placed(asks, place),
+                    None => asks,
+                };
                 // Whether it is a task is checked under the lock: see `begin_task`.
                 let asked = {
                     let mut rounds = lock(rounds);
-                    match rounds.gather(asks, terms) {
+                    match rounds.gather(asks, terms, beneath.is_some()) {
                         Ok(gathered) if gathered.is_whole() => Err(gathered.answered(Vec::new())),
+                        Ok(gathered) if self.task().is_none() && beneath.is_some() => {
+                            Err(rounds.collect(gathered.missing(), terms))
+                        }
                         Ok(gathered) if self.task().is_none() => Err(rounds.require(gathered.missing(), terms)),
                         other => other,
                     }
@@ -385,22 +394,73 @@ impl CallAsking {
     }
 
     /// The name that all rounds of one call share, if the call asks in rounds. It distinguishes a
-    /// further round from another call with equal arguments.
+    /// further round from another call with equal arguments. A call beneath another has none: what
+    /// was answered for it is kept with the run of the client's call.
     #[must_use]
     pub fn chain(&self) -> Option<String> {
         match &self.mode {
-            AskingMode::Rounds(rounds) => Some(lock(rounds).chain().to_owned()),
-            AskingMode::Nobody | AskingMode::Beneath | AskingMode::Request(_) => None,
+            AskingMode::Rounds(CallRounds { rounds, beneath: None }) => Some(lock(rounds).chain().to_owned()),
+            AskingMode::Nobody | AskingMode::Rounds(_) | AskingMode::Request(_) => None,
+        }
+    }
+
+    /// True if a question ends the client's call, which then runs again with the answers.
+    #[must_use]
+    pub fn ends_calls(&self) -> bool {
+        let kinds = [QuestionKind::Form, QuestionKind::Page, QuestionKind::Sampling, QuestionKind::Roots];
+        matches!(self.mode, AskingMode::Rounds(_))
+            && self.task().is_none()
+            && kinds.into_iter().any(|kind| self.supports(kind))
+    }
+
+    /// What [`settle`](Self::settle) left in an earlier round of the call.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        self.rounds().and_then(|rounds| lock(rounds).note().map(str::to_owned))
+    }
+
+    /// Ends the client's call with the questions of those beneath it, or with its own. The next
+    /// round finds this note, which travels through the client, sealed.
+    ///
+    /// # Errors
+    /// One sentence: the client cannot be given the questions.
+    pub fn settle(&self, note: &str) -> Result<(), String> {
+        self.rounds().map_or(Ok(()), |rounds| lock(rounds).settle(note))
+    }
+
+    /// The time in which the client must come back with the answers.
+    #[must_use]
+    pub fn answered_within(&self) -> Duration {
+        self.rounds().map_or(Duration::ZERO, |rounds| lock(rounds).within())
+    }
+
+    /// Drops the questions that the client's call would end with.
+    pub fn withdraw(&self) {
+        self.rounds().into_iter().for_each(|rounds| lock(rounds).withdraw());
+    }
+
+    /// True if the client is told that its request cannot be served: what runs for it is in vain.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.rounds().is_some_and(|rounds| lock(rounds).is_refused())
+    }
+
+    fn rounds(&self) -> Option<&Mutex<Rounds>> {
+        match &self.mode {
+            AskingMode::Rounds(CallRounds { rounds, .. }) => Some(rounds),
+            AskingMode::Nobody | AskingMode::Request(_) => None,
         }
     }
 
     /// The answer to the call, if asking has settled it.
     pub(crate) fn ending(&self) -> Option<Result<InputRequired, RpcError>> {
-        match &self.mode {
-            AskingMode::Rounds(rounds) => lock(rounds).take_ending(),
-            AskingMode::Nobody | AskingMode::Beneath | AskingMode::Request(_) => None,
-        }
+        self.rounds().and_then(|rounds| lock(rounds).take_ending())
     }
+}
+
+/// The questions of a call at this place, with keys that no other call's have.
+fn placed(asks: Vec<KeyedQuestion>, place: &str) -> Vec<KeyedQuestion> {
+    asks.into_iter().map(|ask| KeyedQuestion { key: question::placed_key(place, &ask.key), ..ask }).collect()
 }
 
 /// Asks through a task, and waits for all answers.

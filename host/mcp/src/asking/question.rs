@@ -17,6 +17,9 @@ use crate::task::RELATED_TASK;
 /// Longest key, in bytes. Every frame of its question contains it.
 const KEY_BYTES_MAX: usize = 64;
 
+/// Bytes of a digest that stand for a key which is too long with its place.
+const KEY_DIGEST_BYTES: usize = 16;
+
 /// Longest address of a page, in bytes. Browsers and proxies accept this much.
 const URL_BYTES_MAX: usize = 2_048;
 
@@ -152,6 +155,18 @@ pub(super) fn claim_key(used: &mut Vec<String>, question: &PreparedQuestion) -> 
     Ok(())
 }
 
+/// The key of a question of the call at this place, which no other call's question has.
+pub(super) fn placed_key(place: &str, key: &str) -> String {
+    let whole = format!("{place}/{key}");
+    // A key that is too long by itself is refused as it is.
+    if whole.len() <= KEY_BYTES_MAX || key.len() > KEY_BYTES_MAX {
+        return whole;
+    }
+    let digest = digest(&SHA256, key.as_bytes());
+    let digits: String = digest.as_ref().iter().take(KEY_DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    format!("{place}/{digits}")
+}
+
 /// The text for the person, prefixed with the asker. A tool must not pass for the host, or for
 /// another tool.
 fn said(asker: Option<&str>, message: &str) -> Result<String, ClientAskError> {
@@ -193,4 +208,21 @@ fn check_url(url: &str) -> Result<(), ClientAskError> {
         return invalid("must begin with https://");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_with_a_place_is_as_short_as_any_other_and_belongs_to_one_question() {
+        assert_eq!(placed_key("2.1", "who"), "2.1/who");
+        let long = "k".repeat(KEY_BYTES_MAX);
+        let other = format!("{}x", "k".repeat(KEY_BYTES_MAX - 1));
+        let keys = [placed_key("10000.2.3", &long), placed_key("10000.2.3", &other), placed_key("10000.2.4", &long)];
+        assert!(keys.iter().all(|key| key.len() <= KEY_BYTES_MAX), "{keys:?}");
+        assert!(keys[0] != keys[1] && keys[0] != keys[2], "{keys:?}");
+        // One that no client takes stays one.
+        assert!(placed_key("1", &format!("{long}k")).len() > KEY_BYTES_MAX);
+    }
 }

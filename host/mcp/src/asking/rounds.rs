@@ -5,6 +5,7 @@
 //! have not changed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
@@ -13,14 +14,17 @@ use serde_json::value::RawValue;
 use super::capabilities::{AskNeed, required, wanting};
 use super::state::{Remembered, new_chain, now_ms, open, seal};
 use super::{
-    AskCapabilities, AskOutcome, AskTerms, ClientAnswer, ClientAskError, KeyedQuestion, PreparedQuestion, QuestionKind,
-    question,
+    ASKS_AT_ONCE_MAX, AskCapabilities, AskOutcome, AskTerms, ClientAnswer, ClientAskError, KeyedQuestion,
+    PreparedQuestion, QuestionKind, question,
 };
 use crate::frame::{ErrorCode, Object, Params, RpcError, push_base64, scan};
 use crate::meta::{Peer, SERVER_INFO};
 use crate::method::Method;
 use crate::revision::Revision;
 use crate::sealing::StateKey;
+
+/// The answer if a state would be longer than clients take.
+const TOO_LONG: &str = "the answers so far are too long to be kept";
 
 #[derive(Debug, Default)]
 pub(crate) struct RoundInput {
@@ -135,6 +139,12 @@ pub(crate) struct Rounds {
     asked: Option<Vec<(String, String)>>,
     responses: BTreeMap<String, Box<RawValue>>,
     used: Vec<String>,
+    /// What the last round left for the host.
+    note: Option<String>,
+    /// Questions of calls beneath this one, which the call ends with once they have all ended.
+    collected: Vec<PreparedQuestion>,
+    /// The time in which the client must come back with the answers, in milliseconds.
+    within_ms: u64,
     ending: Option<Result<InputRequired, RpcError>>,
 }
 
@@ -175,6 +185,7 @@ impl Rounds {
         let mut answered = Vec::new();
         let mut asked = None;
         let mut chain = None;
+        let mut note = None;
         if let Some(state) = &input.state {
             let remembered = open(key, state).ok_or_else(not_ours)?;
             if remembered.principal != round.principal {
@@ -191,6 +202,7 @@ impl Rounds {
             answered = remembered.answered;
             asked = Some(remembered.asked);
             chain = Some(remembered.chain);
+            note = remembered.note;
         }
         Ok(Self {
             key: key.clone(),
@@ -203,6 +215,9 @@ impl Rounds {
             asked,
             responses: input.responses,
             used: Vec::new(),
+            note,
+            collected: Vec::new(),
+            within_ms: 0,
             ending: None,
         })
     }
@@ -219,12 +234,35 @@ impl Rounds {
         &self.chain
     }
 
+    /// What the last round left for the host.
+    pub(super) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// The time in which the client must come back with the answers.
+    pub(super) const fn within(&self) -> Duration {
+        Duration::from_millis(self.within_ms)
+    }
+
+    /// True if the client is told that its request cannot be served.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.ending, Some(Err(_)))
+    }
+
     pub(super) fn take_ending(&mut self) -> Option<Result<InputRequired, RpcError>> {
         self.ending.take()
     }
 
     /// Finds earlier answers. `Err` is the outcome if the questions cannot be asked.
-    pub(super) fn gather(&mut self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> Result<RoundAnswers, AskOutcome> {
+    ///
+    /// A question of a call beneath this one that the client cannot be asked is refused to that
+    /// call alone.
+    pub(super) fn gather(
+        &mut self,
+        asks: Vec<KeyedQuestion>,
+        terms: AskTerms<'_>,
+        is_beneath: bool,
+    ) -> Result<RoundAnswers, AskOutcome> {
         if self.ending.is_some() {
             return Err(AskOutcome::Ended(None));
         }
@@ -244,12 +282,19 @@ impl Rounds {
         }
         let needs = |question: &PreparedQuestion| question.lacking(self.capabilities);
         let lacking: Vec<AskNeed> = gathered.missing.iter().flat_map(needs).collect();
-        if lacking.is_empty() { Ok(gathered) } else { Err(self.end(Err(lacks(terms.need, &lacking)))) }
+        match lacking.first() {
+            None => Ok(gathered),
+            Some(need) if is_beneath => {
+                let kind = gathered.missing.first().map_or(QuestionKind::Form, |question| question.kind);
+                Err(AskOutcome::Refused(ClientAskError::Unsupported { kind, lacking: wanting(*need) }))
+            }
+            Some(_) => Err(self.end(Err(lacks(terms.need, &lacking)))),
+        }
     }
 
-    /// True if the call's answer is settled.
+    /// True if the call's answer is settled, or some call beneath it has questions.
     pub(super) fn has_ended(&self) -> bool {
-        self.ending.is_some()
+        self.ending.is_some() || !self.collected.is_empty()
     }
 
     /// The answer to one question, if there is one.
@@ -279,21 +324,63 @@ impl Rounds {
 
     /// Ends the call with the missing questions.
     pub(super) fn require(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> AskOutcome {
+        self.answered_within(terms);
+        match self.seal(&missing, None) {
+            Some(state) => self.end(Ok(InputRequired { requests: missing, state })),
+            None => AskOutcome::Refused(ClientAskError::Failed(TOO_LONG.to_owned())),
+        }
+    }
+
+    /// Keeps the missing questions of a call beneath this one. Those past the bound are asked in
+    /// the next round.
+    pub(super) fn collect(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> AskOutcome {
+        if self.collected.len().saturating_add(missing.len()) <= ASKS_AT_ONCE_MAX {
+            self.answered_within(terms);
+            self.collected.extend(missing);
+        }
+        AskOutcome::Ended(None)
+    }
+
+    /// Ends the call with the questions that it has, or that calls beneath it have. The next round
+    /// finds this note. `Err` if it cannot end so.
+    pub(super) fn settle(&mut self, note: &str) -> Result<(), String> {
+        let requests = match self.ending.take() {
+            Some(Ok(required)) => required.requests,
+            None => std::mem::take(&mut self.collected),
+            refused => {
+                self.ending = refused;
+                return Ok(());
+            }
+        };
+        let state = self.seal(&requests, Some(note)).ok_or_else(|| TOO_LONG.to_owned())?;
+        self.ending = Some(Ok(InputRequired { requests, state }));
+        Ok(())
+    }
+
+    /// The call ends without its questions.
+    pub(super) fn withdraw(&mut self) {
+        self.collected.clear();
+        if !self.is_refused() {
+            self.ending = None;
+        }
+    }
+
+    fn answered_within(&mut self, terms: AskTerms<'_>) {
         let within_ms = u64::try_from(terms.answered_within.as_millis()).unwrap_or(u64::MAX);
+        self.within_ms = self.within_ms.max(within_ms);
+    }
+
+    fn seal(&self, missing: &[PreparedQuestion], note: Option<&str>) -> Option<String> {
         let remembered = Remembered {
             principal: self.principal.clone(),
-            expires_ms: now_ms().saturating_add(within_ms),
+            expires_ms: now_ms().saturating_add(self.within_ms),
             request: self.request.clone(),
             chain: self.chain.clone(),
             answered: self.answered.clone(),
             asked: missing.iter().map(|question| (question.key.clone(), question.digest())).collect(),
+            note: note.map(str::to_owned),
         };
-        match seal(&self.key, &remembered) {
-            Some(state) => self.end(Ok(InputRequired { requests: missing, state })),
-            None => {
-                AskOutcome::Refused(ClientAskError::Failed("the answers so far are too long to be kept".to_owned()))
-            }
-        }
+        seal(&self.key, &remembered)
     }
 
     fn end(&mut self, ending: Result<InputRequired, RpcError>) -> AskOutcome {

@@ -33,6 +33,9 @@ pub(super) struct Remembered {
     /// The questions of the last round: key, digest of the question.
     #[serde(rename = "q")]
     pub(super) asked: Vec<(String, String)>,
+    /// What the host has to find again in the next round.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<String>,
 }
 
 /// A new name for the rounds of one call.
@@ -82,6 +85,7 @@ mod tests {
             chain: "c".to_owned(),
             answered,
             asked: Vec::new(),
+            note: None,
         }
     }
 

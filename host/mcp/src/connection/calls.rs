@@ -245,7 +245,7 @@ impl<H: Host> ConnectionParts<H> {
         let entries = view.as_deref().unwrap_or_else(|| catalog.tools());
         let own = entries.own(&target.name).filter(|_| matches!(target.becomes, Becomes::ToolResult));
         let found = match own {
-            Some(OwnTool::Find) => {
+            Some(OwnTool::Answering) => {
                 let asked = SearchCall { permit, catalog: Arc::clone(catalog), view, target };
                 return self.executor.run(Box::pin(asked.run(peer.revision)));
             }
@@ -509,7 +509,7 @@ impl<H: Host> Drop for AnswerDuty<H> {
     }
 }
 
-/// A call of `find_tools` that has begun.
+/// A call of `find_tools` or `describe_tools` that has begun.
 struct SearchCall<H: Host> {
     permit: AnswerDuty<H>,
     catalog: Arc<H::Catalog>,
@@ -526,7 +526,7 @@ impl<H: Host> SearchCall<H> {
         match target.input.refuse_state() {
             Ok(()) => {
                 let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
-                let search = pin!(async { tools.find_tools(&target.arguments, revision) });
+                let search = pin!(async { tools.answer_own(&target.name, &target.arguments, revision) });
                 let found = caught(search).await.unwrap_or_else(|| CallResult::error("The search failed"));
                 permit.settle_result(&found, revision);
             }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::McpTool;
-use super::search::{ListSearch, OwnTool, SearchBounds, SearchError, ToolWords};
+use super::search::{DESCRIBE_TOOLS, ListSearch, OwnTool, SearchBounds, SearchError, ToolGroups, ToolWords};
 use crate::content::CallResult;
 use crate::frame::{RpcError, scan};
 use crate::revision::{Revision, push_definition, push_prompt};
@@ -109,8 +109,41 @@ impl ToolList {
     /// # Errors
     /// A tool has the name of one of these two.
     pub fn searched(self, bounds: SearchBounds, pinned: impl Fn(usize) -> bool) -> Result<Self, SearchError> {
+        self.searched_in_groups(bounds, pinned, ToolGroups::default())
+    }
+
+    /// The same, with a text on the tools' components in the description of `find_tools`.
+    ///
+    /// # Errors
+    /// As those of [`searched`](Self::searched).
+    pub fn searched_in_groups(
+        self,
+        bounds: SearchBounds,
+        pinned: impl Fn(usize) -> bool,
+        groups: ToolGroups,
+    ) -> Result<Self, SearchError> {
         let pinned = (0..self.tools.len()).map(pinned).collect();
-        let search = ListSearch::of(&self, bounds, pinned)?;
+        let search = ListSearch::of(&self, bounds, Some(pinned), groups)?;
+        Ok(Self { search: Some(search), ..self })
+    }
+
+    /// Adds what writers of scripts need: `describe_tools`, and `find_tools` where all tools are
+    /// listed. Scripts may call the `callable` tools.
+    ///
+    /// # Errors
+    /// A tool has the name of one of these.
+    pub fn scripted(
+        mut self,
+        bounds: SearchBounds,
+        callable: impl Fn(usize) -> bool,
+        groups: ToolGroups,
+    ) -> Result<Self, SearchError> {
+        let callable = (0..self.tools.len()).map(callable).collect();
+        let search = match self.search.take() {
+            Some(search) => search,
+            None => ListSearch::of(&self, bounds, None, groups)?,
+        };
+        let search = search.scripted(&self, callable)?;
         Ok(Self { search: Some(search), ..self })
     }
 
@@ -204,6 +237,14 @@ impl ToolList {
             self.words.get_or_init(|| Box::new(ToolWords::of(&self.tools))).find(words, may)
         };
         places.into_iter().take(most).filter_map(|place| self.tools.get(place)).collect()
+    }
+
+    /// The answer to a call of one of the host's own tools that answers by itself.
+    pub(crate) fn answer_own(&self, name: &str, arguments: &RawValue, revision: Revision) -> CallResult {
+        match &self.search {
+            Some(search) if name == DESCRIBE_TOOLS => search.described(self, arguments),
+            _ => self.find_tools(arguments, revision),
+        }
     }
 
     /// The answer to a call of `find_tools`.

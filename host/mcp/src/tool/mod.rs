@@ -21,7 +21,7 @@ pub use definition::{ToolDefinition, ToolHints};
 pub(crate) use list::{ListedEntries, first_of};
 pub use list::{NameCollisions, ToolList};
 pub use prompt::{McpPrompt, PROMPT_ARGUMENTS_MAX, PROMPT_VALUES_MAX, PromptArgument};
-pub use search::{CALL_TOOL, FIND_TOOLS, SearchBounds, SearchError};
+pub use search::{CALL_TOOL, DESCRIBE_TOOLS, FIND_TOOLS, RUN_CODE, SearchBounds, SearchError, ToolGroups};
 pub(crate) use search::{InnerCall, OwnTool};
 
 /// Deepest nesting of a tool's structured result: a client's 128 without the frame around it.

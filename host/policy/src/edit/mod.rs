@@ -7,6 +7,7 @@ pub use components::ComponentEntry;
 pub use toml_edit::{Array, InlineTable, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
+use crate::manifest::CODE;
 use crate::rights::{self, ALL, Narrowing};
 
 /// A manifest's text while it is edited.
@@ -101,6 +102,11 @@ impl ManifestEdit {
         components.map(|table| table.iter().map(|(name, _)| name.to_owned()).collect()).unwrap_or_default()
     }
 
+    /// True if the manifest has scripts: rights of [`CODE`] are in its section.
+    pub fn has_scripts(&self) -> bool {
+        self.document.contains_key(CODE)
+    }
+
     /// The source of a component, as the manifest writes it.
     pub fn source(&self, component: &str) -> Option<&str> {
         self.components_item()?.get(component)?.as_table_like()?.get("source")?.as_str()
@@ -170,11 +176,15 @@ impl ManifestEdit {
             section.insert(&entry.key, Item::Value(entry.value.clone()));
             sections.insert(entry.section, Item::Table(section));
         }
-        let mut components = Table::new();
-        components.set_implicit(true);
-        components.insert(component, Item::Table(sections));
         let mut root = Table::new();
-        root.insert("components", Item::Table(components));
+        if component == CODE {
+            root.insert(CODE, Item::Table(sections));
+        } else {
+            let mut components = Table::new();
+            components.set_implicit(true);
+            components.insert(component, Item::Table(sections));
+            root.insert("components", Item::Table(components));
+        }
         merge(self.document.as_table_mut(), &root, "")
     }
 
@@ -182,8 +192,10 @@ impl ManifestEdit {
     /// section that becomes empty is removed as well. `keyvalue` is removed as a whole, since the
     /// section is the right. False if there is no such entry.
     pub fn remove(&mut self, component: &str, entry: &ManifestEntry) -> bool {
-        let sections =
-            self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component));
+        let sections = match component {
+            CODE => self.document.get_mut(CODE),
+            _ => self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component)),
+        };
         let Some(sections) = sections.and_then(Item::as_table_like_mut) else { return false };
         if rights::narrowing_of(entry.section, &entry.key) == Some(Narrowing::Flag) {
             return sections.remove(entry.section).is_some();
@@ -463,6 +475,16 @@ filesystem = { \"/notes\" = { path = \"notes\" } }
         for line in ["", "a", "[a]", "a = 1\nb = 2", "[a]\nb = 1"] {
             assert!(ManifestEntry::of_line("env", line).is_none(), "{line}");
         }
+    }
+
+    #[test]
+    fn the_right_of_scripts_is_in_a_section_of_its_own() {
+        let mut edit = ManifestEdit::of("version = 1\n\n[code]\ncalls = [\"a\"]\n").unwrap();
+        let entry = ManifestEntry::of_right("call b").unwrap();
+        edit.add(CODE, &entry).unwrap();
+        assert_eq!(edit.text(), "version = 1\n\n[code]\ncalls = [\"a\", \"b\"]\n");
+        assert!(edit.remove(CODE, &entry));
+        assert_eq!(edit.text(), "version = 1\n\n[code]\ncalls = [\"a\"]\n");
     }
 
     #[test]

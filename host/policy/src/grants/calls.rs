@@ -5,6 +5,7 @@ use std::fmt;
 use super::rule::RuleRef;
 use super::{Capability, Denial, Grants, Reason};
 use crate::diagnostic::Span;
+use crate::manifest::CODE;
 use crate::names::check_tool;
 
 /// The end of a pattern that takes every name with its beginning.
@@ -71,12 +72,14 @@ impl Grants {
     /// # Errors
     /// [`Denial`] where none does.
     pub fn call(&self, tool: &str) -> Result<&RuleRef, Denial> {
-        let found = self.calls.iter().find(|rule| rule.takes(tool));
+        // A star of scripts takes every tool but their own.
+        let is_own = self.subject.component() == CODE && self.subject.tool() == Some(tool);
+        let found = self.calls.iter().find(|rule| rule.takes(tool) && !(is_own && rule.takes_more()));
         found.map(CallRule::rule).ok_or_else(|| {
             let denial = Denial::new(Capability::Call, format!("call {tool}"), Reason::NoRule, &self.subject);
             let named = |table: &Self| table.calls.iter().any(|rule| rule.takes(tool));
             let is_narrowed = self.wider.as_deref().is_some_and(named);
-            let component = format!("components.{}", self.subject.component());
+            let component = self.subject.table();
             let section = match self.subject.tool().filter(|_| is_narrowed) {
                 Some(own) => format!("{component}.tools.{own}"),
                 None => component,

@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::diagnostic::Span;
+use crate::manifest::CODE;
 use crate::settings::accessors;
 
 pub use address::AddressClass;
@@ -129,9 +130,14 @@ impl Subject {
         Self { component: component.to_owned(), tool: tool.map(str::to_owned) }
     }
 
+    /// The header of the component's table: `components.weather`.
+    pub(crate) fn table(&self) -> String {
+        if self.component == CODE { CODE.to_owned() } else { format!("components.{}", self.component) }
+    }
+
     /// The header of one of the component's tables: `components.weather.network`.
     pub(crate) fn section(&self, table: &str) -> String {
-        format!("components.{}.{table}", self.component)
+        format!("{}.{table}", self.table())
     }
 
     /// The header of the tool's table; the component's without a tool.

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{CallRule, Grants};
+use crate::manifest::CODE;
 use crate::names::did_you_mean;
 
 /// Pairs of a tool and one that it may call, at most: a thousand tools that may call a thousand
@@ -141,7 +142,10 @@ impl<'c> Walk<'_, 'c> {
     fn step(&mut self, tool: &CallingTool<'c>) -> Step<'c> {
         let mut left: Vec<(&'c str, Span)> = Vec::new();
         for rule in tool.grants.calls() {
-            left.extend(taken(rule, self.named).into_iter().map(|name| (name, rule.rule().span())));
+            // A star of scripts takes every tool but their own, which the host refuses anyway.
+            let is_script = tool.grants.subject().component() == CODE && rule.takes_more();
+            let taken = taken(rule, self.named).into_iter().filter(|name| !is_script || *name != tool.name);
+            left.extend(taken.map(|name| (name, rule.rule().span())));
             if left.len() > PAIRS_MAX {
                 break;
             }

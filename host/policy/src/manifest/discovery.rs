@@ -39,6 +39,14 @@ pub(crate) fn listed(section: &Section<'_>, problems: &mut Problems) -> ListsToo
     Some((entry.boolean(problems)?, entry.span))
 }
 
+/// A component whose tools are listed unless it says otherwise.
+pub(crate) fn pinned(mut component: ComponentPolicy, server: &Server) -> ComponentPolicy {
+    if server.discovery() == Discovery::Search {
+        component.listed.get_or_insert((true, component.name_span.clone()));
+    }
+    component
+}
+
 /// Reports each `listed` without effect, since all tools are listed.
 pub(crate) fn check(server: &Server, components: &[ComponentPolicy], problems: &mut Problems) {
     if server.discovery() == Discovery::Search {

@@ -7,6 +7,7 @@ pub(crate) mod apps;
 pub(crate) mod audit;
 pub(crate) mod call_graph;
 pub(crate) mod callers;
+pub(crate) mod code;
 pub(crate) mod console;
 pub(crate) mod discovery;
 pub(crate) mod hints;
@@ -16,6 +17,7 @@ pub(crate) mod instance;
 pub(crate) mod login;
 pub(crate) mod oauth;
 pub(crate) mod packages;
+pub(crate) mod paused;
 pub(crate) mod prompts;
 pub(crate) mod registries;
 pub(crate) mod resources;
@@ -44,6 +46,7 @@ pub use apps::{APPS_MAX, AppRule, ToolView};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use call_graph::{CallingTool, check_calls};
 pub use callers::{Callable, CallerRule, Callers, Rights, ToolName, ToolPattern};
+pub use code::CODE;
 pub use console::ConsolePolicy;
 pub use discovery::Discovery;
 pub use hints::Hints;
@@ -53,6 +56,7 @@ pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy, is_loopback};
 pub use packages::PackageRegistry;
+pub use paused::PausedPolicy;
 pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
 pub use registries::RegistryPolicy;
 pub use resources::{MountFiles, RESOURCES_MAX, ResourceRule, StateEntries, ToolArguments, UriTemplate};
@@ -85,6 +89,8 @@ accessors! {
         pub(crate) state: Option<StatePolicy> => Option<&StatePolicy>,
         /// The section `[tasks]`.
         pub(crate) tasks: TasksPolicy => &TasksPolicy,
+        /// The section `[paused]`.
+        pub(crate) paused: PausedPolicy => &PausedPolicy,
         /// The sections `[oauth.NAME]`, in the order of the file.
         pub(crate) logins: Vec<Arc<LoginPolicy>> => &[Arc<LoginPolicy>],
         /// The section `[audit]`.
@@ -167,6 +173,8 @@ pub enum SourceRef {
     File(String),
     /// A component of a registry, which has a digest. Its bytes are in the store.
     Registry(Reference),
+    /// The engine of scripts that comes with this program.
+    Shipped,
 }
 
 accessors! {
@@ -305,6 +313,7 @@ impl std::fmt::Display for SourceRef {
         match self {
             Self::File(path) => formatter.write_str(path),
             Self::Registry(reference) => reference.fmt(formatter),
+            Self::Shipped => formatter.write_str("the engine of scripts"),
         }
     }
 }

@@ -71,6 +71,11 @@ settings! {
         discovery: Discovery => Discovery = "discovery" (
             Words(&[discovery::LIST, discovery::SEARCH]), discovery::read, else Discovery::default()
         ), {"default": discovery::LIST, "examples": [discovery::SEARCH]};
+        /// What `find_tools` says of the tools behind it, to models. Without it: the components
+        /// with the most tools, their numbers, and examples.
+        find_description: Option<String> => Option<&str> = "find_description" (Text, about, else None),
+            {"minLength": 1, "maxLength": DESCRIPTION_CHARS_MAX,
+             "examples": ["Everything on orders and stock of Acme's shop, its customers and its mail."]};
         /// The longest query of `find_tools`, as a size.
         find_query_bytes: usize => usize = "find_query" (
             Bytes { min: 64, default: KIB, max: 64 * KIB },

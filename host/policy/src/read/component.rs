@@ -10,10 +10,11 @@ use crate::grants::Grants;
 use crate::limits::{LIMITS, LOAD, LoadLimits, PlacedLimits};
 use crate::manifest::LoginPolicy;
 use crate::manifest::approval::REMEMBER;
+use crate::manifest::code::{CODE, SCRIPTS};
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
 use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, EXPORTS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
-use crate::manifest::{TaskRule, approval, apps, discovery, hints, instance, resources, tasks, typed, wall};
+use crate::manifest::{TaskRule, approval, apps, code, discovery, hints, instance, resources, tasks, typed, wall};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 use crate::reference::Reference;
@@ -219,6 +220,24 @@ pub(crate) fn read_all(root: &Section<'_>, defaults: &Defaults, problems: &mut P
     section.entries().into_iter().filter_map(|entry| read(&entry, defaults, problems)).collect()
 }
 
+/// The component that `[code]` stands for, if there is that section.
+pub(crate) fn read_code(root: &Section<'_>, defaults: &Defaults, problems: &mut Problems) -> Option<ComponentPolicy> {
+    let entry = root.get(CODE)?;
+    let section = entry.table(&SCRIPTS, problems)?;
+    let source = match section.get("engine") {
+        Some(engine) => {
+            let text = engine.string(problems)?;
+            if let Some(problem) = path_problem("engine", text, "\"components/toolcell-code.wasm\"") {
+                return problems.refuse(problem.at(engine.span));
+            }
+            Some((SourceRef::File(text.to_owned()), engine.span))
+        }
+        None => Some((SourceRef::Shipped, entry.key_span.clone())),
+    };
+    let limits = code::limits(&defaults.limits);
+    of_section(&entry, &section, source, Inheritance { limits: &limits, defaults }, problems)
+}
+
 fn none() -> Diagnostic {
     Diagnostic::warning("components::none", "no components: there will be no tools")
         .hint("add [components.NAME] with source = \"FILE.wasm\"")
@@ -231,21 +250,43 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
                 .hint("component names are 1 to 64 of a-z, 0-9, _ and -, and start with a letter or a digit"),
         );
     }
+    if entry.key == CODE {
+        let message = format!("the name {CODE:?} is that of [{CODE}]");
+        problems.add(entry.key_error("components::name", message).hint("give the component another name"));
+    }
     let section = entry.table(&COMPONENT, problems)?;
     let source = read_source(entry, &section, problems);
+    of_section(entry, &section, source, Inheritance { limits: &defaults.limits, defaults }, problems)
+}
+
+/// What a component's section inherits.
+struct Inheritance<'d> {
+    limits: &'d PlacedLimits,
+    defaults: &'d Defaults,
+}
+
+/// The component of a section whose keys are known.
+fn of_section(
+    entry: &Entry<'_>,
+    section: &Section<'_>,
+    source: Option<(SourceRef, Span)>,
+    inheritance: Inheritance<'_>,
+    problems: &mut Problems,
+) -> Option<ComponentPolicy> {
+    let Inheritance { limits, defaults } = inheritance;
     let prefix = section.get("prefix").and_then(|entry| read_prefix(&entry, problems));
-    let typed = typed::read(&section, problems);
-    let limits = limits::read(&section, &defaults.limits, problems);
-    let load = limits::read_load(&section, &defaults.load, problems);
-    let (instance, prewarm) = instance::read(&section, problems);
-    let (wall, wall_span) = wall::read(&section, problems);
-    let grants = rights::read(entry.key, &section, &defaults.logins, problems);
-    let approval = approval::read(&section, Approval::default(), problems);
-    let task = tasks::read(&section, TaskRule::default(), problems);
-    let listed = discovery::listed(&section, problems);
-    let resources = resources::read(&section, &grants, problems);
+    let typed = typed::read(section, problems);
+    let limits = limits::read(section, limits, problems);
+    let load = limits::read_load(section, &defaults.load, problems);
+    let (instance, prewarm) = instance::read(section, problems);
+    let (wall, wall_span) = wall::read(section, problems);
+    let grants = rights::read(entry.key, section, &defaults.logins, problems);
+    let approval = approval::read(section, Approval::default(), problems);
+    let task = tasks::read(section, TaskRule::default(), problems);
+    let listed = discovery::listed(section, problems);
+    let resources = resources::read(section, &grants, problems);
     let inherited = Inherited { limits: &limits, grants: &grants, approval, task };
-    let tools = read_tools(&section, &inherited, problems);
+    let tools = read_tools(section, &inherited, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
     let name_span = entry.key_span.clone();

@@ -3,11 +3,12 @@
 //!
 //! Promise: a nested call is a call.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use toolcell_policy::{Limit, Limits};
+use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::caller::{CallerLink, PersonWaits};
 use toolcell_wall::denials::CallDenials;
 use toolcell_wall::doors::blob::Blob;
@@ -30,6 +31,8 @@ const END_BYTES: usize = 64;
 pub(crate) struct CallingCounts {
     limits: Limits,
     begun: AtomicUsize,
+    /// The number of the last call that the guest asked for.
+    asked: AtomicU32,
 }
 
 /// The parts of a call that make calls. Cheap to clone.
@@ -59,13 +62,18 @@ impl PersonWaits for WaitingCalls {
 impl CallingCounts {
     /// Of a call with these limits.
     pub(crate) fn of(limits: &Limits) -> Self {
-        Self { limits: *limits, begun: AtomicUsize::new(0) }
+        Self { limits: *limits, begun: AtomicUsize::new(0), asked: AtomicU32::new(0) }
     }
 
     /// Counts a call or a search; `Err` if it is one too many.
     fn take(&self) -> Result<(), NotCalled> {
         let before = self.begun.fetch_add(1, Ordering::Relaxed);
         if before < self.limits.calls_max() { Ok(()) } else { Err(self.over(Limit::CallsMax)) }
+    }
+
+    /// The number of the next call. A guest that runs again in the same way gets the same numbers.
+    fn next(&self) -> u32 {
+        self.asked.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
     fn over(&self, limit: Limit) -> NotCalled {
@@ -123,7 +131,9 @@ impl CallingParts {
         tokio::task::spawn_blocking(move || caller.find_tools(&words, most)).await.unwrap_or_default()
     }
 
-    /// Makes these calls, as many at once as may be. Each end is sent when it comes.
+    /// Makes these calls, as many at once as may be. Each end is sent when it comes. Once a call
+    /// stops the one that makes it, no other begins, and those under way come to their ends: they
+    /// are logged, and never made twice.
     async fn call_all(&self, calls: Vec<WantedCall>, writer: &mut FrameWriter) -> Result<(), DoorError> {
         let at_once = self.counts.limits.calls_at_once();
         let waits = Arc::new(WaitingCalls(watch::Sender::new(0)));
@@ -132,13 +142,16 @@ impl CallingParts {
         let mut left = calls.into_iter().zip(0_u32..);
         // Dropped with this future, which ends the calls.
         let mut running = JoinSet::new();
+        let mut stopped: Option<EndedByAsking> = None;
         loop {
-            while running.len() < at_once
+            while stopped.is_none()
+                && running.len() < at_once
                 && let Some((call, place)) = left.next()
             {
                 let calling = self.clone();
+                let sequence = self.counts.next();
                 let waits: Arc<dyn PersonWaits> = Arc::<WaitingCalls>::clone(&waits);
-                running.spawn(async move { (place, calling.call(call, waits).await) });
+                running.spawn(async move { (place, calling.call(sequence, call, waits).await) });
             }
             tokio::select! {
                 biased;
@@ -151,29 +164,43 @@ impl CallingParts {
                 }
                 ended = running.join_next() => match ended {
                     None => break,
-                    Some(Ok((place, end))) => writer.message(&CallingReply::Ended(place, self.sent(end)?)).await?,
+                    Some(Ok((place, Ok(end)))) if stopped.is_none() => {
+                        writer.message(&CallingReply::Ended(place, self.sent(end)?)).await?;
+                    }
+                    Some(Ok((_, Ok(_)))) => {}
+                    Some(Ok((_, Err(ended)))) => _ = stopped.get_or_insert(ended),
                     Some(Err(_)) => return Err(DoorError::Closed),
                 },
             }
         }
-        Ok(())
+        match stopped {
+            Some(EndedByAsking { refused }) => writer.message(&CallingReply::Stopped(refused)).await,
+            None => Ok(()),
+        }
     }
 
     /// Makes one call, if the guest may make it.
-    async fn call(&self, mut call: WantedCall, waits: Arc<dyn PersonWaits>) -> NestedEnd {
+    async fn call(
+        &self,
+        sequence: u32,
+        mut call: WantedCall,
+        waits: Arc<dyn PersonWaits>,
+    ) -> Result<NestedEnd, EndedByAsking> {
         if let Err(denial) = self.capabilities.grants().call(&call.tool) {
             let text = denial.to_string();
             self.denials.add(denial);
-            return Err(NotCalled::refused(NotCalledReason::Denied, text));
+            return Ok(Err(NotCalled::refused(NotCalledReason::Denied, text)));
         }
-        self.counts.take()?;
+        if let Err(refusal) = self.counts.take() {
+            return Ok(Err(refusal));
+        }
         let bytes = call.arguments_json.len() as u64;
         if self.net.take_egress(bytes) < bytes {
-            return Err(self.counts.over(Limit::Egress));
+            return Ok(Err(self.counts.over(Limit::Egress)));
         }
         // The called tool sees nothing of the secrets that this one holds.
         answer::text(self.capabilities.redactor(), &mut call.arguments_json);
-        self.caller.call_tool(call, waits).await
+        self.caller.call_tool(sequence, call, waits).await
     }
 
     /// The end of a call in a message, or a refusal in place of one that is too large.

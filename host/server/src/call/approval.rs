@@ -5,15 +5,15 @@ use std::time::Duration;
 use toolcell_audit::Outcome;
 use toolcell_mcp::{AskOutcome, AskTerms, Call, ClientAnswer, ClientAskError, ClientQuestion, KeyedQuestion, sanitize};
 use toolcell_policy::Approval;
-use toolcell_policy::quantity::show_millis;
 use toolcell_shared::{Away, Claim, SharedState};
 
 use super::StartedCall;
+use super::allowing::{self, NestedAnswer};
 use super::clock::StoppedClocks;
 use super::execute::EndedCall;
 use super::operators::{OperatorAsked, UndecidedCall};
 use super::questions::named;
-use crate::observing::activity::CallPhase;
+use crate::observing::activity::{ApprovalQueue, CallPhase};
 
 /// Key of the question. No guest can use it.
 const KEY: &str = "toolcell.approval";
@@ -69,14 +69,28 @@ impl StartedCall<'_> {
             self.note_approval("remembered", None);
             return Ok(free);
         }
+        if self.is_granted() {
+            return Ok(free);
+        }
+        if let Some(text) = self.cannot_pause(call) {
+            return Err(self.not_approved("failed", &text));
+        }
         let wait = self.target.limits.ask_wait();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Asking));
         let undecided = UndecidedCall::of(self, &call.context.caller);
         let above = self.lineage.iter().flat_map(|lineage| lineage.clocks()).map(|clock| &**clock);
         let clocks = StoppedClocks::of(above);
-        let asked = match self.operators() {
-            Some(queue) => self.ask_operators(queue, call, approval).await,
-            None => OperatorAsked::Client(self.ask_person(call, approval, wait).await),
+        let asked = {
+            let _turn = self.turn_to_ask(call).await;
+            // The answer to another question may hold for this call, too.
+            if self.is_granted() {
+                undecided.end();
+                return Ok(free);
+            }
+            match self.operators() {
+                Some(queue) => self.ask_operators(queue, call, approval).await,
+                None => OperatorAsked::Client(self.ask_person(call, approval, wait).await),
+            }
         };
         drop(clocks);
         undecided.end();
@@ -114,19 +128,21 @@ impl StartedCall<'_> {
     ) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.services.state.as_ref();
         let claim = self.claim(call, self.target.limits.ask_wait()).await?;
-        let decided = answer.as_ref().map_or("dismissed", named);
+        let answer = answer.map(|answer| self.decision(answer));
+        let decided = answer.as_ref().map_or("dismissed", |(answer, _)| named(answer));
         self.notify_operators(&call.context.caller, decided, "the person at the client");
         match answer {
-            Some(ClientAnswer::Accepted(_)) => {
-                self.note_approval(decided, None);
-                if let Some(time) = approval.remember()
+            Some((ClientAnswer::Accepted(_), allowed)) => {
+                self.note_approval(decided, allowed.detail().as_deref());
+                self.grant(allowed);
+                if let Some(time) = approval.remember().filter(|_| allowed == NestedAnswer::Remember)
                     && let Err(away) = state.note(what, time).await
                 {
                     tracing::warn!("an approval is not remembered: {}", away.internal());
                 }
                 Ok(ClaimedApproval { state, claim })
             }
-            Some(ClientAnswer::Declined) => {
+            Some((ClientAnswer::Declined, _)) => {
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
             }
             _ => {
@@ -134,6 +150,38 @@ impl StartedCall<'_> {
                 Err(self.not_approved("dismissed", &text))
             }
         }
+    }
+
+    /// The answer, with what it allows. A form may say no as well.
+    fn decision(&self, answer: ClientAnswer) -> (ClientAnswer, NestedAnswer) {
+        match answer {
+            ClientAnswer::Accepted(content) if self.lineage.is_some() => match NestedAnswer::of_form(&content) {
+                NestedAnswer::No => (ClientAnswer::Declined, NestedAnswer::No),
+                allowed => (ClientAnswer::Accepted(content), allowed),
+            },
+            // The answer about a client's call holds as long as the manifest says.
+            answer @ ClientAnswer::Accepted(_) => (answer, NestedAnswer::Remember),
+            answer => (answer, NestedAnswer::No),
+        }
+    }
+
+    /// Waits until no other question of the run is open; `None` if there is no run, or the call is
+    /// cancelled.
+    async fn turn_to_ask(&self, call: &Call) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let run = &self.lineage.as_deref()?.run;
+        tokio::select! {
+            biased;
+            () = call.context.cancellation.cancelled() => None,
+            turn = run.turn() => Some(turn),
+        }
+    }
+
+    /// Why a call that a tool makes cannot wait for a person, if it cannot.
+    fn cannot_pause(&self, call: &Call) -> Option<String> {
+        let run = &self.lineage.as_deref()?.run;
+        let asks_client = self.operators().is_none_or(ApprovalQueue::asks_clients);
+        let why = run.unkept().filter(|_| asks_client && call.context.asking.ends_calls())?;
+        Some(format!("{}, and this run cannot wait for it: {why}", self.need()))
     }
 
     /// Uses up the answer of these rounds, whatever it is: a person decides once. `Err` if another
@@ -161,10 +209,8 @@ impl StartedCall<'_> {
     /// Asks; `None` if nobody answers in time, or the call is cancelled.
     pub(super) async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<AskOutcome> {
         let message = self.message(call, approval);
-        let ask = KeyedQuestion {
-            key: KEY.to_owned(),
-            question: ClientQuestion::Form { message, schema_json: FORM.to_owned() },
-        };
+        let schema_json = if self.lineage.is_some() { allowing::form(approval) } else { FORM.to_owned() };
+        let ask = KeyedQuestion { key: KEY.to_owned(), question: ClientQuestion::Form { message, schema_json } };
         let need = self.need();
         let terms = AskTerms {
             asker: None,
@@ -185,9 +231,11 @@ impl StartedCall<'_> {
         let tool = self.name();
         let component = self.target.component.name();
         match &self.lineage {
-            Some(lineage) => {
-                format!("Allow the tool {:?} to call the tool {tool:?} of the component {component:?}?", lineage.asker)
-            }
+            Some(lineage) => format!(
+                "Allow the tool {:?} to call the tool {tool:?} of the component {component:?}? {}",
+                lineage.asker,
+                lineage.about_run()
+            ),
             None => format!("Allow the tool {tool:?} of the component {component:?} to run?"),
         }
     }
@@ -207,10 +255,10 @@ impl StartedCall<'_> {
 
     fn message(&self, call: &Call, approval: Approval) -> String {
         let mut text = format!("{}\nArguments: {}", self.question(), self.shown_arguments(call));
-        if let Some(time) = approval.remember() {
-            let time = show_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        if let Some(time) = approval.remember().filter(|_| self.lineage.is_none()) {
             text.push_str(&format!(
-                "\nIf you allow it, further calls run without asking for {time}, whatever their arguments."
+                "\nIf you allow it, further calls run without asking for {}, whatever their arguments.",
+                allowing::shown(time)
             ));
         }
         text
@@ -245,7 +293,7 @@ impl StartedCall<'_> {
     }
 
     fn nobody_within(&self, wait: Duration) -> String {
-        let wait = show_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        let wait = allowing::shown(wait);
         format!("nobody approved {:?} within {wait}: it was not run (limit \"ask_wait\")", self.name())
     }
 

@@ -320,11 +320,11 @@ impl CallerLink for McpCaller {
         }
     }
 
-    fn call_tool(&self, wanted: WantedCall, waits: Arc<dyn PersonWaits>) -> NestedFuture<'_> {
+    fn call_tool(&self, sequence: u32, wanted: WantedCall, waits: Arc<dyn PersonWaits>) -> NestedFuture<'_> {
         let none = NotCalled::refused(NotCalledReason::Denied, "this tool may call no other");
         match &self.calling {
-            Some(calling) => Box::pin(calling.call(&self.context, wanted, waits)),
-            None => Box::pin(std::future::ready(Err(none))),
+            Some(calling) => Box::pin(calling.call(&self.context, sequence, wanted, waits)),
+            None => Box::pin(std::future::ready(Ok(Err(none)))),
         }
     }
 

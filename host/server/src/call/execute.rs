@@ -108,8 +108,14 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     // A call above it may hold the caller's own instance.
     let kept = target.instances.as_ref().filter(|_| lineage.is_none());
     let kept = kept.and_then(|kept| kept.of_caller(call.context.caller.name()));
+    let run = match started.run_of(&call).await {
+        Ok(run) => run,
+        Err(ended) => return *ended,
+    };
     let clock = Arc::new(CallClock::new(left));
-    let calling = CallingCall::of(started, &call, &clock);
+    let calling = run.as_ref().map(|run| CallingCall::of(started, &call, &clock, run));
+    let asking = call.context.asking.clone();
+    let person = call.context.caller.clone();
     let Call { arguments, context, .. } = call;
     let denials = started.record.denials(target, &context.caller);
     let asks = started.record.asks(target);
@@ -149,7 +155,11 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     log_captured(&caller, &report.captured);
     let ended = EndedCall::of(started, &caller, report).unless_narrowed(target);
     caller.ended(ended.outcome).await;
-    ended.with_state_outage(&caller)
+    let ended = ended.with_state_outage(&caller);
+    match run.filter(|_| started.lineage.is_none()) {
+        Some(run) => started.settled(&run, &asking, &person, ended).await,
+        None => ended,
+    }
 }
 
 impl EndedCall {

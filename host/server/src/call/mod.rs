@@ -4,6 +4,7 @@
 //!
 //! Here the protocol (`toolcell_mcp`), the sandbox and the audit meet; none of them knows the
 //! others.
+mod allowing;
 mod approval;
 mod blame;
 mod caller;
@@ -17,6 +18,8 @@ mod operators;
 mod questions;
 mod reading;
 mod record;
+mod run;
+mod settling;
 mod text;
 
 use std::sync::Arc;

@@ -18,10 +18,12 @@ use toolcell_mcp::{
 };
 use toolcell_policy::Limit;
 use toolcell_sandbox::{
-    CallFailure, FoundTool, NestedEnd, NotCalled, NotCalledReason, PersonWaits, WantedCall, contract,
+    CallFailure, ComponentDigest, EndedByAsking, FoundTool, NestedEnd, NotCalled, NotCalledReason, PersonWaits,
+    WantedCall, contract,
 };
 
 use super::clock::CallClock;
+use super::run::{NestedRun, Replay, RunStep};
 use super::{CallOrigin, StartedCall};
 use crate::catalog::{Catalog, LARGE_BYTES, content};
 
@@ -38,6 +40,10 @@ pub(super) struct Lineage {
     pub(super) depth: u32,
     /// Name of the tool that made it.
     pub(super) asker: String,
+    /// Its place in the run of the client's call.
+    pub(super) path: String,
+    /// That run.
+    pub(super) run: Arc<NestedRun>,
     /// Tools above it.
     above: Vec<Arc<McpTool>>,
     /// Levels that may be beneath it, by the limits of those above.
@@ -62,6 +68,7 @@ pub(super) struct CallingCall {
     tool: Arc<McpTool>,
     lineage: Option<Arc<Lineage>>,
     clock: Arc<CallClock>,
+    run: Arc<NestedRun>,
     budget: Arc<CallBudget>,
     levels: usize,
     has_large_arguments: bool,
@@ -73,6 +80,12 @@ impl CallBudget {
     fn take(&self) -> bool {
         let less = |left: usize| left.checked_sub(1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// Takes calls that were made in an earlier round.
+    fn spend(&self, calls: usize) {
+        let less = |left: usize| Some(left.saturating_sub(calls));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
@@ -95,37 +108,71 @@ impl Lineage {
 
 impl CallingCall {
     /// Of a started call whose tool may call others.
-    pub(super) fn of(started: &StartedCall<'_>, call: &Call, clock: &Arc<CallClock>) -> Option<Self> {
+    pub(super) fn of(started: &StartedCall<'_>, call: &Call, clock: &Arc<CallClock>, run: &Arc<NestedRun>) -> Self {
         let target = started.target;
-        if target.capabilities.grants().calls().is_empty() {
-            return None;
-        }
-        Some(Self {
+        Self {
             catalog: Arc::clone(started.catalog),
             id: started.record.id(),
             tool: Arc::clone(&target.tool),
             lineage: started.lineage.clone(),
             clock: Arc::clone(clock),
+            run: Arc::clone(run),
             budget: Arc::new(CallBudget(AtomicUsize::new(target.limits.calls_max()))),
             levels: started.levels_beneath(),
             has_large_arguments: call.arguments.get().len() >= LARGE_BYTES,
             place: call.tool,
-        })
+        }
     }
 
-    /// Makes a call.
+    /// Makes a call, unless it was made in an earlier round: then its end is in the log of the run.
     pub(super) async fn call(
         &self,
         context: &CallContext,
+        sequence: u32,
         wanted: WantedCall,
         waits: Arc<dyn PersonWaits>,
-    ) -> NestedEnd {
-        let call = self.prepared(context, wanted)?;
-        let lineage = Arc::new(self.lineage_beneath(waits));
+    ) -> Result<NestedEnd, EndedByAsking> {
+        let path = self.path(sequence);
+        let tool = wanted.tool.clone();
+        let arguments = ComponentDigest::of(wanted.arguments_json.as_bytes()).to_string();
+        let step = RunStep { path: &path, tool: &tool, arguments: &arguments };
+        match self.run.replay(step) {
+            Replay::Live => {}
+            Replay::Ended(end, beneath) => {
+                self.budgets().for_each(|budget| budget.spend(beneath.saturating_add(1)));
+                return Ok(*end);
+            }
+            Replay::Diverged(text) => return Err(EndedByAsking { refused: Some(text) }),
+        }
+        let call = match self.prepared(context, &path, wanted) {
+            Ok(call) => call,
+            Err(refusal) => {
+                let end = Err(refusal);
+                let _open = self.run.begin(step);
+                self.run.ended(&path, &end);
+                return Ok(end);
+            }
+        };
+        self.make(call, step, waits).await
+    }
+
+    /// Makes a call that is new in this run.
+    async fn make(
+        &self,
+        call: Call,
+        step: RunStep<'_>,
+        waits: Arc<dyn PersonWaits>,
+    ) -> Result<NestedEnd, EndedByAsking> {
+        let lineage = Arc::new(self.lineage_beneath(step.path, waits));
+        let run = Arc::clone(&self.run);
+        let path = step.path.to_owned();
+        // From now on its end is waited for.
+        let open = run.begin(step);
         let cancellation = call.context.cancellation.clone();
         let (tell, told) = oneshot::channel();
         let catalog = Arc::clone(&self.catalog);
         let work = async move {
+            let open = open;
             let mut tell = tell;
             let end = {
                 let mut run = std::pin::pin!(catalog.run_nested(call, lineage));
@@ -139,14 +186,19 @@ impl CallingCall {
                     }
                 }
             };
+            match &end {
+                Ok(end) => run.ended(&path, end),
+                Err(_) => run.waits(&path),
+            }
+            drop(open);
             drop(tell.send(end));
         };
         self.catalog.services.executor.run(Box::pin(work));
-        told.await.unwrap_or_else(|_| refused(NotCalledReason::Failed, "the host could not run the tool"))
+        told.await.unwrap_or_else(|_| Ok(refused(NotCalledReason::Failed, "the host could not run the tool")))
     }
 
     /// The call, if it may be made.
-    fn prepared(&self, context: &CallContext, wanted: WantedCall) -> Result<Call, NotCalled> {
+    fn prepared(&self, context: &CallContext, path: &str, wanted: WantedCall) -> Result<Call, NotCalled> {
         let WantedCall { tool, arguments_json } = wanted;
         let (place, entry) = self.visible(context, &tool).ok_or_else(|| {
             NotCalled::refused(NotCalledReason::Unknown, format!("there is no tool {tool:?} that this caller may call"))
@@ -159,13 +211,25 @@ impl CallingCall {
             let text = format!("the tool {tool:?} waits for this call, and cannot be called by it");
             return Err(NotCalled::refused(NotCalledReason::Denied, text));
         }
-        let mut budgets = self.lineage.iter().flat_map(|lineage| &lineage.budgets).chain([&self.budget]);
-        if !budgets.all(|budget| budget.take()) {
+        if !self.budgets().all(|budget| budget.take()) {
             return Err(self.over(Limit::CallsMax));
         }
         let arguments = parse_arguments(arguments_json)
             .map_err(|refusal| NotCalled::refused(NotCalledReason::InvalidArguments, refusal.to_string()))?;
-        Ok(Call { tool: place, arguments, context: Box::new(beneath(context)) })
+        Ok(Call { tool: place, arguments, context: Box::new(beneath(context, path)) })
+    }
+
+    /// The calls that this one and those above it may still make.
+    fn budgets(&self) -> impl Iterator<Item = &Arc<CallBudget>> {
+        self.lineage.iter().flat_map(|lineage| &lineage.budgets).chain([&self.budget])
+    }
+
+    /// The path of a call that this one makes.
+    fn path(&self, sequence: u32) -> String {
+        match &self.lineage {
+            Some(lineage) => format!("{}.{sequence}", lineage.path),
+            None => sequence.to_string(),
+        }
     }
 
     /// The tool of this name, if the caller may call it.
@@ -175,7 +239,7 @@ impl CallingCall {
         is_callable(entry).then(|| (place, Arc::clone(entry)))
     }
 
-    fn lineage_beneath(&self, waits: Arc<dyn PersonWaits>) -> Lineage {
+    fn lineage_beneath(&self, path: &str, waits: Arc<dyn PersonWaits>) -> Lineage {
         let own = self.lineage.as_deref();
         let clock: Arc<dyn PersonWaits> = Arc::<CallClock>::clone(&self.clock);
         let above = own.map(|own| own.above.clone()).unwrap_or_default();
@@ -186,6 +250,8 @@ impl CallingCall {
             parent: self.id,
             depth: own.map_or(0, |own| own.depth).saturating_add(1),
             asker: self.tool.definition().name.clone(),
+            path: path.to_owned(),
+            run: Arc::clone(&self.run),
             above: above.into_iter().chain([Arc::clone(&self.tool)]).collect(),
             levels: self.levels.saturating_sub(1),
             budgets: budgets.into_iter().chain([Arc::clone(&self.budget)]).collect(),
@@ -261,8 +327,8 @@ fn is_callable(entry: &McpTool) -> bool {
     entry.is_tool() && !entry.definition().is_for_views_alone()
 }
 
-/// The context of a call beneath the one with this context.
-fn beneath(context: &CallContext) -> CallContext {
+/// The context of a call beneath the one with this context, at this place of the run.
+fn beneath(context: &CallContext, path: &str) -> CallContext {
     let cancellation = Cancellation::new();
     CallContext {
         request_id: context.request_id.clone(),
@@ -273,7 +339,7 @@ fn beneath(context: &CallContext) -> CallContext {
         meta_json: "{}".to_owned(),
         extensions: context.extensions.clone(),
         events: context.events.clone(),
-        asking: context.asking.beneath(&cancellation),
+        asking: context.asking.beneath(path, &cancellation),
         cancellation,
         task: false,
     }
@@ -285,20 +351,29 @@ fn refused(reason: NotCalledReason, text: impl Into<String>) -> NestedEnd {
 
 impl Catalog {
     /// Runs a call of a tool's. It is checked as a client's call is.
-    async fn run_nested(self: &Arc<Self>, call: Call, lineage: Arc<Lineage>) -> NestedEnd {
+    async fn run_nested(self: &Arc<Self>, call: Call, lineage: Arc<Lineage>) -> Result<NestedEnd, EndedByAsking> {
         if let Some(failure) = self.target(call.tool).and_then(|target| super::too_large(target, &call)) {
             self.record_refused(&call, Some(&lineage), Outcome::LimitExceeded, &failure.to_string());
-            return refused(NotCalledReason::OverLimit, failure.to_string());
+            return Ok(refused(NotCalledReason::OverLimit, failure.to_string()));
         }
         let runs_here = !self.terms(call.tool).runs_elsewhere;
         if let Some(tool) = self.tools.tools().get(call.tool).filter(|_| runs_here)
             && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
         {
             self.record_refused(&call, Some(&lineage), Outcome::InvalidInput, &problems.to_string());
-            return refused(NotCalledReason::InvalidArguments, clipped(&problems.to_string()));
+            return Ok(refused(NotCalledReason::InvalidArguments, clipped(&problems.to_string())));
         }
+        let asking = call.context.asking.clone();
         let (result, traces) = self.run(call, CallOrigin::Tool(lineage)).await;
-        ended(result, traces.outcome)
+        match traces.outcome {
+            // The client is asked, and its call runs again.
+            Some(Outcome::InputRequired) => Err(EndedByAsking { refused: None }),
+            // Its answer cannot be read: nothing came of this call.
+            Some(Outcome::NotApproved | Outcome::InvalidInput) if asking.is_refused() => {
+                Err(EndedByAsking { refused: Some("the client's answer cannot be read".to_owned()) })
+            }
+            outcome => Ok(ended(result, outcome)),
+        }
     }
 }
 
@@ -312,7 +387,7 @@ fn ended(result: CheckedResult, outcome: Option<Outcome>) -> NestedEnd {
             NotCalledReason::OverLimit
         }
         Some(Outcome::Busy | Outcome::RateLimited) => NotCalledReason::Busy,
-        Some(Outcome::NotApproved | Outcome::InputRequired) => NotCalledReason::NotApproved,
+        Some(Outcome::NotApproved) => NotCalledReason::NotApproved,
         Some(Outcome::Cancelled) => NotCalledReason::Cancelled,
         _ => NotCalledReason::Failed,
     };

@@ -5,8 +5,10 @@ use toolcell_mcp::{AskOutcome, Call, Caller, QuestionKind};
 use toolcell_policy::Approval;
 
 use super::StartedCall;
+use super::allowing::NestedAnswer;
 use super::approval::{CALLER, CANCELLED};
 use super::execute::EndedCall;
+use super::run::GRANTED_MAX;
 use crate::observing::activity::{ApprovalQueue, DecidedCall, OperatorAnswer, PendingApproval, PendingArguments};
 
 /// The outcome of asking.
@@ -85,7 +87,7 @@ impl StartedCall<'_> {
         let wait = self.target.limits.ask_wait();
         let asking = &call.context.asking;
         let asks_client = queue.asks_clients() && asking.supports(QuestionKind::Form);
-        if asks_client && asking.chain().is_some() {
+        if asks_client && (asking.chain().is_some() || asking.ends_calls()) {
             return OperatorAsked::Client(self.ask_person(call, approval, wait).await);
         }
         let pending = PendingApproval {
@@ -98,6 +100,7 @@ impl StartedCall<'_> {
             since: SystemTime::now(),
             until: Instant::now() + wait,
             remember: approval.remember(),
+            run_calls_max: self.lineage.as_ref().map(|_| GRANTED_MAX),
         };
         let Some(mut queued) = queue.ask(pending) else {
             if asks_client {
@@ -140,7 +143,10 @@ impl StartedCall<'_> {
         if !answer.allows {
             return Err(self.not_approved("declined", &format!("an operator declined: {:?} was not run", self.name())));
         }
-        self.note_approval("accepted", Some(&format!("by {}", answer.by)));
+        let granted = answer.run_calls.map_or(NestedAnswer::Once, NestedAnswer::Run);
+        let more = granted.detail().map(|calls| format!(": {calls}")).unwrap_or_default();
+        self.note_approval("accepted", Some(&format!("by {}{more}", answer.by)));
+        self.grant(granted);
         if let Some(time) = approval.remember().filter(|_| answer.remembers)
             && let Err(away) = self.catalog.services.state.note(what, time).await
         {

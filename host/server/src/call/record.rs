@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use toolcell_audit::{
-    ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink,
-    SinkError, Usage,
+    ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallResumed, CallStarted, Clipped, Event, Outcome,
+    Sink, SinkError, Usage,
 };
 use toolcell_mcp::{Call, CallContext, Caller, McpTool, Revision, sanitize};
 use toolcell_policy::Denial;
@@ -292,6 +292,19 @@ impl AskRecords {
         };
         if let Err(error) = self.sink.record(event) {
             tracing::error!(call = self.id, "a question is missing from the audit: {error}");
+        }
+    }
+}
+
+impl AskRecords {
+    /// The call goes on, and these calls of other tools do not run again.
+    pub fn resumed(&self, calls: usize) {
+        let calls = calls as u64;
+        let event = || {
+            Event::CallResumed(CallResumed { id: self.id, tool: self.tool(), component: self.component.name(), calls })
+        };
+        if let Err(error) = self.sink.record(event) {
+            tracing::error!(call = self.id, "that a call goes on is missing from the audit: {error}");
         }
     }
 }

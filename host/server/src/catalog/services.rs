@@ -21,6 +21,7 @@ use crate::replicas::replicated_sets::ReplicatedSets;
 use crate::replicas::updates::NewsDesk;
 use crate::resources::folders::FileReads;
 use crate::resources::kept_entries::EntryReads;
+use crate::state::paused_runs::PausedRuns;
 
 /// Made once at the start. Catalogs hold it by `Arc`.
 pub struct Services {
@@ -52,6 +53,8 @@ pub struct Services {
     pub caller_queues: CallerQueues,
     /// Places of calls that may make calls.
     pub calling_places: CallingPlaces,
+    /// Runs of such calls that wait for a person.
+    pub paused: PausedRuns,
     /// Reads resources that are files.
     pub files: FileReads,
     /// Reads resources that are entries of tools' state.
@@ -80,6 +83,7 @@ impl Services {
             replicated_sets: None,
             caller_queues: CallerQueues::default(),
             calling_places: CallingPlaces::new(calls),
+            paused: PausedRuns::in_memory(),
             files: FileReads::new(runtime.clone()),
             entries: EntryReads::new(runtime.clone()),
             news: NewsDesk::default(),

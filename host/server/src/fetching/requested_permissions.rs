@@ -6,7 +6,7 @@ use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, RequestedPermission
 use toolcell_sandbox::{CarriedPermissions, carried_permissions};
 
 use crate::fetching::registries;
-use crate::files::file;
+use crate::files::{file, shipped};
 
 /// Characters of a problem that are shown: it may quote a stranger's text.
 const PROBLEM_CHARS_MAX: usize = 160;
@@ -37,6 +37,7 @@ pub fn carried_by(manifest: &Manifest, policy: &ComponentPolicy, folder: &Path) 
             let store = registries::open_store(manifest.server(), folder).ok()?;
             store.component(reference.digest()?).ok()?.bytes
         }
+        SourceRef::Shipped => file::read(&shipped::engine()?, policy.load().component_bytes()).ok()?,
         _ => return None,
     };
     Some(carried_permissions(&bytes))

@@ -6,6 +6,7 @@ pub mod file;
 pub mod file_stamp;
 pub mod inotify;
 mod polling;
+pub mod shipped;
 mod watch;
 pub mod wit;
 

@@ -45,6 +45,7 @@ use crate::replicas::announcements::Announcements;
 use crate::replicas::readiness::StateReach;
 use crate::replicas::replicated_sets::ReplicatedSets;
 use crate::replicas::updates::Updates;
+use crate::state::paused_runs::PausedRuns;
 use crate::state::shared::{self, Shared};
 use crate::state::tasks::KeptTasks;
 use background::{Background, InitialState};
@@ -175,6 +176,7 @@ impl Server {
             services.state = Arc::clone(state);
             services.replicated_sets = Some(sets);
         }
+        services.paused = PausedRuns::open(&manifest, &folder, runtime)?;
         let health = Arc::new(Health::new(&services.sink, machine.sandboxes.as_ref(), state_reach));
         transport.ready_with(Arc::<Health>::clone(&health));
         let alerts = manifest.alerts().map(|policy| Alerts::start(policy, &folder, &services.sink, runtime));

@@ -1,5 +1,7 @@
-//! What the process keeps beyond a call: the state that replicas share, and tasks. Must not hold:
+//! What the process keeps beyond a call: the state that replicas share, tasks, and
+//! paused runs. Must not hold:
 //! messages between replicas.
 
+pub(crate) mod paused_runs;
 pub(crate) mod shared;
 pub(crate) mod tasks;

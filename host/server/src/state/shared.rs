@@ -55,6 +55,20 @@ pub fn tasks(
     Ok(Some(Arc::new(tasks)))
 }
 
+/// Paused runs on the server that replicas share; `None` if each process keeps its own. Relative
+/// paths start from `folder`.
+pub fn paused(
+    policy: Option<&StatePolicy>,
+    folder: &Path,
+    bounds: TaskBounds,
+    runtime: &Handle,
+) -> Result<Option<Arc<dyn Tasks>>, StartError> {
+    let Some((policy, server)) = policy.and_then(|policy| Some((policy, policy.shared()?))) else { return Ok(None) };
+    let paused = SharedTasks::of_paused(options(policy, server, folder)?, bounds, runtime);
+    let paused = paused.map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
+    Ok(Some(Arc::new(paused)))
+}
+
 /// State of tools on the server that replicas share. Opened for the first component that is granted
 /// any, so that otherwise the server's password is not needed.
 #[derive(Default)]

@@ -66,9 +66,9 @@ impl Keys {
         format!("{}:res:{{all}}:{name}", self.prefix)
     }
 
-    /// Tasks: the prefix of their keys, and this name.
-    pub fn task(&self, name: &str) -> String {
-        format!("{}:task:{{all}}:{name}", self.prefix)
+    /// Tasks, or paused runs: the prefix of their keys, and this name.
+    pub fn task(&self, room: &str, name: &str) -> String {
+        format!("{}:{room}:{{all}}:{name}", self.prefix)
     }
 
     /// The state of a component: entries and order of a bucket, and the component's accounts and
@@ -123,7 +123,7 @@ mod tests {
             keys.noted(&name),
             keys.set(&name),
             keys.shelf(&format!("bytes:origin:{}:{}", digest(&name), digest(&name))),
-            keys.task(&format!("bytes:caller:{}", digest(&name))),
+            keys.task("paused", &format!("bytes:caller:{}", digest(&name))),
             keys.change(&name, request),
         ];
         all.extend(keys.kept(&name, &name, &name));

@@ -53,6 +53,8 @@ struct SharedTasksInner {
     lost: LostTask,
     /// Random name of this process.
     process: String,
+    /// The part of their keys that tells these from others.
+    room: &'static str,
 }
 
 impl SharedTasks {
@@ -67,6 +69,25 @@ impl SharedTasks {
         lost: LostTask,
         runtime: &Handle,
     ) -> Result<Self, BadAddress> {
+        Self::in_room("task", options, bounds, lost, runtime)
+    }
+
+    /// Paused runs on this server, which are kept as results of tasks are, apart from them.
+    ///
+    /// # Errors
+    ///
+    /// [`BadAddress`].
+    pub fn of_paused(options: ValkeyOptions, bounds: TaskBounds, runtime: &Handle) -> Result<Self, BadAddress> {
+        Self::in_room("paused", options, bounds, LostTask { body: "", message: "" }, runtime)
+    }
+
+    fn in_room(
+        room: &'static str,
+        options: ValkeyOptions,
+        bounds: TaskBounds,
+        lost: LostTask,
+        runtime: &Handle,
+    ) -> Result<Self, BadAddress> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| BadAddress::new(format_args!("no random numbers: {error}")))?;
         let inner = SharedTasksInner {
@@ -76,6 +97,7 @@ impl SharedTasks {
             bounds,
             lost,
             process: format!("{:016x}", u64::from_ne_bytes(random)),
+            room,
         };
         Ok(Self { inner: Arc::new(inner), runtime: runtime.clone(), heartbeats: OnceLock::new() })
     }
@@ -84,7 +106,7 @@ impl SharedTasks {
 impl SharedTasksInner {
     fn script(&self, operation: &str) -> ScriptInvocation<'_> {
         let mut script = self.script.prepare_invoke();
-        script.key(self.keys.task("number")).arg(self.keys.task("")).arg(operation);
+        script.key(self.keys.task(self.room, "number")).arg(self.keys.task(self.room, "")).arg(operation);
         script
     }
 

@@ -30,4 +30,7 @@ pub enum CallingReply {
     Found(Vec<FoundTool>),
     /// The tool, a [`GuestTool`](crate::contract::GuestTool) as a message of its own.
     Described(Option<Blob>),
+    /// The calls cannot go on, and the call that made them ends here: why its caller is refused, or
+    /// nothing if it may call again with answers.
+    Stopped(Option<String>),
 }

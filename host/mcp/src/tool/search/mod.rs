@@ -1,6 +1,7 @@
-//! Tools that are searched instead of listed: the two tools of the host, `find_tools` and
-//! `call_tool`, the list that clients see, and the answer of a search. Must not hold: calls.
+//! The host's own tools, `find_tools`, `call_tool` and `describe_tools`: the list that clients see,
+//! and the answers of those that answer by themselves. Must not hold: calls.
 
+mod declarations;
 mod index;
 mod words;
 
@@ -26,8 +27,17 @@ pub const FIND_TOOLS: &str = "find_tools";
 /// The name of the tool that calls them.
 pub const CALL_TOOL: &str = "call_tool";
 
+/// The name of the tool that describes tools to writers of scripts.
+pub const DESCRIBE_TOOLS: &str = "describe_tools";
+
+/// The name of the tool that runs scripts.
+pub const RUN_CODE: &str = "run_code";
+
 /// Tools that `find_tools` returns by default.
 const RESULTS_USUAL: usize = 5;
+
+/// Components that the text of `find_tools` names. Each is some ten tokens of every request.
+const GROUPS_SAID: usize = 12;
 
 /// The bounds of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +77,11 @@ pub enum SearchError {
 pub(super) struct ListSearch {
     bounds: SearchBounds,
     find: Arc<McpTool>,
-    call: Arc<McpTool>,
+    /// None if all tools are listed.
+    call: Option<Arc<McpTool>>,
+    /// Where there are scripts.
+    describe: Option<Describing>,
+    groups: Arc<ToolGroups>,
     /// The words of the whole list.
     index: Arc<WordIndex>,
     /// Which entries of the whole list are tools.
@@ -77,6 +91,23 @@ pub(super) struct ListSearch {
     pinned: Arc<[bool]>,
     /// The list that clients see: the host's own tools, and the pinned ones.
     shown: Box<ToolList>,
+}
+
+/// Whose tools they are, for the text of `find_tools`.
+#[derive(Clone, Debug, Default)]
+pub struct ToolGroups {
+    /// The component of each entry of the whole list, by its name.
+    pub components: Vec<Arc<str>>,
+    /// What the operator says of the tools, in place of what the host would say.
+    pub text: Option<String>,
+}
+
+/// The tool that describes tools, and the tools that scripts may call, by their places in the whole
+/// list.
+#[derive(Clone, Debug)]
+struct Describing {
+    tool: Arc<McpTool>,
+    callable: Arc<[bool]>,
 }
 
 /// The words of a list, for tools that search it.
@@ -99,7 +130,8 @@ impl ToolWords {
 /// One of the host's own tools.
 #[derive(Clone, Debug)]
 pub(crate) enum OwnTool {
-    Find,
+    /// `find_tools` or `describe_tools`.
+    Answering,
     Call(Arc<McpTool>),
 }
 
@@ -119,33 +151,66 @@ struct Query {
 }
 
 impl ListSearch {
-    pub(super) fn of(list: &ToolList, bounds: SearchBounds, pinned: Vec<bool>) -> Result<Self, SearchError> {
+    /// A search of a list whose `pinned` tools are listed as well; of a list that is listed whole,
+    /// without.
+    pub(super) fn of(
+        list: &ToolList,
+        bounds: SearchBounds,
+        pinned: Option<Vec<bool>>,
+        groups: ToolGroups,
+    ) -> Result<Self, SearchError> {
         let taken = [FIND_TOOLS, CALL_TOOL].into_iter().filter(|name| list.find(name).is_some());
         let names: Vec<String> = taken.map(str::to_owned).collect();
         if !names.is_empty() {
             return Err(SearchError::Taken { names });
         }
-        let compiled = |definition| McpTool::compile(definition).map_err(|_| SearchError::Own);
-        let find = Arc::new(compiled(find_tools(&bounds))?);
-        let call = Arc::new(compiled(call_tool())?);
+        let call = pinned.is_some().then(|| compiled(call_tool())).transpose()?;
+        let find = compiled(find_tools(&bounds, &groups.said(list), call.is_some()))?;
         let index = Arc::new(WordIndex::of(list.tools().iter().map(|tool| &**tool), bounds.text_bytes_max));
         let tools: Arc<[bool]> = list.tools().iter().map(|entry| entry.is_tool()).collect();
         let seen = index.seen(tools.to_vec());
-        let pinned: Arc<[bool]> = pinned.into();
-        let shown = shown(list, [&find, &call], &pinned);
-        Ok(Self { bounds, find, call, index, tools, seen, pinned, shown })
+        let pinned: Arc<[bool]> = pinned.unwrap_or_else(|| vec![true; list.tools().len()]).into();
+        let groups = Arc::new(groups);
+        let shown = Box::new(ToolList::plain(list.generation(), Vec::new()));
+        let search = Self { bounds, find, call, describe: None, groups, index, tools, seen, pinned, shown };
+        Ok(search.showing(list))
+    }
+
+    /// With `describe_tools`. Scripts may call the `callable` tools.
+    pub(super) fn scripted(mut self, list: &ToolList, callable: Vec<bool>) -> Result<Self, SearchError> {
+        if list.find(DESCRIBE_TOOLS).is_some() {
+            return Err(SearchError::Taken { names: vec![DESCRIBE_TOOLS.to_owned()] });
+        }
+        self.describe = Some(Describing { tool: compiled(declarations::describe_tools())?, callable: callable.into() });
+        Ok(self.showing(list))
     }
 
     /// The search of a part of its list.
     pub(super) fn part(&self, part: &ToolList, may: Vec<bool>) -> Self {
-        let find = Arc::clone(&self.find);
-        let call = Arc::clone(&self.call);
-        let shown = shown(part, [&find, &call], &self.pinned);
-        let index = Arc::clone(&self.index);
-        let pinned = Arc::clone(&self.pinned);
-        let tools = Arc::clone(&self.tools);
-        let may = may.into_iter().zip(&*tools).map(|(may, is_tool)| may && *is_tool).collect();
-        Self { bounds: self.bounds, find, call, seen: index.seen(may), index, tools, pinned, shown }
+        let may = may.into_iter().zip(&*self.tools).map(|(may, is_tool)| may && *is_tool).collect();
+        // What is said of tools is said of those that the caller sees.
+        let find = compiled(find_tools(&self.bounds, &self.groups.said(part), self.call.is_some()));
+        let search = Self {
+            bounds: self.bounds,
+            find: find.unwrap_or_else(|_| Arc::clone(&self.find)),
+            call: self.call.clone(),
+            describe: self.describe.clone().filter(|_| part.find(RUN_CODE).is_some()),
+            groups: Arc::clone(&self.groups),
+            index: Arc::clone(&self.index),
+            tools: Arc::clone(&self.tools),
+            seen: self.index.seen(may),
+            pinned: Arc::clone(&self.pinned),
+            shown: Box::new(ToolList::plain(part.generation(), Vec::new())),
+        };
+        search.showing(part)
+    }
+
+    /// With the list that clients see.
+    fn showing(self, list: &ToolList) -> Self {
+        let describe = self.describe.as_ref().map(|describing| &describing.tool);
+        let own = [Some(&self.find), self.call.as_ref(), describe].into_iter().flatten();
+        let shown = shown(list, own, &self.pinned);
+        Self { shown, ..self }
     }
 
     /// The list that clients see.
@@ -155,10 +220,23 @@ impl ListSearch {
 
     pub(super) fn own(&self, name: &str) -> Option<OwnTool> {
         match name {
-            FIND_TOOLS => Some(OwnTool::Find),
-            CALL_TOOL => Some(OwnTool::Call(Arc::clone(&self.call))),
+            FIND_TOOLS => Some(OwnTool::Answering),
+            CALL_TOOL => self.call.as_ref().map(|call| OwnTool::Call(Arc::clone(call))),
+            DESCRIBE_TOOLS => self.describe.as_ref().map(|_| OwnTool::Answering),
             _ => None,
         }
+    }
+
+    /// The answer to a call of `describe_tools`, for a caller who sees this list.
+    pub(super) fn described(&self, list: &ToolList, arguments: &RawValue) -> CallResult {
+        let Some(Describing { tool, callable }) = &self.describe else {
+            return CallResult::error("there are no scripts");
+        };
+        let bounds = declarations::DeclarationBounds { bytes_max: self.bounds.result_bytes_max };
+        declarations::answer(tool, arguments, bounds, |name| {
+            let (place, entry) = list.find(name).filter(|(_, entry)| entry.is_tool())?;
+            Some((Arc::clone(entry), callable.get(place) == Some(&true)))
+        })
     }
 
     /// The answer to a call of `find_tools`. `whole` has the tools by their index.
@@ -223,6 +301,38 @@ fn structured(definitions: &[u8], matched: usize, too_large: usize) -> CallResul
     CallResult { content, structured: RawValue::from_string(text).ok(), ..CallResult::default() }
 }
 
+impl ToolGroups {
+    /// A sentence on the tools of a list: the components with most of them, their numbers and an
+    /// example of each. Begins with a blank.
+    fn said(&self, list: &ToolList) -> String {
+        if let Some(text) = &self.text {
+            return format!(" {text}");
+        }
+        let mut groups: Vec<(&str, usize, &str)> = Vec::new();
+        let mut total = 0_usize;
+        for (place, entry) in list.tools().iter().enumerate().filter(|(_, entry)| entry.is_tool()) {
+            let Some(component) = self.components.get(list.in_whole(place)) else { continue };
+            total += 1;
+            match groups.iter_mut().find(|(name, _, _)| *name == &**component) {
+                Some((_, count, _)) => *count += 1,
+                None => groups.push((component, 1, &entry.definition().name)),
+            }
+        }
+        if groups.is_empty() {
+            return String::new();
+        }
+        groups.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+        let left = groups.len().saturating_sub(GROUPS_SAID);
+        let named = groups.iter().take(GROUPS_SAID).map(|(name, count, example)| match count {
+            1 => (*example).to_owned(),
+            count => format!("{name} ({count}, such as {example})"),
+        });
+        let named = named.collect::<Vec<_>>().join(", ");
+        let more = if left == 0 { String::new() } else { format!(", and {left} more") };
+        format!(" There are {total}: {named}{more}.")
+    }
+}
+
 fn too_long(query_bytes_max: usize) -> String {
     format!("/query is longer than {query_bytes_max} bytes (limit \"find_query\")")
 }
@@ -256,18 +366,24 @@ impl InnerCall {
 }
 
 /// The entries of a list that clients see. Only tools are searched.
-fn shown(list: &ToolList, own: [&Arc<McpTool>; 2], pinned: &[bool]) -> Box<ToolList> {
+fn shown<'t>(list: &'t ToolList, own: impl Iterator<Item = &'t Arc<McpTool>>, pinned: &[bool]) -> Box<ToolList> {
     let is_pinned = |place: usize| pinned.get(list.in_whole(place)) == Some(&true);
     let is_shown = |(place, entry): &(usize, &Arc<McpTool>)| is_pinned(*place) || !entry.is_tool();
     let pinned = list.tools().iter().enumerate().filter(is_shown).map(|(_, tool)| tool);
-    Box::new(ToolList::plain(list.generation(), own.into_iter().chain(pinned).map(Arc::clone).collect()))
+    Box::new(ToolList::plain(list.generation(), own.chain(pinned).map(Arc::clone).collect()))
 }
 
-fn find_tools(bounds: &SearchBounds) -> ToolDefinition {
+fn compiled(definition: ToolDefinition) -> Result<Arc<McpTool>, SearchError> {
+    McpTool::compile(definition).map(Arc::new).map_err(|_| SearchError::Own)
+}
+
+fn find_tools(bounds: &SearchBounds, said: &str, has_more: bool) -> ToolDefinition {
+    let listed = if has_more { ", which has more than it lists" } else { "" };
+    let call = if has_more { format!(" Call one with {CALL_TOOL}.") } else { String::new() };
     let description = format!(
-        "Finds tools of this server, which has more than it lists. Describe what should be done, in a few words of \
-         English: what with, and to what. The result holds the definitions of the tools that fit best, with the \
-         schema of their arguments. Call one with {CALL_TOOL}. Search again with other words if none fits."
+        "Finds tools of this server{listed}.{said} Describe what should be done, in a few words of English: what \
+         with, and to what. The result holds the definitions of the tools that fit best, with the schema of their \
+         arguments.{call} Search again with other words if none fits."
     );
     let limit = json!({
         "type": "integer", "minimum": 1, "maximum": bounds.results_max,

@@ -17,6 +17,7 @@ use crate::fetching::registries;
 use crate::fetching::trust::{ReadRule, Signed};
 use crate::files::file;
 use crate::files::file::absolute;
+use crate::files::shipped;
 
 /// Where the components of one manifest come from.
 pub(super) struct CodePlaces<'m> {
@@ -77,6 +78,7 @@ impl<'m> CodePlaces<'m> {
                 Ok(Code { bytes: bytes.into(), signed: Signed::default(), dev_source })
             }
             SourceRef::Registry(reference) => self.stored(policy, reference),
+            SourceRef::Shipped => shipped_code(policy),
             _ => Err(not_read(policy, "its source is of a kind that is not supported".to_owned(), String::new())),
         }
     }
@@ -145,6 +147,17 @@ impl<'m> CodePlaces<'m> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.entry(rule.prefix().to_owned()).or_insert_with(|| ReadRule::read(rule, self.folder).map(Arc::new)).clone()
     }
+}
+
+/// The engine of scripts.
+fn shipped_code(policy: &ComponentPolicy) -> Result<Code, Diagnostic> {
+    let Some(path) = shipped::engine() else {
+        let problem = Diagnostic::error("code::no_engine", "the engine of scripts is not there");
+        return Err(problem.at(policy.source_span()).hint(shipped::HOW));
+    };
+    let bytes = file::read(&path, policy.load().component_bytes())
+        .map_err(|error| unreadable(policy, &path.display().to_string(), &error))?;
+    Ok(Code { bytes: bytes.into(), signed: Signed::default(), dev_source: None })
 }
 
 fn not_read(policy: &ComponentPolicy, problem: String, hint: String) -> Diagnostic {

@@ -55,6 +55,8 @@ pub struct PendingApproval {
     pub until: Instant,
     /// How long an answer may be remembered.
     pub remember: Option<Duration>,
+    /// The most calls of its run that an answer may allow, if a tool makes the call.
+    pub run_calls_max: Option<u32>,
 }
 
 /// The arguments of a waiting call, as JSON without secrets.
@@ -98,6 +100,8 @@ pub struct OperatorAnswer {
     pub allows: bool,
     /// True if further calls may run as well, for as long as the manifest allows.
     pub remembers: bool,
+    /// Calls of the tool that may run in this run, this one included; none if this one alone.
+    pub run_calls: Option<u32>,
     /// Who answered: the console's session, or the user of a terminal.
     pub by: String,
 }
@@ -219,15 +223,16 @@ mod tests {
         let question = String::new();
         let arguments = PendingArguments::of("{}");
         let remember = None;
+        let run_calls_max = None;
         let since = SystemTime::now();
         let until = Instant::now();
-        PendingApproval { call, tool, component, caller, question, arguments, since, until, remember }
+        PendingApproval { call, tool, component, caller, question, arguments, since, until, remember, run_calls_max }
     }
 
     #[tokio::test]
     async fn a_call_is_answered_once_and_leaves_the_queue() {
         let queue = ApprovalQueue::default();
-        let answer = OperatorAnswer { allows: true, remembers: false, by: "console".to_owned() };
+        let answer = OperatorAnswer { allows: true, remembers: false, run_calls: None, by: "console".to_owned() };
         let mut first = queue.ask(pending(1)).unwrap();
         let second = queue.ask(pending(2)).unwrap();
         assert!(queue.answer(1, answer.clone()).is_some());

@@ -175,7 +175,10 @@ impl Console {
 
     fn answer(&self, visit: &Visit, fields: &Fields) -> Came {
         let (_, allows, remembers) = answer(fields);
-        let answer = OperatorAnswer { allows, remembers, by: named(visit) };
+        let run_calls = (fields.get(routes::ANSWER) == "run").then(|| fields.number(routes::CALLS));
+        // A number that nobody may allow is no answer.
+        let run_calls = run_calls.map(|calls| calls.and_then(|calls| u32::try_from(calls).ok()).unwrap_or(0));
+        let answer = OperatorAnswer { allows, remembers, run_calls, by: named(visit) };
         self.sources.answer(fields.number(routes::KEY), answer)
     }
 
@@ -244,6 +247,7 @@ impl Console {
 fn answer(fields: &Fields) -> (&'static str, bool, bool) {
     match fields.get(routes::ANSWER) {
         "allow" => ("allow", true, false),
+        "run" => ("allow for the run", true, false),
         "remember" => ("remember", true, true),
         _ => ("decline", false, false),
     }

@@ -102,8 +102,12 @@ impl Sources {
     pub fn answer(&self, waiting: Option<u64>, answer: OperatorAnswer) -> Came {
         let said = if answer.allows { "is allowed" } else { "is declined" };
         let found = waiting.and_then(|number| self.activity.approvals.find(number));
-        if found.is_some_and(|pending| answer.allows && !pending.arguments.is_shown_whole()) {
+        if found.as_ref().is_some_and(|pending| answer.allows && !pending.arguments.is_shown_whole()) {
             return Err(NOT_WHOLE.to_owned());
+        }
+        let most = found.and_then(|pending| pending.run_calls_max).unwrap_or_default();
+        if answer.run_calls.is_some_and(|calls| !(1..=most).contains(&calls)) {
+            return Err(format!("At most {most} calls of one run can be allowed."));
         }
         let answered = waiting.and_then(|number| self.activity.approvals.answer(number, answer));
         let pending = answered.ok_or("This call does not wait any more.")?;

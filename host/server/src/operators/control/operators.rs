@@ -97,7 +97,7 @@ impl Operators {
             if allows && waiting.is_some_and(|pending| is_cut(&pending.arguments)) {
                 return Err("A terminal does not show all of its arguments: decide in the console.".to_owned());
             }
-            let answer = OperatorAnswer { allows, remembers, by: format!("the {who}") };
+            let answer = OperatorAnswer { allows, remembers, run_calls: None, by: format!("the {who}") };
             views.answer(number, answer)
         };
         match decision {

@@ -9,6 +9,7 @@ use super::Reloader;
 use crate::catalog::{Basis, Built, Catalog, LoadStep, Tolerance, apps, folder_of, side_files, skills, texts};
 use crate::fetching::trust;
 use crate::files::file::absolute;
+use crate::files::shipped;
 use crate::lock::{self, Lock, LockPath};
 use crate::open::ManifestFile;
 use crate::reload::failure::ReloadFailure;
@@ -109,6 +110,7 @@ pub(super) fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
     let named = manifest.components().iter().flat_map(|component| {
         let code = match component.source() {
             SourceRef::File(written) => Some(absolute(&folder.join(written))),
+            SourceRef::Shipped => shipped::engine(),
             _ => None,
         };
         side_files::files(component, &folder).into_iter().chain(code)

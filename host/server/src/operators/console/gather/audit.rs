@@ -205,7 +205,8 @@ impl ChainScan {
             let cut = taken.cut.iter().filter_map(|call| search.open_row(call, taken.cut_run, CUT));
             cut.filter(|(place, _)| search.is_on_this_page(place)).for_each(|(place, row)| found.add(place, row));
             let place = RecordPlace::of(record, chain.number);
-            let is_part = matches!(text(record, "event"), "call.started" | "call.denied" | "call.asked");
+            let is_part =
+                matches!(text(record, "event"), "call.started" | "call.resumed" | "call.denied" | "call.asked");
             if is_part || !search.is_on_this_page(&place) {
                 return;
             }

@@ -109,6 +109,7 @@ fn waits(
         since: pending.since.into(),
         left: Some(pending.until.saturating_duration_since(Instant::now())),
         remember: pending.remember,
+        run_calls_max: pending.run_calls_max,
     }
 }
 

@@ -1,0 +1,54 @@
+//! The section `[code]`: scripts that call tools. It stands for one more component, whose code is
+//! the engine that comes with this program, and whose one right is `calls`.
+
+use crate::limits::{LIMITS, Limit, PlacedLimits};
+use crate::manifest::approval::REMEMBER;
+use crate::quantity::MINUTE;
+use crate::table::{Keys, table};
+
+/// The name of the component that the section stands for.
+pub const CODE: &str = "code";
+
+/// Levels of calls beneath a script: what it calls calls nothing.
+const CALL_DEPTH: u64 = 1;
+
+/// The wall clock of a script. Longer than that of a tool: a script is several calls.
+const DEADLINE_MS: u64 = 2 * MINUTE;
+
+table! {
+    /// Scripts: with this section there is a tool `run_code`, which runs JavaScript that calls
+    /// tools.
+    pub(crate) SCRIPTS "Code" {
+        /// The engine of scripts, relative to the manifest; the one that comes with the program by
+        /// default.
+        "engine": Text, {"minLength": 1, "examples": ["components/toolcell-code.wasm"]};
+        /// Limits of each script; they win over `defaults.limits`. By default a script has two
+        /// minutes, and a `call_depth` of 1.
+        "limits": Table(&LIMITS), {};
+    }
+    and Keys::OfRights(|right| if right.section == "calls" { right.keys } else { &[] });
+    {
+        /// Scripts that a person confirms through the client before they run. What they call is
+        /// confirmed by its own rules, whatever this says.
+        "approval": Words(&["never", "destructive", "always"]),
+            {"default": "never", "examples": ["always"]};
+        /// The time for which a confirmation holds for further scripts of the same caller.
+        "remember": Optional(&REMEMBER), {"examples": ["10m"]};
+        /// Scripts that become tasks, for clients that can take one.
+        "task": Text, {"default": "never", "examples": ["2s", "always"]};
+        /// False: `run_code` is not in the list where clients search for tools, with
+        /// `discovery = "search"` in `[server]`.
+        "listed": Flag, {"default": true, "examples": [false]};
+    }
+    other names { "source" => "engine", "tools" => "calls", "allow" => "calls" }
+}
+
+/// The limits of scripts under those of all components.
+pub(crate) fn limits(defaults: &PlacedLimits) -> PlacedLimits {
+    let mut placed = defaults.clone();
+    placed.limits.set(Limit::CallDepth, CALL_DEPTH);
+    if placed.places.of(Limit::Deadline).is_none() {
+        placed.limits.set(Limit::Deadline, DEADLINE_MS);
+    }
+    placed
+}

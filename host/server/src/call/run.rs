@@ -1,0 +1,446 @@
+//! The run of a client's call whose tool calls others: what its calls gave, and what a person
+//! allowed it.
+//!
+//! A client of 2026-07-28 answers a question by calling again, and the tool then runs from its
+//! beginning. So each call that it made is logged, and answered from the log: none runs twice. A
+//! call is found by its path: its number among the calls of the one that made it, after the path of
+//! that one. The log of a call that has ended stands for all that were beneath it.
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::watch;
+use toolcell_policy::PausedPolicy;
+use toolcell_sandbox::{NestedEnd, NotCalled, NotCalledReason};
+
+use crate::state::paused_runs::TakenRun;
+
+/// The most calls of a tool that one answer allows: what a person can still mean.
+pub(super) const GRANTED_MAX: u32 = 100;
+
+/// The longest wait for calls whose client's call has ended. They are cancelled, and end at once;
+/// one that does not counts as cut short.
+const QUIET_WITHIN: Duration = Duration::from_secs(10);
+
+/// The run of a client's call.
+pub(super) struct NestedRun {
+    /// The bounds of its log; none if its client waits for answers.
+    bounds: Option<PausedPolicy>,
+    state: Mutex<RunState>,
+    /// Calls that run.
+    open: watch::Sender<usize>,
+    /// Held while a person is asked: one question at a time, which may answer the next.
+    questions: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct RunState {
+    log: RunLog,
+    /// Bytes of its results.
+    bytes: usize,
+    /// Why it cannot pause any more.
+    unkept: Option<String>,
+    /// How the tool differs from its earlier run.
+    diverged: Option<String>,
+    /// What it goes on from.
+    taken: Option<TakenRun>,
+}
+
+/// All that the next round has to know.
+#[derive(Default, Serialize, Deserialize)]
+struct RunLog {
+    /// The digest of the component whose tool the client called.
+    component: String,
+    /// Calls by their paths.
+    calls: BTreeMap<String, LoggedCall>,
+    /// Further calls that a person has allowed, by their subject.
+    granted: BTreeMap<String, u32>,
+    /// Calls that had ended when a person was first asked about one, by its path. The same question
+    /// is asked again with the same number.
+    asked: BTreeMap<String, u32>,
+    /// Paths of calls that a person has allowed, and that have not ended.
+    allowed: BTreeSet<String>,
+    /// Calls that have ended.
+    made: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LoggedCall {
+    tool: String,
+    /// A digest.
+    arguments: String,
+    /// Calls that it made in turn, with all beneath them.
+    beneath: u32,
+    /// A [`NestedEnd`]; none if it has not ended.
+    end: Option<Box<RawValue>>,
+}
+
+/// A call that a tool wants made.
+#[derive(Clone, Copy)]
+pub(super) struct RunStep<'a> {
+    pub(super) path: &'a str,
+    pub(super) tool: &'a str,
+    /// A digest.
+    pub(super) arguments: &'a str,
+}
+
+/// What the log has for a call.
+pub(super) enum Replay {
+    /// Nothing: it is to be made.
+    Live,
+    /// Its end, and the number of calls that it made.
+    Ended(Box<NestedEnd>, usize),
+    /// Another call: the sentence for the client.
+    Diverged(String),
+}
+
+/// A call that runs. Dropping it marks its end for those who wait.
+pub(super) struct OpenCall(Arc<NestedRun>);
+
+impl NestedRun {
+    /// Of a call of this component. Without bounds nothing is logged.
+    pub(super) fn new(component: &str, bounds: Option<PausedPolicy>) -> Self {
+        let log = RunLog { component: component.to_owned(), ..RunLog::default() };
+        Self::of(RunState { log, ..RunState::default() }, bounds)
+    }
+
+    /// The run goes on. `Err` is the sentence for the client: it cannot.
+    pub(super) fn resumed(component: &str, bounds: Option<PausedPolicy>, taken: TakenRun) -> Result<Self, String> {
+        let mut log: RunLog =
+            serde_json::from_str(&taken.log).map_err(|error| format!("the log of this run cannot be read: {error}"))?;
+        if log.component != component {
+            return Err("the component was replaced while this run waited for a person: call the tool again without \
+                        requestState"
+                .to_owned());
+        }
+        for call in log.calls.values_mut().filter(|call| call.end.is_none()) {
+            call.end = cut_short();
+        }
+        let bytes = log.calls.values().map(LoggedCall::bytes).sum();
+        // The text is not needed any more: a later one takes its place.
+        let taken = Some(taken.with(String::new()));
+        Ok(Self::of(RunState { log, bytes, taken, ..RunState::default() }, bounds))
+    }
+
+    fn of(state: RunState, bounds: Option<PausedPolicy>) -> Self {
+        Self { bounds, state: Mutex::new(state), open: watch::Sender::new(0), questions: tokio::sync::Mutex::default() }
+    }
+
+    /// Calls whose ends were known when it began.
+    pub(super) fn logged(&self) -> usize {
+        self.state().log.calls.len()
+    }
+
+    /// What the log has for this call.
+    pub(super) fn replay(&self, step: RunStep<'_>) -> Replay {
+        let mut state = self.state();
+        let Some(call) = state.log.calls.get(step.path) else { return Replay::Live };
+        let end = call.end.as_ref().and_then(|end| serde_json::from_str(end.get()).ok());
+        match end {
+            Some(end) if call.tool == step.tool && call.arguments == step.arguments => {
+                Replay::Ended(end, usize::try_from(call.beneath).unwrap_or(usize::MAX))
+            }
+            _ => {
+                let before = &call.tool;
+                let what = if before == step.tool { "with other arguments" } else { "of another tool" };
+                let text = format!(
+                    "the tool did not do the same again: call {} was one of {before:?} before a person was asked, and \
+                     is now one {what}. It was stopped, and no call ran twice",
+                    step.path
+                );
+                Replay::Diverged(state.diverged.get_or_insert(text).clone())
+            }
+        }
+    }
+
+    /// A call begins.
+    pub(super) fn begin(self: &Arc<Self>, step: RunStep<'_>) -> OpenCall {
+        self.open.send_modify(|open| *open = open.saturating_add(1));
+        if self.bounds.is_some() {
+            let call =
+                LoggedCall { tool: step.tool.to_owned(), arguments: step.arguments.to_owned(), beneath: 0, end: None };
+            self.state().log.calls.insert(step.path.to_owned(), call);
+        }
+        OpenCall(Arc::clone(self))
+    }
+
+    /// It has ended.
+    pub(super) fn ended(&self, path: &str, end: &NestedEnd) {
+        let mut state = self.state();
+        state.log.made = state.log.made.saturating_add(1);
+        state.log.allowed.remove(path);
+        let Some(bounds) = &self.bounds else { return };
+        let end = to_raw_value(end).ok().filter(|end| end.get().len() <= bounds.result_bytes());
+        let beneath = state.take_beneath(path);
+        let Some(end) = end else {
+            state.unkept = Some("a call gave more than a log keeps of one (\"result\" in [paused])".to_owned());
+            return;
+        };
+        if let Some(call) = state.log.calls.get_mut(path) {
+            call.beneath = beneath;
+            call.end = Some(end);
+            let bytes = call.bytes();
+            state.bytes = state.bytes.saturating_add(bytes);
+        }
+        if state.bytes > bounds.log_bytes() {
+            state.unkept = Some("its calls gave more than a log keeps (\"log\" in [paused])".to_owned());
+        }
+    }
+
+    /// It waits for a person, and is made again in the next round.
+    pub(super) fn waits(&self, path: &str) {
+        self.state().log.calls.remove(path);
+    }
+
+    /// Why it cannot pause, if it cannot.
+    pub(super) fn unkept(&self) -> Option<String> {
+        self.state().unkept.clone()
+    }
+
+    /// How it differs from its earlier run.
+    pub(super) fn diverged(&self) -> Option<String> {
+        self.state().diverged.clone()
+    }
+
+    /// Waits until no call of it runs.
+    pub(super) async fn quiet(&self) {
+        let mut open = self.open.subscribe();
+        let quiet = open.wait_for(|open| *open == 0);
+        if tokio::time::timeout(QUIET_WITHIN, quiet).await.is_err() {
+            tracing::warn!("calls that a tool made go on after it has ended");
+        }
+    }
+
+    /// The log as it is kept; none if it is not kept.
+    pub(super) fn written(&self) -> Option<String> {
+        self.bounds.as_ref()?;
+        serde_json::to_string(&self.state().log).ok()
+    }
+
+    /// What it went on from, if it did.
+    pub(super) fn take_earlier(&self) -> Option<TakenRun> {
+        self.state().taken.take()
+    }
+
+    /// Waits until no other question of this run is open.
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.questions.lock().await
+    }
+
+    /// Calls that had ended when a person was first asked about this one.
+    pub(super) fn made_before(&self, path: &str) -> u32 {
+        let mut state = self.state();
+        let made = state.log.made;
+        *state.log.asked.entry(path.to_owned()).or_insert(made)
+    }
+
+    /// A person allows this many further calls.
+    pub(super) fn grant(&self, subject: String, calls: u32) {
+        if calls > 0 {
+            self.state().log.granted.insert(subject, calls);
+        }
+    }
+
+    /// A person has allowed this call.
+    pub(super) fn allow(&self, path: &str) {
+        self.state().log.allowed.insert(path.to_owned());
+    }
+
+    /// True if a person allowed this call in an earlier round, in which it did not come to its end.
+    pub(super) fn is_allowed(&self, path: &str) -> bool {
+        self.state().log.allowed.contains(path)
+    }
+
+    /// Takes one of the calls that a person has allowed. Returns how many are left.
+    pub(super) fn take_granted(&self, subject: &str) -> Option<u32> {
+        let mut state = self.state();
+        let left = state.log.granted.get_mut(subject)?;
+        *left = left.checked_sub(1)?;
+        Some(*left)
+    }
+
+    fn state(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunState {
+    /// Removes the calls beneath this one, and returns their number.
+    fn take_beneath(&mut self, path: &str) -> u32 {
+        let mut beneath: u32 = 0;
+        let mut bytes: usize = 0;
+        // Between them are exactly the paths that go on with a point.
+        let paths = self.log.calls.range(format!("{path}.")..format!("{path}/"));
+        let paths: Vec<String> = paths.map(|(path, _)| path.clone()).collect();
+        for call in paths.iter().filter_map(|path| self.log.calls.remove(path)) {
+            beneath = beneath.saturating_add(call.beneath).saturating_add(1);
+            bytes = bytes.saturating_add(call.bytes());
+        }
+        self.bytes = self.bytes.saturating_sub(bytes);
+        beneath
+    }
+}
+
+impl LoggedCall {
+    fn bytes(&self) -> usize {
+        let end = self.end.as_ref().map_or(0, |end| end.get().len());
+        end.saturating_add(self.tool.len()).saturating_add(self.arguments.len())
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.0.open.send_modify(|open| *open = open.saturating_sub(1));
+    }
+}
+
+/// The end of a call of an earlier round that was under way when its run ended.
+fn cut_short() -> Option<Box<RawValue>> {
+    let text = "the call was under way when this run was cut short, and does not run twice";
+    let end: NestedEnd = Err(NotCalled::refused(NotCalledReason::Cancelled, text));
+    to_raw_value(&end).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell_sandbox::CalledResult;
+    use toolcell_shared::Embedded;
+
+    use super::*;
+    use crate::state::paused_runs::PausedRuns;
+
+    fn step<'a>(path: &'a str, tool: &'a str) -> RunStep<'a> {
+        RunStep { path, tool, arguments: "d" }
+    }
+
+    fn gave(text: &str) -> NestedEnd {
+        Ok(CalledResult { content: Vec::new(), structured_json: Some(text.to_owned()) })
+    }
+
+    fn begun() -> Arc<NestedRun> {
+        Arc::new(NestedRun::new("c", Some(PausedPolicy::default())))
+    }
+
+    fn logged(run: &Arc<NestedRun>, path: &str, tool: &str, end: &NestedEnd) {
+        let _open = run.begin(step(path, tool));
+        run.ended(path, end);
+    }
+
+    fn next(run: &NestedRun) -> Arc<NestedRun> {
+        let log: RunLog = serde_json::from_str(&run.written().unwrap()).unwrap();
+        let bytes = log.calls.values().map(LoggedCall::bytes).sum();
+        let mut state = RunState { log, bytes, ..RunState::default() };
+        state.log.calls.values_mut().filter(|call| call.end.is_none()).for_each(|call| call.end = cut_short());
+        Arc::new(NestedRun::of(state, Some(PausedPolicy::default())))
+    }
+
+    #[test]
+    fn a_call_is_answered_from_the_log_if_it_is_the_same_one() {
+        let run = begun();
+        logged(&run, "1", "add", &gave("5"));
+        let run = next(&run);
+        assert!(matches!(run.replay(step("1", "add")), Replay::Ended(end, 0) if *end == gave("5")));
+        assert!(matches!(run.replay(step("2", "add")), Replay::Live));
+        assert!(run.diverged().is_none());
+        for other in [step("1", "echo"), RunStep { arguments: "e", ..step("1", "add") }] {
+            assert!(matches!(run.replay(other), Replay::Diverged(_)));
+        }
+        assert!(run.diverged().unwrap().contains("call 1 was one of \"add\""));
+    }
+
+    #[test]
+    fn the_log_of_a_call_stands_for_all_beneath_it() {
+        let run = begun();
+        let outer = run.begin(step("1", "relay"));
+        logged(&run, "1.1", "add", &gave("5"));
+        logged(&run, "1.2", "add", &gave("5"));
+        logged(&run, "10", "add", &gave("5"));
+        run.ended("1", &gave("10"));
+        drop(outer);
+        assert_eq!(run.logged(), 2);
+        assert!(matches!(next(&run).replay(step("1", "relay")), Replay::Ended(_, 2)));
+    }
+
+    #[test]
+    fn a_call_that_waits_is_made_again_and_one_that_was_cut_short_is_not() {
+        let run = begun();
+        drop(run.begin(step("1", "add")));
+        run.waits("1");
+        drop(run.begin(step("2", "add")));
+        let run = next(&run);
+        assert!(matches!(run.replay(step("1", "add")), Replay::Live));
+        assert!(matches!(run.replay(step("2", "add")), Replay::Ended(end, 0) if end.is_err()));
+    }
+
+    #[test]
+    fn what_was_granted_is_used_up_over_rounds() {
+        let run = begun();
+        run.grant("add".to_owned(), 2);
+        assert_eq!(run.take_granted("add"), Some(1));
+        let run = next(&run);
+        assert_eq!((run.take_granted("add"), run.take_granted("add"), run.take_granted("echo")), (Some(0), None, None));
+        logged(&run, "1", "add", &gave("5"));
+        assert_eq!(run.made_before("2"), 1);
+        logged(&run, "3", "add", &gave("5"));
+        assert_eq!((run.made_before("2"), next(&run).made_before("2"), run.made_before("4")), (1, 1, 2));
+    }
+
+    #[test]
+    fn what_was_allowed_stays_allowed_until_the_call_has_ended() {
+        let run = begun();
+        run.allow("1");
+        drop(run.begin(step("1", "ask")));
+        run.waits("1");
+        let run = next(&run);
+        assert!(run.is_allowed("1") && !run.is_allowed("2"));
+        logged(&run, "1", "ask", &gave("5"));
+        assert!(!run.is_allowed("1"));
+    }
+
+    #[tokio::test]
+    async fn a_run_of_another_component_does_not_go_on() {
+        let runs = PausedRuns::in_memory();
+        let state = Embedded::default();
+        let log = begun().written().unwrap();
+        for (component, log, expected) in
+            [("c", log.as_str(), ""), ("d", &log, "the component was replaced"), ("c", "{", "cannot be read")]
+        {
+            let name = runs.keep("ann", log, Duration::from_secs(60)).await.unwrap();
+            let taken = runs.take(&state, "ann", &name).await.unwrap().unwrap();
+            let problem = NestedRun::resumed(component, None, taken).err().unwrap_or_default();
+            assert!(problem.contains(expected) && problem.is_empty() == expected.is_empty(), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_run_with_a_long_log_does_not_pause() {
+        let run = begun();
+        let long = gave(&"x".repeat(PausedPolicy::default().result_bytes() - 100));
+        for number in 1..=3 {
+            logged(&run, &number.to_string(), "add", &long);
+        }
+        assert_eq!(run.unkept(), None);
+        logged(&run, "4", "add", &long);
+        logged(&run, "5", "add", &long);
+        assert!(run.unkept().unwrap().contains("\"log\""));
+        let run = begun();
+        logged(&run, "1", "add", &gave(&"x".repeat(PausedPolicy::default().result_bytes())));
+        assert!(run.unkept().unwrap().contains("\"result\""));
+    }
+
+    #[tokio::test]
+    async fn a_run_is_quiet_once_its_calls_have_ended() {
+        let run = Arc::new(NestedRun::new("c", None));
+        let open = run.begin(step("1", "add"));
+        let waiting = tokio::spawn({
+            let run = Arc::clone(&run);
+            async move { run.quiet().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(open);
+        waiting.await.unwrap();
+    }
+}

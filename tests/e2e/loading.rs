@@ -53,7 +53,8 @@ fn imports_that_the_host_does_not_offer_are_named() {
     says("imports_unknown", &["imports what this host does not offer: evil:corp/api@1.0.0"]);
     says("imports_http", &["imports what this host does not offer: wasi:http/incoming-handler@0.2.12"]);
     says("imports_draft", &["wasi:keyvalue/store@0.2.0-draft2 (offered: 0.2.0-draft)"]);
-    says("imports_draft", &["wasi:cli/environment@0.3.0 (offered: 0.2.x)", "build it for WASI 0.2"]);
+    says("imports_draft", &["wasi:cli/environment@0.4.0 (offered: 0.2.x and 0.3.x)"]);
+    says("imports_draft", &["wasi:clocks/timezone@0.3.0", "host/docs/interfaces.md has the interfaces of WASI 0.3"]);
     says("imports_unknown_function", &["it imports \"erase\" of toolcell:mcp/log@1.0.0, which has no such item here"]);
     says("imports_other_type", &["it imports \"write\" of toolcell:mcp/log@1.0.0 with another type than it has here"]);
 }

@@ -51,6 +51,7 @@ mod nested;
 mod nested_approvals;
 mod new;
 mod observed;
+mod p3;
 mod policy;
 mod portable;
 mod program;

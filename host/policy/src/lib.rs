@@ -77,7 +77,7 @@ pub use manifest::{
     RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server, SharedServer, SignerPolicy, SkillsPolicy,
     SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName,
     ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls,
-    check_calls, is_loopback,
+    check_calls, is_later_wasi, is_loopback,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

@@ -35,23 +35,23 @@ pub(super) fn lane<'s>(sandbox: &'s Sandbox, cost: &InstanceCost) -> wasmtime::R
 
 /// Refuses a component that imports what this host does not offer, or that exports nothing for it,
 /// before it is compiled. What cannot be read without compiling is refused when it is linked.
-fn check_names(engine: &Engine, bytes: &[u8]) -> Result<(), LoadError> {
+fn check_names(compiler: &Engine, engine: GuestEngine, bytes: &[u8]) -> Result<(), LoadError> {
     let Some(ComponentNames { exports, imports }) = component_names(bytes) else { return Ok(()) };
     let names: Vec<String> = imports.into_iter().filter(|name| !offered(name)).collect();
     if !names.is_empty() {
         return Err(LoadError::Imports { names });
     }
-    check_import_types(engine, bytes)?;
+    check_import_types(compiler, engine, bytes)?;
     Ok(shape::check_exports(&exports)?)
 }
 
 /// Refuses a component that imports functions or types which an interface of this host does not
 /// have. Only the part before its code is compiled, which takes no time.
-fn check_import_types(engine: &Engine, bytes: &[u8]) -> Result<(), LoadError> {
+fn check_import_types(compiler: &Engine, engine: GuestEngine, bytes: &[u8]) -> Result<(), LoadError> {
     // Where this part is refused the whole is too, and compiling tells why.
-    let Some(Ok(imports)) = before_code(bytes).map(|part| Component::new(engine, part)) else { return Ok(()) };
-    let mut linker = Linker::new(engine);
-    imports::add_all(&mut linker).map_err(|error| invalid(one_line(&error)))?;
+    let Some(Ok(imports)) = before_code(bytes).map(|part| Component::new(compiler, part)) else { return Ok(()) };
+    let mut linker = Linker::new(compiler);
+    imports::add_all(&mut linker, engine).map_err(|error| invalid(one_line(&error)))?;
     linker.instantiate_pre(&imports).map(drop).map_err(|error| mismatch(one_line(&error)))
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn compile<'e>(
     guarded(bytes, || {
         let SurveyedComponent { cost, engine } = counted(bytes)?;
         let compiler = engine_of(engine);
-        check_names(compiler, bytes)?;
+        check_names(compiler, engine, bytes)?;
         let code = precompiled::serialized(compiler, bytes);
         let code = code.map_err(|error| features::named(error.into(), bytes))?;
         Ok(CompiledComponent { cost, engine, code })
@@ -155,7 +155,9 @@ mod tests {
             let bytes = wat::parse_str(format!("(component {text})")).unwrap();
             let Err(error) = compile(|_| sandbox.pooled().engine(), &bytes) else { panic!("{text} compiles") };
             assert!(error.to_string().contains(words), "{text}: {error}");
-            (8..bytes.len()).for_each(|cut| drop(check_names(sandbox.pooled().engine(), &bytes[..cut])));
+            (8..bytes.len()).for_each(|cut| {
+                drop(check_names(sandbox.pooled().engine(), GuestEngine::Sync, &bytes[..cut]));
+            });
         }
     }
 

@@ -1,4 +1,5 @@
 //! The reasons why a file is not a tool component: one variant per cause, with a hint.
+use toolcell_policy::is_later_wasi;
 use toolcell_policy::quantity::show_bytes;
 
 use super::features::OffFeature;
@@ -118,8 +119,8 @@ impl LoadError {
             Self::EngineFault { .. } => {
                 "this is a fault of the engine, which no setting mends: report it with this line, and with the component if you may share it"
             }
-            Self::Imports { names } if names.iter().any(|name| is_of_wasi_0_3(name)) => {
-                "WASI 0.3 is not offered: build it for WASI 0.2, where its own functions may be async"
+            Self::Imports { names } if names.iter().any(|name| is_later_wasi(name)) => {
+                "host/docs/interfaces.md has the interfaces of WASI 0.3 that are offered: import no other"
             }
             Self::Imports { .. } => {
                 "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, logging, random, sockets) and toolcell:mcp"
@@ -139,10 +140,6 @@ impl LoadError {
 
 fn listed(names: &[String]) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
-}
-
-fn is_of_wasi_0_3(import: &str) -> bool {
-    import.starts_with("wasi:") && import.contains("@0.3.")
 }
 
 /// Sorts the linker's reasons for refusing a component. Its message has the interface and the

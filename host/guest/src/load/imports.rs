@@ -11,12 +11,17 @@ use crate::wasi::http;
 use crate::wasi::keyvalue;
 use crate::wasi::sockets;
 use crate::wasi::state::CallState;
-use crate::wasi::{config, logging, random};
+use crate::wasi::{config, logging, p3, random};
+use toolcell_wall::load::facts::GuestEngine;
 
 type State = CallState;
 
-/// Adds every interface that this host offers.
-pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+/// Adds every interface that this host offers to components of an engine. WASI 0.3 needs the one
+/// for async components.
+pub(crate) fn add_all(linker: &mut Linker<State>, engine: GuestEngine) -> wasmtime::Result<()> {
+    if engine == GuestEngine::Async {
+        p3::add_to_linker(linker)?;
+    }
     // wasi:io, clocks, standard input and output.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     // These replace the interfaces that came with the proxies.

@@ -1,6 +1,7 @@
 //! The engines, their linkers and the epoch clock: one set per process, shared by all components.
 use std::sync::{Arc, OnceLock};
 
+use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::pool_sizes::{AddressSpace, SandboxOptions};
 use toolcell_walls::kernel::has_address_space;
 use wasmtime::component::Linker;
@@ -46,10 +47,10 @@ pub(crate) struct LinkedEngine {
 }
 
 impl LinkedEngine {
-    fn new(config: &Config) -> wasmtime::Result<Self> {
+    fn new(config: &Config, of: GuestEngine) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let mut linker = Linker::new(&engine);
-        imports::add_all(&mut linker)?;
+        imports::add_all(&mut linker, of)?;
         Ok(Self { engine, linker })
     }
 
@@ -78,7 +79,7 @@ impl StillSandbox {
         let slots = Slots::new(&options, has_address_space)?;
         let mut pooling = engine::config(options.engine, options.stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
-        let pooled = LinkedEngine::new(&pooling).map_err(SandboxError::Engine)?;
+        let pooled = LinkedEngine::new(&pooling, options.engine).map_err(SandboxError::Engine)?;
         Ok(Self { pooled, options, slots })
     }
 
@@ -122,7 +123,8 @@ impl Sandbox {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = LinkedEngine::new(&engine::config(self.0.options.engine, self.0.options.stack_bytes))?;
+        let SandboxOptions { engine, stack_bytes, .. } = self.0.options;
+        let lane = LinkedEngine::new(&engine::config(engine, stack_bytes), engine)?;
         Ok(self.0.on_demand.get_or_init(|| lane))
     }
 

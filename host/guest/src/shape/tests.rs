@@ -286,9 +286,11 @@ async fn components_of_every_minor_version_of_wasi_run() {
 
 #[test]
 fn components_of_the_next_wasi_are_refused_by_name() {
-    let error = load(&of_wasi("0.3.0")).err().unwrap();
-    assert!(error.to_string().contains("wasi:random/random@0.3.0"), "{error}");
-    assert!(error.hint().contains("WASI 0.2"), "{}", error.hint());
+    let error = load(&of_wasi("0.4.0")).err().unwrap();
+    assert!(error.to_string().contains("wasi:random/random@0.4.0 (offered: 0.2.x and 0.3.x)"), "{error}");
+    let timezone = r#"(component (import "wasi:clocks/timezone@0.3.0" (instance)))"#;
+    let error = load(timezone).err().unwrap();
+    assert!(error.hint().contains("WASI 0.3"), "{}", error.hint());
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! | `wasi:random` | `random.rs` |
 //! | `wasi:sockets` | `sockets/`, over doors |
 //! | `wasi:clocks`, `wasi:io` | none: wasmtime-wasi's own |
+//! | all of WASI 0.3 | `p3/`, over what is here for 0.2 |
 //!
 //! The host's end of a door is in `toolcell_sandbox`. `guest_grants.rs` is what a tool's guests are
 //! granted; `state.rs` is the data of a call's store; `net.rs` counts what a call sends.
@@ -25,6 +26,7 @@ pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod logging;
 pub(crate) mod net;
+pub(crate) mod p3;
 pub(crate) mod random;
 pub(crate) mod sockets;
 pub(crate) mod state;

@@ -28,7 +28,7 @@ use bindings::wasi::random::{insecure, random};
 const PIECE_BYTES: u64 = 64 * 1024;
 
 /// Bytes up to which the current thread makes them, even if it has other duties: 12 µs.
-const SHORT_BYTES: u64 = 8 * 1024;
+pub(super) const SHORT_BYTES: u64 = 8 * 1024;
 
 /// Fuel of each byte: about what a guest computes in the same time.
 const BYTE_FUEL: u64 = 10;

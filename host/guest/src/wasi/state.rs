@@ -4,10 +4,9 @@
 //! Rarely edit this on purpose: changing the type of the linker recompiles every WASI function.
 use std::sync::Arc;
 
-use toolcell_policy::{Denial, Limits};
+use toolcell_policy::{Denial, Invocation, Limits};
 use toolcell_wall::doors::net_limits::NetLimits;
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
@@ -16,7 +15,7 @@ use crate::engine::limiter::MemoryLimiter;
 use crate::run::asking::CallQuestions;
 use crate::run::calling::OutsideCalling;
 use crate::wasi::cli::capture::LogBudget;
-use crate::wasi::cli::printing::Printer;
+use crate::wasi::cli::standard::StandardStreams;
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
 use crate::wasi::guest_grants::GuestGrants;
@@ -29,6 +28,7 @@ use toolcell_wall::denials::CallDenials;
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
     wasi: WasiCtx,
+    standard: StandardStreams,
     table: ResourceTable,
     files: Files,
     pub(crate) limiter: MemoryLimiter,
@@ -61,7 +61,8 @@ impl CallState {
     /// lookups. Standard input is closed. Standard output and error go to the call's log.
     pub(crate) fn new(limits: &Limits, capabilities: Arc<GuestGrants>, caller: Arc<dyn CallerLink>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
-        let wasi = wasi_context(limits, &capabilities, &log);
+        let standard = StandardStreams::of_call(capabilities.grants(), &log);
+        let wasi = wasi_context(limits, &capabilities, &standard);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
@@ -73,6 +74,7 @@ impl CallState {
         let http_context = http::context(&net_limits);
         Self {
             wasi,
+            standard,
             table,
             files,
             limiter,
@@ -130,7 +132,8 @@ impl CallState {
         let limits = Limits::default();
         let sealed = GuestGrants::sealed("");
         self.files = Files::new(Arc::clone(sealed.files()));
-        self.wasi = wasi_context(&limits, &sealed, &self.log);
+        self.standard = StandardStreams::of_call(sealed.grants(), &self.log);
+        self.wasi = wasi_context(&limits, &sealed, &self.standard);
         self.net_limits = NetLimits::from(&limits);
         self.net = None;
         self.http = None;
@@ -149,7 +152,15 @@ impl CallState {
     pub(crate) fn begin_run(&mut self, limits: &Limits, standard: RunStreams) {
         self.last_words = Some(standard.printed.clone());
         self.files.show_devices();
-        self.wasi = program_context(limits, &self.capabilities, standard);
+        let RunStreams { invocation, printed } = standard;
+        let stdin = invocation.stdin.clone().or_else(|| self.capabilities.grants().stdin().map(str::to_owned));
+        self.standard = StandardStreams::of_run(stdin, &printed);
+        self.wasi = program_context(limits, &self.capabilities, &invocation, &self.standard);
+    }
+
+    /// The standard streams, for WASI 0.3.
+    pub(super) fn standard(&self) -> &StandardStreams {
+        &self.standard
     }
 
     /// The last words of a program that was stopped, and of no other guest.
@@ -225,6 +236,11 @@ impl CallState {
     /// `wasi:filesystem` of this call.
     pub(crate) fn files(&mut self) -> FilesView<'_> {
         self.called();
+        self.files_again()
+    }
+
+    /// The same, for the rest of a function that was counted when it began.
+    pub(crate) fn files_again(&mut self) -> FilesView<'_> {
         FilesView { files: &mut self.files, table: &mut self.table, denials: &self.denials }
     }
 
@@ -252,9 +268,9 @@ impl CallState {
     }
 }
 
-fn wasi_context(limits: &Limits, capabilities: &GuestGrants, log: &LogBudget) -> WasiCtx {
+fn wasi_context(limits: &Limits, capabilities: &GuestGrants, standard: &StandardStreams) -> WasiCtx {
     let mut builder = context_of(limits);
-    builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
+    standard.give_to(&mut builder);
     for (name, value) in capabilities.environment() {
         builder.env(name, value);
     }
@@ -262,18 +278,19 @@ fn wasi_context(limits: &Limits, capabilities: &GuestGrants, log: &LogBudget) ->
     if !grants.args().is_empty() {
         builder.args(grants.args());
     }
-    if let Some(text) = grants.stdin() {
-        builder.stdin(MemoryInputPipe::new(text.to_owned()));
-    }
     builder.build()
 }
 
 /// The context of one run of a program: the component's fixed arguments and variables, and the
 /// run's own.
-fn program_context(limits: &Limits, capabilities: &GuestGrants, standard: RunStreams) -> WasiCtx {
-    let RunStreams { invocation, printed } = standard;
+fn program_context(
+    limits: &Limits,
+    capabilities: &GuestGrants,
+    invocation: &Invocation,
+    standard: &StandardStreams,
+) -> WasiCtx {
     let mut builder = context_of(limits);
-    builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));
+    standard.give_to(&mut builder);
     let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
     for (name, value) in capabilities.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
         builder.env(name, value);
@@ -281,9 +298,6 @@ fn program_context(limits: &Limits, capabilities: &GuestGrants, standard: RunStr
     let grants = capabilities.grants();
     // By custom a program's first argument is its name.
     builder.arg(grants.subject().component()).args(grants.args()).args(&invocation.args);
-    if let Some(text) = invocation.stdin.or_else(|| grants.stdin().map(str::to_owned)) {
-        builder.stdin(MemoryInputPipe::new(text));
-    }
     builder.build()
 }
 

@@ -13,6 +13,7 @@ pub(crate) use grants::{is_empty, sorted};
 
 use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
+use crate::manifest::wasi::LATER;
 use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, TaskRule, ToolPolicy};
 
 /// The version of the form. It changes when the same keys are written differently; a new key
@@ -41,6 +42,9 @@ struct Canonical<'a> {
     /// Only if the manifest names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     wall: Option<&'a str>,
+    /// Only if the component may import WASI 0.3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wasi: Option<&'static str>,
     /// Null for a component without grants.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     grants: serde_json::Value,
@@ -188,6 +192,7 @@ impl ComponentPolicy {
             instance: instance(self.instance()),
             prewarm: self.prewarm(),
             wall: self.wall().name(),
+            wasi: self.has_later_wasi().then_some(LATER),
             grants,
             approval: (self.approval().policy() != ApprovalPolicy::Never).then(|| confirmed(self.approval())),
             task: (self.task() != TaskRule::Never).then(|| self.task().show()),

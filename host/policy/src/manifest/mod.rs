@@ -29,6 +29,7 @@ pub(crate) mod telemetry;
 pub(crate) mod trust;
 pub(crate) mod typed;
 pub(crate) mod wall;
+pub(crate) mod wasi;
 
 use std::sync::Arc;
 
@@ -68,6 +69,7 @@ pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use trust::{Required, SignerPolicy, TrustPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, EXPORTS_MAX, ExportedFunctions, NamedExport, TypedPolicy};
 pub use wall::{NAMES as WALL_NAMES, Wall};
+pub use wasi::is_later_wasi;
 
 accessors! {
     /// A checked manifest. Only [`crate::parse`] makes one.
@@ -149,6 +151,8 @@ accessors! {
         /// The group of sandbox processes that its calls run in.
         pub(crate) wall: Wall => &Wall,
         pub(crate) wall_span: Span,
+        /// The place of `wasi = "0.3"`, if the manifest has it.
+        pub(crate) wasi: Option<Span>,
         /// The component's grants; its tools may reach no more.
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
         /// The approval of tools that have no table of their own.

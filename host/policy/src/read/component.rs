@@ -14,7 +14,7 @@ use crate::manifest::code::{CODE, SCRIPTS};
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
 use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, EXPORTS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
-use crate::manifest::{TaskRule, approval, apps, code, discovery, hints, instance, resources, tasks, typed, wall};
+use crate::manifest::{TaskRule, approval, apps, code, discovery, hints, instance, resources, tasks, typed, wall, wasi};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 use crate::reference::Reference;
@@ -61,6 +61,9 @@ table! {
         /// there. By default, components that are granted nothing share processes, and each other
         /// one has its own.
         "wall": Text, {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$", "examples": ["own", "reports"]};
+        /// Lets the component import WASI 0.3 besides 0.2. The same grants and limits hold; its
+        /// code in the engine is newer, and has been tried less.
+        "wasi": Words(&["0.3"]), {"examples": ["0.3"]};
         /// Calls of a tool that share an instance: none, or those of one caller, one after the
         /// other.
         "instance": Words(&["per-call", "per-caller"]), {"default": "per-call", "examples": ["per-caller"]};
@@ -280,6 +283,7 @@ fn of_section(
     let load = limits::read_load(section, &defaults.load, problems);
     let (instance, prewarm) = instance::read(section, problems);
     let (wall, wall_span) = wall::read(section, problems);
+    let wasi = wasi::read(section, problems);
     let grants = rights::read(entry.key, section, &defaults.logins, problems);
     let approval = approval::read(section, Approval::default(), problems);
     let task = tasks::read(section, TaskRule::default(), problems);
@@ -304,6 +308,7 @@ fn of_section(
         prewarm,
         wall,
         wall_span,
+        wasi,
         grants,
         approval,
         listed,

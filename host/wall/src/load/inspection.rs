@@ -68,6 +68,12 @@ impl Inspection {
         &self.not_offered
     }
 
+    /// True if it needs WASI 0.3, which a manifest allows for each component by itself.
+    #[must_use]
+    pub fn is_later_wasi(&self) -> bool {
+        self.imports.iter().chain(&self.exports).any(|name| toolcell_policy::is_later_wasi(name))
+    }
+
     /// True if it may ask the person behind its caller: it imports the interface for asking.
     #[must_use]
     pub fn asks(&self) -> bool {

@@ -1,26 +1,30 @@
 //! The interfaces that guests can import, by their names and versions.
 
 /// Every interface that this host offers. wasmtime links a component that names another patch
-/// release of the same 0.2, older or newer.
-const OFFERED: [(&str, Versions); 43] = [
-    ("wasi:cli/environment", Versions::Wasi),
-    ("wasi:cli/exit", Versions::Wasi),
-    ("wasi:cli/stderr", Versions::Wasi),
-    ("wasi:cli/stdin", Versions::Wasi),
-    ("wasi:cli/stdout", Versions::Wasi),
-    ("wasi:cli/terminal-input", Versions::Wasi),
-    ("wasi:cli/terminal-output", Versions::Wasi),
-    ("wasi:cli/terminal-stderr", Versions::Wasi),
-    ("wasi:cli/terminal-stdin", Versions::Wasi),
-    ("wasi:cli/terminal-stdout", Versions::Wasi),
-    ("wasi:clocks/monotonic-clock", Versions::Wasi),
+/// release of the same 0.2 or 0.3, older or newer.
+const OFFERED: [(&str, Versions); 48] = [
+    ("wasi:cli/environment", Versions::BothWasi),
+    ("wasi:cli/exit", Versions::BothWasi),
+    ("wasi:cli/stderr", Versions::BothWasi),
+    ("wasi:cli/stdin", Versions::BothWasi),
+    ("wasi:cli/stdout", Versions::BothWasi),
+    ("wasi:cli/terminal-input", Versions::BothWasi),
+    ("wasi:cli/terminal-output", Versions::BothWasi),
+    ("wasi:cli/terminal-stderr", Versions::BothWasi),
+    ("wasi:cli/terminal-stdin", Versions::BothWasi),
+    ("wasi:cli/terminal-stdout", Versions::BothWasi),
+    ("wasi:cli/types", Versions::LaterWasi),
+    ("wasi:clocks/monotonic-clock", Versions::BothWasi),
+    ("wasi:clocks/system-clock", Versions::LaterWasi),
+    ("wasi:clocks/types", Versions::LaterWasi),
     ("wasi:clocks/wall-clock", Versions::Wasi),
     ("wasi:config/runtime", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:config/store", Versions::Drafts(&["0.2.0-draft", "0.2.0-draft-2024-09-27", "0.2.0-rc.1"])),
-    ("wasi:filesystem/preopens", Versions::Wasi),
-    ("wasi:filesystem/types", Versions::Wasi),
+    ("wasi:filesystem/preopens", Versions::BothWasi),
+    ("wasi:filesystem/types", Versions::BothWasi),
+    ("wasi:http/client", Versions::LaterWasi),
     ("wasi:http/outgoing-handler", Versions::Wasi),
-    ("wasi:http/types", Versions::Wasi),
+    ("wasi:http/types", Versions::BothWasi),
     ("wasi:io/error", Versions::Wasi),
     ("wasi:io/poll", Versions::Wasi),
     ("wasi:io/streams", Versions::Wasi),
@@ -28,14 +32,15 @@ const OFFERED: [(&str, Versions); 43] = [
     ("wasi:keyvalue/batch", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:keyvalue/store", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:logging/logging", Versions::Drafts(&["", "0.1.0", "0.1.0-draft"])),
-    ("wasi:random/insecure", Versions::Wasi),
-    ("wasi:random/insecure-seed", Versions::Wasi),
-    ("wasi:random/random", Versions::Wasi),
+    ("wasi:random/insecure", Versions::BothWasi),
+    ("wasi:random/insecure-seed", Versions::BothWasi),
+    ("wasi:random/random", Versions::BothWasi),
     ("wasi:sockets/instance-network", Versions::Wasi),
-    ("wasi:sockets/ip-name-lookup", Versions::Wasi),
+    ("wasi:sockets/ip-name-lookup", Versions::BothWasi),
     ("wasi:sockets/network", Versions::Wasi),
     ("wasi:sockets/tcp", Versions::Wasi),
     ("wasi:sockets/tcp-create-socket", Versions::Wasi),
+    ("wasi:sockets/types", Versions::LaterWasi),
     ("wasi:sockets/udp", Versions::Wasi),
     ("wasi:sockets/udp-create-socket", Versions::Wasi),
     ("toolcell:mcp/asking", Versions::Contract),
@@ -53,6 +58,10 @@ const OFFERED: [(&str, Versions); 43] = [
 enum Versions {
     /// Each release of WASI 0.2.
     Wasi,
+    /// Each release of WASI 0.3, for components whose manifest says so.
+    LaterWasi,
+    /// Each release of both.
+    BothWasi,
     /// Only these drafts, since a draft may differ from every other. Empty: without a version.
     Drafts(&'static [&'static str]),
     /// Each version of the tool contract up to this host's own.
@@ -63,6 +72,8 @@ impl Versions {
     fn contain(self, version: &str) -> bool {
         match self {
             Self::Wasi => is_release(version, WASI_RELEASES),
+            Self::LaterWasi => is_release(version, LATER_WASI_RELEASES),
+            Self::BothWasi => is_release(version, WASI_RELEASES) || is_release(version, LATER_WASI_RELEASES),
             Self::Drafts(drafts) => drafts.contains(&version),
             Self::Contract => is_release(version, CONTRACT_RELEASES),
         }
@@ -71,6 +82,8 @@ impl Versions {
     fn show(self) -> String {
         match self {
             Self::Wasi => format!("{WASI_RELEASES}x"),
+            Self::LaterWasi => format!("{LATER_WASI_RELEASES}x"),
+            Self::BothWasi => format!("{WASI_RELEASES}x and {LATER_WASI_RELEASES}x"),
             Self::Drafts(drafts) => {
                 let named = drafts.iter().map(|draft| if draft.is_empty() { "no version" } else { draft });
                 named.collect::<Vec<_>>().join(" and ")
@@ -81,6 +94,7 @@ impl Versions {
 }
 
 const WASI_RELEASES: &str = "0.2.";
+const LATER_WASI_RELEASES: &str = "0.3.";
 const CONTRACT_RELEASES: &str = "1.";
 
 /// True for `0.2.12` with `0.2.`, but not for `0.2.0-draft`.
@@ -123,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_release_of_wasi_0_2_is_offered_and_no_other_version() {
+    fn each_release_is_offered_and_no_other_version() {
         for version in ["0.2.0", "0.2.3", "0.2.12", "0.2.99"] {
             assert!(offered(&format!("wasi:io/streams@{version}")), "{version}");
         }
@@ -131,6 +145,13 @@ mod tests {
             assert!(!offered(&format!("wasi:io/streams@{version}")), "{version}");
         }
         assert!(!offered("wasi:io/streams"));
+        for version in ["0.2.3", "0.3.0", "0.3.1"] {
+            assert!(offered(&format!("wasi:cli/stdout@{version}")), "{version}");
+        }
+        for version in ["0.3.0-rc-2025-09-16", "0.4.0"] {
+            assert!(!offered(&format!("wasi:cli/stdout@{version}")), "{version}");
+        }
+        assert!(offered("wasi:http/client@0.3.0") && !offered("wasi:http/handler@0.3.0"));
         assert!(!offered("wasi:cli/run@0.2.0"), "a tool exports it");
     }
 
@@ -172,6 +193,8 @@ mod tests {
                     listed.sort_unstable();
                     let mut offered = match versions {
                         Versions::Wasi => vec!["0.2.x"],
+                        Versions::LaterWasi => vec!["0.3.x"],
+                        Versions::BothWasi => vec!["0.2.x", "0.3.x"],
                         Versions::Contract => vec!["1.x"],
                         Versions::Drafts(drafts) => drafts
                             .iter()
@@ -198,7 +221,8 @@ mod tests {
     fn an_interface_in_another_version_is_told_with_what_is_offered() {
         let told = |import: &str| with_offer(import);
         assert_eq!(told("wasi:keyvalue/store@0.2.0-draft2"), "wasi:keyvalue/store@0.2.0-draft2 (offered: 0.2.0-draft)");
-        assert_eq!(told("wasi:http/types@0.3.0"), "wasi:http/types@0.3.0 (offered: 0.2.x)");
+        assert_eq!(told("wasi:http/types@0.4.0"), "wasi:http/types@0.4.0 (offered: 0.2.x and 0.3.x)");
+        assert_eq!(told("wasi:sockets/types@0.4.0"), "wasi:sockets/types@0.4.0 (offered: 0.3.x)");
         assert_eq!(
             told("wasi:config/store@0.3.0"),
             "wasi:config/store@0.3.0 (offered: 0.2.0-draft and 0.2.0-draft-2024-09-27 and 0.2.0-rc.1)"

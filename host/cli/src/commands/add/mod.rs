@@ -133,6 +133,9 @@ impl Addition {
         if let Some(prefix) = &args.prefix {
             entry.set("prefix", prefix.as_str().into());
         }
+        if inspected.found.inspection.is_later_wasi() {
+            entry.set("wasi", "0.3".into());
+        }
         if inspected.found.skips_functions() {
             entry.set("skip_unsupported", true.into());
         }

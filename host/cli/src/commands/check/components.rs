@@ -30,8 +30,23 @@ pub fn table(catalog: &Catalog, style: Style) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// Components with `name`, `digest`, `shape`, `adapted` (true for an adapted preview-1 module) and
-/// `tools`.
+/// What `wasi = "0.3"` means, for each component that has it; empty without any.
+pub fn later_wasi(catalog: &Catalog) -> String {
+    let later = catalog.components().iter().filter(|component| component.inspection().is_later_wasi());
+    let lines: String = later
+        .map(|component| {
+            format!(
+                "{}: runs with WASI 0.3: the same grants and limits hold, but the engine's code for it is newer and \
+                 less tried than that for 0.2\n",
+                component.name()
+            )
+        })
+        .collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// Components with `name`, `digest`, `shape`, `adapted` (true for an adapted preview-1 module),
+/// `wasi_0_3` and `tools`.
 pub fn to_json(catalog: &Catalog) -> Value {
     let component = |component: &Arc<LoadedComponent>| {
         let inspection = component.inspection();
@@ -40,6 +55,7 @@ pub fn to_json(catalog: &Catalog) -> Value {
             "digest": inspection.digest().to_string(),
             "shape": component.shape().as_str(),
             "adapted": inspection.is_adapted(),
+            "wasi_0_3": inspection.is_later_wasi(),
             "tools": catalog.tools_of(component),
         })
     };

@@ -51,6 +51,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         if let Some(ready) = &opened.ready {
             terminal::print(&components::table(&ready.catalog, terminal::stdout_style()))?;
             terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
+            terminal::print(&components::later_wasi(&ready.catalog))?;
             terminal::print(&logins(&login::in_use()))?;
         }
         if !warnings.is_empty() {

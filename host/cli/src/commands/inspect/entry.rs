@@ -56,13 +56,18 @@ pub struct Described<'a> {
     pub skips: bool,
     /// True if it is a program, and the manifest makes tools of it.
     pub is_program: bool,
+    /// True if it needs WASI 0.3.
+    pub is_later_wasi: bool,
 }
 
 /// The entry, to paste.
 pub fn entry(component: Described<'_>) -> String {
-    let Described { file, needs, skips, is_program } = component;
+    let Described { file, needs, skips, is_program, is_later_wasi } = component;
     let name = component_name(file);
     let mut text = format!("[components.{name}]\nsource = {}\n", quoted(&file.display().to_string()));
+    if is_later_wasi {
+        text.push_str("wasi = \"0.3\"\n");
+    }
     if skips {
         text.push_str("skip_unsupported = true\n");
     }
@@ -91,7 +96,13 @@ mod tests {
     fn an_entry_is_as_short_as_will_do_and_names_what_can_be_granted() {
         let imports = ["wasi:filesystem/types@0.2.3", "wasi:io/poll@0.2.3", "wasi:keyvalue/store@0.2.0-draft"];
         let needs = Needs::of(&imports.map(str::to_owned), false);
-        let units = Described { file: Path::new("out/My Units.wasm"), needs: &needs, skips: true, is_program: false };
+        let units = Described {
+            file: Path::new("out/My Units.wasm"),
+            needs: &needs,
+            skips: true,
+            is_program: false,
+            is_later_wasi: false,
+        };
         assert_eq!(
             entry(units),
             "[components.my_units]\nsource = \"out/My Units.wasm\"\nskip_unsupported = true\n\
@@ -100,10 +111,11 @@ mod tests {
              # filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }\n"
         );
         let none = Needs::default();
-        let program = Described { file: Path::new("_.wasm"), needs: &none, skips: false, is_program: true };
+        let program =
+            Described { file: Path::new("_.wasm"), needs: &none, skips: false, is_program: true, is_later_wasi: true };
         assert_eq!(
             entry(program),
-            "[components.component]\nsource = \"_.wasm\"\n[components.component.tools.component]\n\
+            "[components.component]\nsource = \"_.wasm\"\nwasi = \"0.3\"\n[components.component.tools.component]\n\
              description = \"What it does.\"\n"
         );
     }

@@ -80,6 +80,7 @@ pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<In
         needs: &needs,
         skips: found.skips_functions(),
         is_program: found.shape == Some(ShapeName::Program),
+        is_later_wasi: found.inspection.is_later_wasi(),
     });
     let requested = read_permissions(&found.requested);
     let warnings = match (&found.tools, found.shape) {

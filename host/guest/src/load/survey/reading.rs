@@ -1,6 +1,8 @@
 //! The pass over the bytes: each section goes to its counter.
 use std::rc::Rc;
 
+use toolcell_policy::is_later_wasi;
+use toolcell_wall::load::facts::GuestEngine;
 use wasmparser::{BinaryReader, ComponentInstance, Encoding, Instance, Parser, Payload};
 
 use super::canonical;
@@ -82,6 +84,9 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
         Payload::CoreTypeSection(section) => section.into_iter().try_for_each(|ty| types::core(&ty?, scopes)),
         Payload::ComponentImportSection(section) => section.into_iter().try_for_each(|import| {
             let import = import?;
+            if is_later_wasi(import.name.name) {
+                scopes.ledger.engine = GuestEngine::Async;
+            }
             scopes.import(import.name.name, import.ty)
         }),
         Payload::ComponentExportSection(section) => section.into_iter().try_for_each(|export| {

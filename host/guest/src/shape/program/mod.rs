@@ -19,8 +19,9 @@ use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
 use toolcell_wall::failure::CallFailure;
 
-/// The export of a program, up to its version. It is the same in every 0.2 version.
-const EXPORT: &str = "wasi:cli/run@0.2.";
+/// The export of a program, up to its version, in WASI 0.2 and 0.3. In 0.3 its function is async,
+/// which makes no difference to its caller.
+const EXPORTS: [&str; 2] = ["wasi:cli/run@0.2.", "wasi:cli/run@0.3."];
 
 /// The function that `wasi:cli/run` exports. It returns success or failure, unless the guest exits
 /// before.
@@ -109,7 +110,7 @@ fn set_up(state: &mut CallState, invocation: Invocation, program: &Program, limi
 
 /// True for the name of the interface that programs export.
 pub(super) fn is_export(name: &str) -> bool {
-    name.starts_with(EXPORT)
+    EXPORTS.iter().any(|export| name.starts_with(export))
 }
 
 /// Finds the entry point of a component that is a program.

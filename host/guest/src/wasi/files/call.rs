@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
+use tokio::sync::Semaphore;
 use toolcell_policy::{FileAccess, FilePermit};
 
 use super::bindings::types::ErrorCode;
@@ -24,6 +25,9 @@ pub(crate) struct Files {
     scratch: Vec<(usize, Scratch)>,
     permits: Permits,
     shows_devices: bool,
+    /// The turn of a task that waits for the disk. Work on another thread is not taken back when
+    /// its call ends, so a call has one piece of it at most.
+    disk_turn: Arc<Semaphore>,
 }
 
 /// A guest's handle of a file or folder.
@@ -58,7 +62,13 @@ pub struct Opened {
 impl Files {
     /// Opens and makes nothing yet.
     pub(crate) fn new(prepared: Arc<Prepared>) -> Self {
-        Self { prepared, scratch: Vec::new(), permits: Permits::default(), shows_devices: false }
+        Self {
+            prepared,
+            scratch: Vec::new(),
+            permits: Permits::default(),
+            shows_devices: false,
+            disk_turn: Arc::new(Semaphore::new(1)),
+        }
     }
 
     /// Ends the call while its store stays: its scratch space is removed now.
@@ -82,6 +92,11 @@ impl Files {
     /// Prepares for a call of another tool, with the same mounts.
     pub(crate) fn set_prepared(&mut self, prepared: &Arc<Prepared>) {
         self.prepared = Arc::clone(prepared);
+    }
+
+    /// The turn of the tasks of WASI 0.3 that wait for the disk.
+    pub(super) fn disk_turn(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.disk_turn)
     }
 
     pub(crate) fn prepared(&self) -> &Arc<Prepared> {

@@ -33,6 +33,9 @@ pub(super) struct NewTimes {
     pub(super) modified: NewTimestamp,
 }
 
+/// Work that waits for the disk.
+pub(super) type SyncWork = Box<dyn FnOnce() -> std::io::Result<()> + Send>;
+
 /// Marks [`FilesView`] for the linker.
 pub(crate) struct WasiFiles;
 
@@ -112,28 +115,31 @@ impl FilesView<'_> {
         self.facts_at(descriptor, PathFlags::empty(), ".")
     }
 
-    pub(super) async fn synced(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<()> {
+    /// The work that puts a file or folder on the disk, if it needs any.
+    pub(super) fn sync_work(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<Option<SyncWork>> {
         let folder = match self.table.get(descriptor)? {
             // A file that is not written does not need a sync.
-            Descriptor::File(file) if !file.writes => return Ok(()),
+            Descriptor::File(file) if !file.writes => return Ok(None),
             Descriptor::File(file) => {
                 let handle = Arc::clone(&file.handle);
-                return aside(move || if data_only { handle.file().sync_data() } else { handle.file().sync_all() })
-                    .await;
+                return Ok(Some(Box::new(move || {
+                    if data_only { handle.file().sync_data() } else { handle.file().sync_all() }
+                })));
             }
-            Descriptor::Device(_) => return Ok(()),
+            Descriptor::Device(_) => return Ok(None),
             Descriptor::Folder(folder) => folder.clone(),
         };
-        let MountTarget::MountedPath(spot) = self.files.place(&folder, ".", FileAccess::Read)? else { return Ok(()) };
+        let MountTarget::MountedPath(spot) = self.files.place(&folder, ".", FileAccess::Read)? else {
+            return Ok(None);
+        };
         if spot.account.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         let permit = self.files.permits().take(1)?;
-        aside(move || {
+        Ok(Some(Box::new(move || {
             let _permit = permit;
             spot.dir.open(&spot.path)?.sync_all()
-        })
-        .await
+        })))
     }
 }
 
@@ -246,7 +252,13 @@ impl FilesView<'_> {
     }
 
     pub(super) fn read_directory(&mut self, fd: Resource<Descriptor>) -> Result<Resource<Listing>> {
-        let folder = match self.table.get(&fd)? {
+        let listing = self.listing(&fd)?;
+        Ok(self.table.push(listing)?)
+    }
+
+    /// A folder, to be listed.
+    pub(super) fn listing(&mut self, fd: &Resource<Descriptor>) -> Result<Listing> {
+        let folder = match self.table.get(fd)? {
             Descriptor::Folder(folder) => folder.clone(),
             Descriptor::File(_) | Descriptor::Device(_) => return Err(ErrorCode::NotDirectory.into()),
         };
@@ -261,7 +273,7 @@ impl FilesView<'_> {
         };
         let mounts = self.files.prepared().mounts();
         let inner = listing::inner(mounts, self.files.mount(folder.mount)?, &folder.at);
-        Ok(self.table.push(Listing::new(entries, inner))?)
+        Ok(Listing::new(entries, inner))
     }
 
     pub(super) fn create_directory_at(&mut self, fd: &Resource<Descriptor>, path: &str) -> Result<()> {

@@ -13,7 +13,7 @@ use super::bindings::types::{
 use super::call::Descriptor;
 use super::devices::DeviceStream;
 use super::handle::Position;
-use super::host::{FilesView, NewTimes, aside};
+use super::host::{FilesView, NewTimes, SyncWork, aside};
 use super::ledger::Account;
 use super::listing::{Listing, ListingStep};
 use super::mount::Source;
@@ -29,15 +29,7 @@ impl FilesView<'_> {
     /// Runs a bounded piece of work, once no folder that it may access is being counted.
     async fn away<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let prepared = Arc::clone(self.files.prepared());
-        for account in prepared.accounts().filter(|account| account.is_counted()) {
-            let account = account.clone();
-            let waits = aside(move || {
-                account.wait();
-                Ok(())
-            });
-            // The task only waits, so it cannot fail.
-            let _ = waits.await;
-        }
+        uncounted(&prepared).await;
         work(self)
     }
 
@@ -58,8 +50,21 @@ impl FilesView<'_> {
     }
 }
 
+/// Waits until none of these folders is being counted.
+pub(super) async fn uncounted(prepared: &Prepared) {
+    for account in prepared.accounts().filter(|account| account.is_counted()) {
+        let account = account.clone();
+        let waits = aside(move || {
+            account.wait();
+            Ok(())
+        });
+        // The task only waits, so it cannot fail.
+        let _ = waits.await;
+    }
+}
+
 /// Recounts the folders that refused room. False if that changed nothing.
-async fn recounted(prepared: Arc<Prepared>) -> bool {
+pub(super) async fn recounted(prepared: Arc<Prepared>) -> bool {
     let refused: Vec<Account> = prepared.accounts().filter(|account| account.was_refused()).cloned().collect();
     if refused.is_empty() {
         return false;
@@ -67,6 +72,13 @@ async fn recounted(prepared: Arc<Prepared>) -> bool {
     // All of them, since any may be the one without room.
     let counted = aside(move || Ok(refused.iter().filter(|account| account.recount()).count())).await;
     counted.is_ok_and(|counted| counted > 0)
+}
+
+async fn synced(work: Option<SyncWork>) -> Result<()> {
+    match work {
+        Some(work) => aside(work).await,
+        None => Ok(()),
+    }
 }
 
 impl HostDescriptor for FilesView<'_> {
@@ -123,11 +135,11 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn sync_data(&mut self, fd: Fd) -> Result<()> {
-        self.synced(&fd, true).await
+        synced(self.sync_work(&fd, true)?).await
     }
 
     async fn sync(&mut self, fd: Fd) -> Result<()> {
-        self.synced(&fd, false).await
+        synced(self.sync_work(&fd, false)?).await
     }
 
     async fn set_size(&mut self, fd: Fd, size: Filesize) -> Result<()> {

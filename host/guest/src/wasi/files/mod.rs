@@ -13,6 +13,7 @@
 //! | `devices.rs` | the devices of a program |
 //! | `host.rs`, `interface.rs` | the functions of the interface, and their threads |
 //! | `bindings.rs`, `refused.rs`, `facts.rs` | its errors and its types |
+//! | `p3/` | the interface of WASI 0.3, over the same functions |
 //!
 //! The policy decides what is allowed (`toolcell_policy::Mount::open`); nothing here widens it.
 
@@ -29,6 +30,7 @@ mod ledger;
 mod listing;
 mod mount;
 mod open;
+pub(crate) mod p3;
 mod permits;
 mod prepared;
 mod refused;

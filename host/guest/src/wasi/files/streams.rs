@@ -1,7 +1,10 @@
 //! A file as a stream of `wasi:io`. Every piece is read or written when the call returns, so a
 //! stream is always ready and buffers nothing. Only a piece that found no room is held until the
 //! folder has been recounted.
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::runtime::Handle;
@@ -114,15 +117,7 @@ impl OutputStream for Writer {
         if bytes.len() > self.permitted()? {
             return Err(StreamError::trap("more is written than check-write allowed"));
         }
-        match self.handle.write(&bytes, self.position) {
-            Ok(()) => self.advance(bytes.len() as u64),
-            Err(ErrorCode::InsufficientSpace) => match self.hold(bytes) {
-                Some(held) => self.state = held,
-                None => return Err(self.fail(ErrorCode::InsufficientSpace)),
-            },
-            Err(code) => return Err(self.fail(code)),
-        }
-        Ok(())
+        self.put(bytes).map_err(failed)
     }
 
     fn flush(&mut self) -> StreamResult<()> {
@@ -135,18 +130,39 @@ impl OutputStream for Writer {
 }
 
 impl Writer {
-    fn fail(&mut self, code: ErrorCode) -> StreamError {
+    /// Writes a piece, or holds it until the folder has been recounted.
+    pub(super) fn put(&mut self, bytes: Bytes) -> Result<(), ErrorCode> {
+        let code = match self.handle.write(&bytes, self.position) {
+            Ok(()) => {
+                self.advance(bytes.len() as u64);
+                return Ok(());
+            }
+            Err(ErrorCode::InsufficientSpace) => match self.hold(bytes) {
+                Some(held) => {
+                    self.state = held;
+                    return Ok(());
+                }
+                None => ErrorCode::InsufficientSpace,
+            },
+            Err(code) => code,
+        };
         self.state = StreamState::Closed;
-        failed(code)
+        Err(code)
     }
-}
 
-#[wasmtime_wasi::async_trait]
-impl Pollable for Writer {
-    async fn ready(&mut self) {
-        let StreamState::Held(writing, length) = &mut self.state else { return };
+    /// Ready once no piece is held, with the error of one that was.
+    pub(super) fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ErrorCode>> {
+        ready!(self.poll_ready(context));
+        Poll::Ready(match self.state {
+            StreamState::Failed(code) => Err(code),
+            _ => Ok(()),
+        })
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let StreamState::Held(writing, length) = &mut self.state else { return Poll::Ready(()) };
         let length = *length;
-        let written = writing.await.unwrap_or(Err(ErrorCode::Io));
+        let written = ready!(Pin::new(writing).poll(context)).unwrap_or(Err(ErrorCode::Io));
         self.state = match written {
             Ok(()) => StreamState::Open,
             Err(code) => StreamState::Failed(code),
@@ -154,6 +170,14 @@ impl Pollable for Writer {
         if written.is_ok() {
             self.advance(length);
         }
+        Poll::Ready(())
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Writer {
+    async fn ready(&mut self) {
+        poll_fn(|context| self.poll_ready(context)).await;
     }
 }
 

@@ -11,6 +11,7 @@ use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi_http::p2::bindings::http::outgoing_handler;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
+use wasmtime_wasi_http::p3::bindings::http::types::ErrorCode as P3ErrorCode;
 use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks, WasiHttpView as _,
 };
@@ -98,6 +99,10 @@ impl WasiHttpHooks for HttpHooks {
         CHUNK_BYTES
     }
 
+    fn p3_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK_BYTES
+    }
+
     // Errors from this folder already are wasi:http's own. The rest reveals nothing of the host.
 
     fn p2_error_from_hyper(&mut self, _: &hyper::Error) -> ErrorCode {
@@ -110,5 +115,17 @@ impl WasiHttpHooks for HttpHooks {
 
     fn p2_error_from_tls(&mut self, _: &std::io::Error) -> ErrorCode {
         ErrorCode::TlsProtocolError
+    }
+
+    fn p3_error_from_hyper(&mut self, _: &hyper::Error) -> P3ErrorCode {
+        P3ErrorCode::HttpProtocolError
+    }
+
+    fn p3_error_from_connect(&mut self, _: &std::io::Error) -> P3ErrorCode {
+        P3ErrorCode::DestinationUnavailable
+    }
+
+    fn p3_error_from_tls(&mut self, _: &std::io::Error) -> P3ErrorCode {
+        P3ErrorCode::TlsProtocolError
     }
 }

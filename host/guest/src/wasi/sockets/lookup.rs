@@ -21,7 +21,7 @@ use toolcell_wall::caller::Outside;
 /// Bytes of a name that is passed to the host: longer than any name.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
-type FoundAddresses = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
+pub(super) type FoundAddresses = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
 
 /// A lookup in progress, or its result. Dropping it abandons the lookup.
 pub enum Answers {
@@ -59,8 +59,27 @@ impl Pollable for Answers {
     }
 }
 
+/// A lookup that may begin.
+pub(super) struct Lookup {
+    pub(super) outside: Arc<dyn Outside>,
+    pub(super) net: Arc<OutsideNet>,
+    pub(super) name: String,
+}
+
+impl CallState {
+    /// Counts a lookup.
+    pub(super) fn lookup(&mut self, name: String) -> SocketResult<Lookup> {
+        if name.len() > NAME_BYTES_MAX {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
+        let outside = self.caller.outside().ok_or_else(denied)?;
+        let net = Arc::clone(self.net());
+        if net.lookup() { Ok(Lookup { outside, net, name }) } else { Err(ErrorCode::PermanentResolverFailure.into()) }
+    }
+}
+
 /// Asks the host to look a name up.
-async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: String) -> FoundAddresses {
+pub(super) async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: String) -> FoundAddresses {
     let _turn = net.lookup_turn().await.ok_or(ErrorCode::TemporaryResolverFailure)?;
     let said = async {
         let (mut reader, _writer) = door::open(&*outside, &Opening::Lookup(name)).await?;
@@ -73,14 +92,7 @@ async fn look_up_outside(outside: Arc<dyn Outside>, net: Arc<OutsideNet>, name: 
 impl Host for CallState {
     fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
         self.table().get(&network)?;
-        if name.len() > NAME_BYTES_MAX {
-            return Err(ErrorCode::InvalidArgument.into());
-        }
-        let outside = self.caller.outside().ok_or_else(denied)?;
-        let net = Arc::clone(self.net());
-        if !net.lookup() {
-            return Err(ErrorCode::PermanentResolverFailure.into());
-        }
+        let Lookup { outside, net, name } = self.lookup(name)?;
         let answers = Answers::Waiting(spawn(look_up_outside(outside, net, name)));
         Ok(self.table().push(answers)?)
     }

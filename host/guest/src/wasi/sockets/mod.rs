@@ -7,8 +7,10 @@
 //! | `udp.rs` | UDP sockets |
 //! | `lookup.rs` | look-ups of names |
 //! | `bindings.rs` | generated |
+//! | `p3/` | the interface of WASI 0.3, over the same sockets |
 pub(crate) mod bindings;
 pub(crate) mod lookup;
+pub(crate) mod p3;
 mod streams;
 pub(crate) mod tcp;
 #[cfg(test)]

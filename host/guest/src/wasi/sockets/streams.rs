@@ -75,7 +75,28 @@ impl Reading {
     }
 }
 
+impl Reading {
+    /// What is there: at most so many bytes, the end, or the error once.
+    fn take(&mut self, size: usize) -> StreamResult<Bytes> {
+        match self {
+            Self::Open(_, bytes) => Ok(bytes.split_to(size.min(bytes.len()))),
+            Self::Closed => Err(StreamError::Closed),
+            Self::Broken(_) => match std::mem::replace(self, Self::Closed) {
+                Self::Broken(text) => Err(failed(&text)),
+                _ => Err(StreamError::Closed),
+            },
+        }
+    }
+}
+
 impl Input {
+    /// Reads once there is something, or the end.
+    pub(super) fn poll_read(&self, context: &mut Context<'_>, size: usize) -> Poll<StreamResult<Bytes>> {
+        let mut reading = lock(&self.0);
+        ready!(reading.poll_ready(context));
+        Poll::Ready(reading.take(size))
+    }
+
     pub(super) fn new(reader: FrameReader) -> Self {
         Self(Arc::new(Mutex::new(Reading::Open(reader, Bytes::new()))))
     }
@@ -98,14 +119,7 @@ impl InputStream for Input {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
         let mut reading = lock(&self.0);
         let _ = reading.poll_ready(&mut Context::from_waker(Waker::noop()));
-        match &mut *reading {
-            Reading::Open(_, bytes) => Ok(bytes.split_to(size.min(bytes.len()))),
-            Reading::Closed => Err(StreamError::Closed),
-            Reading::Broken(_) => match std::mem::replace(&mut *reading, Reading::Closed) {
-                Reading::Broken(text) => Err(failed(&text)),
-                _ => Err(StreamError::Closed),
-            },
-        }
+        reading.take(size)
     }
 }
 
@@ -152,6 +166,13 @@ async fn end(last: impl Future<Output = Result<FrameWriter, DoorError>>) {
 }
 
 impl Output {
+    /// Ready with true once another piece may be written, with false if none ever may.
+    pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<bool> {
+        let mut writing = lock(&self.0);
+        ready!(writing.poll_ready(context));
+        Poll::Ready(matches!(*writing, Writing::Ready(_)))
+    }
+
     pub(super) fn new(writer: FrameWriter) -> Self {
         Self(Arc::new(Mutex::new(Writing::Ready(writer))))
     }

@@ -31,6 +31,15 @@ pub struct TcpSocket {
     family: IpAddressFamily,
     options: SocketOptions,
     state: TcpState,
+    /// The directions that a guest of WASI 0.3 has taken.
+    taken: TakenDirections,
+}
+
+/// The directions of a connection that were taken as streams.
+#[derive(Default)]
+struct TakenDirections {
+    input: bool,
+    output: bool,
 }
 
 enum TcpState {
@@ -38,6 +47,8 @@ enum TcpState {
     Binding,
     Bound,
     Connecting(AbortOnDropJoinHandle<Result<Connected, ErrorCode>>),
+    /// A task of a guest of WASI 0.3 connects.
+    ConnectingInTask,
     /// The attempt is over, and the guest does not know yet.
     Tried(Result<Connected, ErrorCode>),
     Connected {
@@ -50,7 +61,7 @@ enum TcpState {
 }
 
 /// A connection that the host made.
-struct Connected {
+pub(super) struct Connected {
     local: SocketAddr,
     remote: SocketAddr,
     reader: FrameReader,
@@ -68,10 +79,70 @@ impl TcpSocket {
     fn may_connect(&self) -> SocketResult<()> {
         match self.state {
             TcpState::New | TcpState::Bound => Ok(()),
-            TcpState::Binding | TcpState::Connecting(_) | TcpState::Tried(_) => {
+            TcpState::Binding | TcpState::Connecting(_) | TcpState::ConnectingInTask | TcpState::Tried(_) => {
                 Err(ErrorCode::ConcurrencyConflict.into())
             }
             TcpState::Connected { .. } | TcpState::Failed(_) => Err(ErrorCode::InvalidState.into()),
+        }
+    }
+
+    /// Binds it at once, as WASI 0.3 does. The address was checked.
+    pub(super) fn binds(&mut self) -> SocketResult<()> {
+        if !matches!(self.state, TcpState::New) {
+            return Err(ErrorCode::InvalidState.into());
+        }
+        self.state = TcpState::Bound;
+        Ok(())
+    }
+
+    /// What a task needs to [connect]; [`TcpSocket::connected`] takes what came of it.
+    pub(super) fn begins_to_connect(&mut self, to: SocketAddr) -> SocketResult<(Arc<dyn Outside>, TcpWanted)> {
+        self.may_connect()?;
+        let six = self.family == IpAddressFamily::Ipv6;
+        if can_connect(to, six) {
+            self.state = TcpState::ConnectingInTask;
+        }
+        // Otherwise the host denies it, or agrees that it is denied, and the socket stays as it is.
+        Ok((Arc::clone(&self.outside), TcpWanted { to, six, options: self.options.clone() }))
+    }
+
+    /// A task has tried to connect.
+    pub(super) fn connected(&mut self, tried: Result<Connected, ErrorCode>) -> SocketResult<()> {
+        if !matches!(self.state, TcpState::ConnectingInTask) {
+            return Err(tried.err().unwrap_or(ErrorCode::InvalidArgument).into());
+        }
+        match tried {
+            Ok(Connected { local, remote, reader, writer }) => {
+                self.state =
+                    TcpState::Connected { local, remote, input: Input::new(reader), output: Output::new(writer) };
+                Ok(())
+            }
+            Err(code) => {
+                self.state = TcpState::Failed(code);
+                Err(code.into())
+            }
+        }
+    }
+
+    /// The outgoing direction, once.
+    pub(super) fn take_output(&mut self) -> SocketResult<Output> {
+        match &self.state {
+            TcpState::Connected { output, .. } if !self.taken.output => {
+                self.taken.output = true;
+                Ok(output.clone())
+            }
+            _ => Err(ErrorCode::InvalidState.into()),
+        }
+    }
+
+    /// The incoming direction, once.
+    pub(super) fn take_input(&mut self) -> SocketResult<Input> {
+        match &self.state {
+            TcpState::Connected { input, .. } if !self.taken.input => {
+                self.taken.input = true;
+                Ok(input.clone())
+            }
+            _ => Err(ErrorCode::InvalidState.into()),
         }
     }
 
@@ -85,7 +156,7 @@ impl TcpSocket {
 }
 
 /// Asks the host to connect.
-async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connected, ErrorCode> {
+pub(super) async fn connect(outside: Arc<dyn Outside>, wanted: TcpWanted) -> Result<Connected, ErrorCode> {
     let remote = wanted.to;
     let opened = door::open(&*outside, &Opening::Tcp(wanted)).await;
     let (mut reader, writer) = opened.map_err(|_| ErrorCode::NewSocketLimit)?;
@@ -108,12 +179,18 @@ impl Host for CallState {}
 impl tcp_create_socket::Host for CallState {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
         let outside = self.new_socket()?;
-        Ok(self.table().push(TcpSocket { outside, family, options: SocketOptions::default(), state: TcpState::New })?)
+        Ok(self.table().push(TcpSocket {
+            outside,
+            family,
+            options: SocketOptions::default(),
+            state: TcpState::New,
+            taken: TakenDirections::default(),
+        })?)
     }
 }
 
 impl CallState {
-    fn tcp_socket(&mut self, socket: &Resource<TcpSocket>) -> SocketResult<&mut TcpSocket> {
+    pub(super) fn tcp_socket(&mut self, socket: &Resource<TcpSocket>) -> SocketResult<&mut TcpSocket> {
         Ok(self.table().get_mut(socket)?)
     }
 
@@ -143,7 +220,7 @@ impl HostTcpSocket for CallState {
                 socket.state = TcpState::Binding;
                 Ok(())
             }
-            TcpState::Binding | TcpState::Connecting(_) | TcpState::Tried(_) => {
+            TcpState::Binding | TcpState::Connecting(_) | TcpState::ConnectingInTask | TcpState::Tried(_) => {
                 Err(ErrorCode::ConcurrencyConflict.into())
             }
             _ => Err(ErrorCode::InvalidState.into()),

@@ -395,6 +395,11 @@ impl CatalogBuilder {
             }
         };
         let time = policy.load().compile_time().saturating_sub(began.elapsed());
+        // Checked before anything of it runs.
+        let inspection = component.inspection();
+        if let Some(problem) = policy.check_wasi(inspection.imports().iter().chain(inspection.exports())) {
+            return Err(problem);
+        }
         // Checked before they are described, since that takes longer the more there are.
         typed::check_functions(policy, &component)?;
         // The manifest's own come first, since listing those of the component may end early.

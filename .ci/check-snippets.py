@@ -31,8 +31,8 @@ from pages import FENCE, ROOT, pages, shown
 BINARY = Path(os.environ.get("TOOLCELL_BIN", ROOT / "target" / "release" / "toolcell"))
 BLOCK = re.compile(r"^(<!-- run in guest-examples -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:toolcell|make) [^`\n]+)`")
-# A file or folder that a manifest names and that this clone need not have.
-NOT_THERE = {"components::source", "apps::file", "skills::folder", "http::certificate_file"}
+# A file or folder that a manifest names and that this clone need not have, and what is not compiled for that.
+NOT_THERE = {"components::source", "apps::file", "skills::folder", "http::certificate_file", "components::not_compiled"}
 # The shell's own words, which end one command and begin the next.
 ENDS = {"&&", "||", ";", "|", "&", ">", ">>", "<", "<<<"}
 EXAMPLES = "--manifest guest-examples/toolcell.toml"

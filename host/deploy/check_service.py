@@ -49,8 +49,10 @@ class Service:
     def write(self, text):
         self.machine.path(MANIFEST).write_text(text, "utf-8")
 
-    def log(self):
-        return self.machine.run("journalctl", "--no-pager", "--output=cat", "--unit=toolcell")
+    def logged(self, pattern):
+        """Waits until the journal has it: lines come there later than a command ends."""
+        words = ("journalctl", "--no-pager", "--output=cat", "--unit=toolcell")
+        return self.machine.until(f"the journal says {pattern}", lambda: re.search(pattern, self.machine.run(*words)))
 
     def status(self):
         """The state of the one process that serves. Nothing names the manifest: there is only this one."""
@@ -86,13 +88,14 @@ def examples_of(manifest):
 def walls(service):
     """Inside the unit, the walls are missing that the packaged manifest names, and no others."""
     machine = service.machine
-    unit = re.sub(r"^ExecStart=.*$", "ExecStart=/usr/bin/toolcell walls --json", machine.path(UNIT).read_text("utf-8"), flags=re.MULTILINE)
+    # A file has all of it when the unit has ended, a journal has not.
+    start = "ExecStart=/usr/bin/toolcell walls --json\nStandardOutput=truncate:/walls.json"
+    unit = re.sub(r"^ExecStart=.*$", start, machine.path(UNIT).read_text("utf-8"), flags=re.MULTILINE)
     unit = re.sub(r"^(ExecReload|Restart|WatchdogSec)=.*$", "", re.sub(r"^Type=.*$", "Type=oneshot", unit, flags=re.MULTILINE), flags=re.MULTILINE)
     machine.path("/etc/systemd/system/walls.service").write_text(unit, "utf-8")
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "walls.service")
-    said = machine.run("journalctl", "--no-pager", "--output=cat", "--unit=walls", "_COMM=toolcell")
-    report = json.loads(said[said.index("{"):])
+    report = json.loads(machine.path("/walls.json").read_text("utf-8"))
     missing = {wall["wall"] for wall in report["walls"] if wall["state"] == "missing"}
     named = set(tomllib.loads(service.packaged)["server"]["walls_without"])
     assert missing == named, (missing, report)
@@ -110,9 +113,8 @@ def true_reasons(service):
     machine.run("systemctl", "daemon-reload")
     failed = machine.tried("systemctl", "start", "toolcell")
     assert failed.returncode != 0, failed
-    log = service.log()
     for wall, call in (("landlock", "landlock_create_ruleset"), ("system-calls", "seccomp")):
-        assert re.search(rf"{wall} \({call}: Operation not permitted .*a filter of system calls around the host refuses it", log), log
+        service.logged(rf"{wall} \({call}: Operation not permitted .*a filter of system calls around the host refuses it")
     shutil.rmtree(drop_in)
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "reset-failed", "toolcell")
@@ -149,15 +151,16 @@ def life(service):
     service.write(good + "[components.nothing]\nsource = 7\n")
     refused = machine.tried("systemctl", "reload", "toolcell")
     assert refused.returncode != 0, "a broken manifest was reloaded"
-    assert "source" in service.log() and service.status()["failed"] is not None
+    service.logged("source")
+    assert service.status()["failed"] is not None
     service.write(good)
     machine.run("systemctl", "reload", "toolcell")
     assert service.status()["failed"] is None and service.status()["pid"] == status["pid"]
     watched = machine.run("systemctl", "show", "toolcell", "--property=WatchdogUSec,NotifyAccess")
     assert "WatchdogUSec=1min" in watched, watched
     machine.run("systemctl", "stop", "toolcell")
-    log = service.log()
-    assert "SIGTERM: the server stops" in log and re.search(r"stopped by SIGTERM, which took \d+ ms", log), log
+    service.logged("SIGTERM: the server stops")
+    service.logged(r"stopped by SIGTERM, which took \d+ ms")
     machine.run("systemctl", "start", "toolcell")
     print("  start, reload, stop")
 

@@ -210,10 +210,13 @@ fn tools_of_these_names_are_refused_while_clients_search() {
 
 #[test]
 fn clients_hear_of_a_change_only_if_the_list_that_they_see_changes() {
-    let manifest = searched(&["good"], "", "");
+    let manifest = searched(&["good"], "find_description = \"Finds a tool.\"", "");
     let mut host = TestHost::with_manifest(&manifest);
     host.initialize("2025-11-25");
-    assert_eq!(names(&host.list()), ["find_tools", "call_tool"]);
+    let listed = host.list();
+    assert_eq!(names(&listed), ["find_tools", "call_tool"]);
+    let said = listed[0]["description"].as_str().unwrap();
+    assert!(said.contains("Finds a tool.") && !said.contains("good"), "{said}");
     let more = manifest.replace("[server]", "[components.loops]\nsource = \"components/loops.wasm\"\n[server]");
     host.folder().write("components/loops.wasm", toolcell_tests::fixture_bytes("loops"));
     host.folder().write("toolcell.toml", &more);
@@ -224,4 +227,19 @@ fn clients_hear_of_a_change_only_if_the_list_that_they_see_changes() {
     host.folder().write("toolcell.toml", more.replace("loops.wasm\"\n", "loops.wasm\"\nlisted = true\n"));
     host.next_of("notifications/tools/list_changed");
     assert!(names(&host.list()).contains(&"nap_forever"));
+}
+
+#[test]
+fn find_tools_says_what_is_behind_it_and_clients_hear_of_it() {
+    let manifest = searched(&["good"], "", "");
+    let mut host = TestHost::with_manifest(&manifest);
+    host.initialize("2025-11-25");
+    let said = host.list()[0]["description"].as_str().unwrap().to_owned();
+    assert!(said.contains("good") && !said.contains("loops"), "{said}");
+    let more = manifest.replace("[server]", "[components.loops]\nsource = \"components/loops.wasm\"\n[server]");
+    host.folder().write("components/loops.wasm", toolcell_tests::fixture_bytes("loops"));
+    host.folder().write("toolcell.toml", &more);
+    host.next_of("notifications/tools/list_changed");
+    let said = host.list()[0]["description"].as_str().unwrap().to_owned();
+    assert!(said.contains("good") && said.contains("loops"), "{said}");
 }

@@ -15,6 +15,7 @@ mod asking;
 mod audit;
 mod bombs;
 mod bounded;
+mod bridge;
 mod budgets;
 mod bundle;
 mod caching;

@@ -68,11 +68,19 @@ impl Answer {
 /// [`Failure::Failed`] with what the host says: a denial names the line of the manifest that would allow it. Outside
 /// a component there is no host to ask.
 pub fn get(target: Target<'_>, fields: &[(&str, &str)]) -> Result<Answer, Failure> {
+    send("GET", target, fields, None)
+}
+
+/// Asks with this method, these fields and this body.
+///
+/// # Errors
+/// As [`get`].
+pub fn send(method: &str, target: Target<'_>, fields: &[(&str, &str)], body: Option<&[u8]>) -> Result<Answer, Failure> {
     #[cfg(target_arch = "wasm32")]
-    return request::get(target, fields);
+    return request::send(method, target, fields, body);
     #[cfg(not(target_arch = "wasm32"))]
     {
-        let _ = (target, fields);
+        let _ = (method, target, fields, body);
         Err(Failure::Failed("there is no host to ask".to_owned()))
     }
 }

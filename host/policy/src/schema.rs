@@ -176,7 +176,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 39);
+        assert_eq!(tables().len(), 40);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, with keys that others depend on.
-    const PLACES: [(&str, &str, Lines); 39] = [
+    const PLACES: [(&str, &str, Lines); 40] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -236,6 +236,7 @@ mod tests {
         ("State", "[state]", &[("shared", "'rediss://state.example'")]),
         ("Tasks", "[tasks]", &[]),
         ("Paused", "[paused]", &[]),
+        ("Code", "[code]", &[]),
         ("Defaults", "[defaults]", &[]),
         ("Limits", "[defaults.limits]", &[]),
         ("Load", "[defaults.load]", &[]),

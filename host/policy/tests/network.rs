@@ -287,8 +287,8 @@ fn a_rule_within_another_allows_nothing_that_the_other_does_not() {
     let schemes = ["https://", "http://"];
     let hosts = ["a.example", "*.a.example", "b.a.example", "*.b.a.example", "*", "192.0.2.1", "example"];
     let ports = ["", ":443", ":80"];
-    let segments = ["*", "a", "a*", "*a", "a*b", "b", "*a*", "ab"];
-    let ends = ["", "", "/*", "/**", "/"];
+    let segments = ["*", "a", "a*", "*a", "a*b", "b", "*a*", "ab", "{}"];
+    let ends = ["", "", "/*", "/**", "/", "/{}"];
     let rule = |numbers: &mut Numbers| {
         let mut text =
             format!("{}{}{}{}", numbers.of(&methods), numbers.of(&schemes), numbers.of(&hosts), numbers.of(&ports));

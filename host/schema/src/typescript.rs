@@ -237,8 +237,8 @@ mod tests {
         let object = json!({
             "type": "object",
             "properties": {
-                "city": {"type": "string", "description": "Where. */ alert()"},
                 "a-b": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "number"}}}},
+                "city": {"type": "string", "description": "Where. */ alert()"},
             },
             "required": ["city"],
         });

@@ -1,7 +1,9 @@
 //! One request, by WASI's own calls. Holds no reading of URLs.
 
 use bindings::wasi::http::outgoing_handler::handle;
-use bindings::wasi::http::types::{ErrorCode, Fields, IncomingBody, IncomingResponse, OutgoingRequest, Scheme};
+use bindings::wasi::http::types::{
+    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
+};
 use bindings::wasi::io::streams::StreamError;
 
 use super::{Answer, Target};
@@ -25,6 +27,9 @@ mod bindings {
 /// The most that one read takes, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
 
+/// The most that one write takes, in bytes, by WASI's own rule.
+const WRITE_BYTES: usize = 4096;
+
 /// A body that was not read yet, and where it comes from, for messages.
 #[derive(Debug)]
 pub struct Body {
@@ -32,22 +37,55 @@ pub struct Body {
     body: IncomingBody,
 }
 
-pub fn get(target: Target<'_>, fields: &[(&str, &str)]) -> Result<Answer, Failure> {
+pub fn send(method: &str, target: Target<'_>, fields: &[(&str, &str)], body: Option<&[u8]>) -> Result<Answer, Failure> {
     let url = format!("{}://{}{}", target.scheme, target.authority, target.path);
     let wrong = |part: &str| Failure::invalid(format!("{url:?} has no proper {part}"));
-    let fields: Vec<_> = fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
+    let length = body.map(|body| body.len().to_string());
+    let length = length.iter().map(|length| ("content-length", length.as_str()));
+    let fields = fields.iter().copied().chain(length);
+    let fields: Vec<_> = fields.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec())).collect();
     let request = OutgoingRequest::new(Fields::from_list(&fields).map_err(|_| wrong("fields"))?);
+    request.set_method(&method_of(method)).map_err(|()| wrong("method"))?;
     let scheme = if target.scheme == "https" { Scheme::Https } else { Scheme::Http };
     request.set_scheme(Some(&scheme)).map_err(|()| wrong("scheme"))?;
     request.set_authority(Some(target.authority)).map_err(|()| wrong("host"))?;
     request.set_path_with_query(Some(target.path)).map_err(|()| wrong("path"))?;
+    let outgoing = body.and_then(|body| Some((request.body().ok()?, body)));
     let future = handle(request, None).map_err(|error| failed(&url, &error))?;
+    if let Some((outgoing, body)) = outgoing {
+        // Where it cannot be written, the answer says why.
+        write(outgoing, body);
+    }
     future.subscribe().block();
     match future.get() {
         Some(Ok(Ok(response))) => came(url, &response),
         Some(Ok(Err(error))) => Err(failed(&url, &error)),
         _ => Err(Failure::Failed(format!("{url} was never answered"))),
     }
+}
+
+fn method_of(method: &str) -> Method {
+    match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "POST" => Method::Post,
+        "PUT" => Method::Put,
+        "DELETE" => Method::Delete,
+        "PATCH" => Method::Patch,
+        other => Method::Other(other.to_owned()),
+    }
+}
+
+/// Writes a body as far as the host takes it.
+fn write(outgoing: OutgoingBody, body: &[u8]) {
+    if let Ok(stream) = outgoing.write() {
+        let all = body.chunks(WRITE_BYTES).all(|block| stream.blocking_write_and_flush(block).is_ok());
+        drop(stream);
+        if !all {
+            return;
+        }
+    }
+    drop(OutgoingBody::finish(outgoing, None));
 }
 
 fn came(url: String, response: &IncomingResponse) -> Result<Answer, Failure> {

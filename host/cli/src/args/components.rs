@@ -1,5 +1,7 @@
 //! The command lines that put components into a manifest and take them out: `add`, `remove` and
 //! `rename`.
+use std::path::PathBuf;
+
 use clap::Args as ClapArgs;
 
 use super::{CodeCacheArgs, ConsentArg, ManifestArg};
@@ -13,12 +15,17 @@ Examples:
   toolcell add https://example.com/a.wasm@sha256:…  downloads these very bytes
   toolcell add oci://ghcr.io/acme/weather:1.2.0     pulls and pins it
   toolcell add acme:weather@1.2.0                   pulls it as [packages] says
+  toolcell add openapi.json --only pets             makes tools of an API
+  toolcell add https://example.com/openapi.yaml
 
 The manifest is made where there is none, and the lock pins the component. It reaches nothing until `toolcell grant`
-says so. A linked component is pinned only where there is a lock already, since its code is still worked on.")]
+says so. A linked component is pinned only where there is a lock already, since its code is still worked on.
+
+An OpenAPI document (3.0 or 3.1, JSON or YAML) becomes a component with one tool for each operation. What that is
+granted stands in the document: these methods and paths of its server, and secrets that the host adds.")]
 pub struct AddArgs {
     /// A component's file, a project's folder, oci://HOST/REPOSITORY:TAG,
-    /// NAMESPACE:NAME@VERSION, or URL@sha256:DIGEST
+    /// NAMESPACE:NAME@VERSION, URL@sha256:DIGEST, or an OpenAPI document's file or URL
     #[arg(value_name = "SOURCE")]
     pub source: String,
     /// The component's name in the manifest [default: made of the file's]
@@ -42,6 +49,35 @@ pub struct AddArgs {
     pub json: bool,
     #[command(flatten)]
     pub code: CodeCacheArgs,
+    #[command(flatten)]
+    pub document: DocumentArgs,
+}
+
+/// Options of `toolcell add` for OpenAPI documents.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "OpenAPI documents")]
+pub struct DocumentArgs {
+    /// Read SOURCE as a document, whatever its name is [default: .json, .yaml and .yml]
+    #[arg(long)]
+    pub openapi: bool,
+    /// Only operations with this tag, id or tool's name; again for more
+    #[arg(long, value_name = "TAG|OPERATION")]
+    pub only: Vec<String>,
+    /// Deprecated operations too
+    #[arg(long)]
+    pub deprecated: bool,
+    /// More than 100 operations
+    #[arg(long)]
+    pub all: bool,
+    /// Send requests to this server instead of the document's
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// The client that you registered for the document's OAuth login
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
+    /// The bridge's component [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub bridge: Option<PathBuf>,
 }
 
 /// `toolcell remove`.

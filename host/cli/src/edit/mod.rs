@@ -91,6 +91,16 @@ pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<()> {
     Err(Failure::at_fault(problem, "").into())
 }
 
+/// True if this text would load but for values that are missing in this process.
+///
+/// # Errors
+/// This process cannot load components at all.
+pub fn lacks_values(edited: &ManifestFile) -> anyhow::Result<bool> {
+    let opened = opened(edited.path(), edited.text())?;
+    let mut errors = opened.problems.iter().filter(|problem| is_error(problem)).peekable();
+    Ok(errors.peek().is_some() && errors.all(|problem| problem.code() == VALUE_MISSING))
+}
+
 /// Opens this text at the manifest's path. Broken components are problems like any other.
 fn opened(path: &Path, text: &str) -> anyhow::Result<Opened> {
     let options = OpenOptions { what_works: true, ..OpenOptions::default() };

@@ -8,6 +8,7 @@
 //! | `/v1/*`, `/v1/**` | everything below: `/v1/a`, `/v1/a/b`, `/v1/` | `/v1`, `/v10/a` |
 //! | `/v1/*/now` | one segment in the star's place, at least one character | `/v1/now`, `/v1//now`, `/v1/a/b/now` |
 //! | `/v1/day-*.json` | any characters of one segment, also none | `/v1/day-1/2.json` |
+//! | `/v1/{}`, `/v1/{}/now` | one segment, at least one character, also at the end | `/v1/`, `/v1/a/b` |
 //! | `/*`, `/**` | every path | |
 //!
 //! A path is compared in its normal form. `.` and `..` are resolved, also as `%2e`, and `\` becomes
@@ -31,6 +32,9 @@
 //! assert_eq!(matches("/v1/*/now", "/v1//now"), Some(false));
 //! assert_eq!(matches("/v1/day-*.json", "/v1/day-12.json"), Some(true));
 //! assert_eq!(matches("/v1/day-*.json", "/v1/day-1/2.json"), Some(false));
+//! assert_eq!(matches("/v1/{}", "/v1/berlin"), Some(true));
+//! assert_eq!(matches("/v1/{}", "/v1/"), Some(false));
+//! assert_eq!(matches("/v1/{}", "/v1/berlin/now"), Some(false));
 //! assert_eq!(matches("/v1/now", "/v1/%6Eow"), Some(true));
 //! assert_eq!(matches("/*", "/v1/..%2fv2"), Some(true));
 //! ```
@@ -40,6 +44,10 @@ use std::fmt;
 
 use super::readings;
 use super::rule::RuleError;
+
+/// One segment, also at the end of a pattern.
+const ONE: &str = "{}";
+const ONE_AT_END: &str = "/{}";
 
 /// The paths of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,10 +91,13 @@ impl PathPattern {
         if text.split('/').any(is_dot_segment) {
             return Err(RuleError::DotSegment);
         }
-        let path = normal(text);
+        let ends_with_one = text.ends_with(ONE_AT_END);
+        let text: Vec<&str> = text.split('/').map(|part| if part == ONE { "*" } else { part }).collect();
+        let text = text.join("/");
+        let path = normal(&text);
         let inner = path.text.strip_prefix('/').unwrap_or(&path.text);
         let mut segments: Vec<&str> = inner.split('/').collect();
-        let rest = matches!(segments.last(), Some(&"*" | &"**"));
+        let rest = !ends_with_one && matches!(segments.last(), Some(&"*" | &"**"));
         if rest {
             segments.pop();
         }
@@ -157,8 +168,13 @@ impl PathPattern {
 
 impl fmt::Display for PathPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for segment in &self.segments {
-            write!(formatter, "/{segment}")?;
+        for (at, segment) in self.segments.iter().enumerate() {
+            // A star at the end would be any rest.
+            let is_last = !self.rest && at + 1 == self.segments.len();
+            match segment {
+                Segment::One if is_last => formatter.write_str(ONE_AT_END)?,
+                segment => write!(formatter, "/{segment}")?,
+            }
         }
         formatter.write_str(if self.rest { "/*" } else { "" })
     }

@@ -14,7 +14,9 @@ use crate::manifest::code::{CODE, SCRIPTS};
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
 use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, EXPORTS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
-use crate::manifest::{TaskRule, approval, apps, code, discovery, hints, instance, resources, tasks, typed, wall, wasi};
+use crate::manifest::{
+    TaskRule, approval, apps, code, discovery, hints, instance, resources, tasks, typed, wall, wasi,
+};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 use crate::reference::Reference;

@@ -80,17 +80,16 @@ impl StartedCall<'_> {
         let undecided = UndecidedCall::of(self, &call.context.caller);
         let above = self.lineage.iter().flat_map(|lineage| lineage.clocks()).map(|clock| &**clock);
         let clocks = StoppedClocks::of(above);
-        let asked = {
-            let _turn = self.turn_to_ask(call).await;
-            // The answer to another question may hold for this call, too.
-            if self.is_granted() {
-                undecided.end();
-                return Ok(free);
-            }
-            match self.operators() {
-                Some(queue) => self.ask_operators(queue, call, approval).await,
-                None => OperatorAsked::Client(self.ask_person(call, approval, wait).await),
-            }
+        // Held until what the person allows is noted.
+        let _turn = self.turn_to_ask(call).await;
+        // The answer to another question may hold for this call, too.
+        if self.is_granted() {
+            undecided.end();
+            return Ok(free);
+        }
+        let asked = match self.operators() {
+            Some(queue) => self.ask_operators(queue, call, approval).await,
+            None => OperatorAsked::Client(self.ask_person(call, approval, wait).await),
         };
         drop(clocks);
         undecided.end();

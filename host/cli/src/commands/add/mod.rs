@@ -3,6 +3,7 @@
 //!
 //! The file is placed before the manifest is written, and removed again if anything fails. The
 //! manifest is the last thing written.
+mod document;
 mod placing;
 mod source;
 
@@ -54,6 +55,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     let manifest = args.manifest.manifest.as_path();
     let (file, mut edit) = opened(manifest)?;
     check_names(args, &edit)?;
+    document::check_options(args)?;
     let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
     machine.notes.iter().for_each(report_note);
     let mut addition = Addition::of(args, &edit, &machine)?;
@@ -67,6 +69,12 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     }
     if let Err(problem) = edit.insert_component(&addition.name, &addition.entry) {
         let problem = format!("{} cannot have it: {problem}", file.name());
+        return Err(Failure::at_fault(problem, "give it another name with --name").into());
+    }
+    if let Some(document) = &addition.found.document
+        && let Err(problem) = document.grant(&addition.name, &mut edit)
+    {
+        let problem = format!("{} cannot have its grants: {problem}", file.name());
         return Err(Failure::at_fault(problem, "give it another name with --name").into());
     }
     if asks {
@@ -136,6 +144,9 @@ impl Addition {
         if inspected.found.inspection.is_later_wasi() {
             entry.set("wasi", "0.3".into());
         }
+        if let Some(document) = &found.document {
+            document.enter(&mut entry);
+        }
         if inspected.found.skips_functions() {
             entry.set("skip_unsupported", true.into());
         }
@@ -165,6 +176,9 @@ impl Addition {
         let mut text = format!("{}\n", terminal::bold(&sanitize::line(&self.found.shown), style));
         text.push_str(&format!("  digest   {}\n", inspection.digest()));
         text.push_str(&format!("  size     {} bytes\n", inspection.size_bytes()));
+        if let Some(document) = &self.found.document {
+            return format!("{text}{}\n", document.text());
+        }
         let tools = match (&self.inspected.found.tools, self.inspected.found.shape) {
             (_, Some(ShapeName::Program)) => "those that the manifest makes of this program".to_owned(),
             (Ok(tools), _) => tools.iter().map(|tool| sanitize::line(&tool.name)).collect::<Vec<_>>().join(", "),
@@ -234,6 +248,14 @@ impl Addition {
         };
         let opened = ManifestFile::unwritten(manifest, edit.text());
         let options = OpenOptions { code: args.code.options(), ..OpenOptions::default() };
+        if let Some(document) = &self.found.document
+            && let Some(command) = document.secret_command(manifest)
+            && lacks_values(file, &opened)?
+        {
+            edit::write(file, opened.text())?;
+            placed.into_iter().for_each(PlacedFile::keep);
+            return self.print_unpinned(args, &command);
+        }
         let Some((opened, ready)) = open_file_or_report(opened, options)? else {
             let problem = format!("{} would have these problems, and stays as it is", file.name());
             let hint = "`--no-metadata` takes nothing of what its author suggests";
@@ -255,6 +277,21 @@ impl Addition {
         Ok(Exit::Done)
     }
 
+    /// Ends without a lock: it pins a component only once its secrets have values.
+    fn print_unpinned(&self, args: &AddArgs, command: &str) -> anyhow::Result<Exit> {
+        let manifest = args.manifest.manifest.as_path();
+        if args.json {
+            let locked = WrittenLock { path: lock::path_beside(manifest), before: None, after: None };
+            terminal::print(&format!("{:#}\n", self.json(&locked, manifest)))?;
+        }
+        terminal::eprint(&format!(
+            "{}: {} is added, and a secret has no value yet\n\nhint: `{command}` asks for it; then `toolcell lock` pins the component\n",
+            manifest.display(),
+            self.name
+        ));
+        Ok(Exit::Done)
+    }
+
     fn print_next(&self, args: &AddArgs, locked: &WrittenLock) {
         let manifest = args.manifest.manifest.display();
         terminal::eprint(&match &locked.after {
@@ -265,6 +302,10 @@ impl Addition {
         if !commands.is_empty() {
             terminal::eprint(&format!(
                 "\nhint: grant what you agree with of what it requests, and nothing else:\n{commands}"
+            ));
+        } else if self.found.document.is_some() {
+            terminal::eprint(&format!(
+                "\nhint: `toolcell list --manifest {manifest}` shows its tools, `toolcell call` calls one\n"
             ));
         } else if let Some(need) = self.inspected.needs.asked.first() {
             terminal::eprint(&format!(
@@ -298,9 +339,17 @@ impl Addition {
             let carried = requested_permissions::json(&self.inspected.requested).into_iter();
             let carried = carried.chain(metadata::json(&self.inspected.metadata)).chain(self.offer.json());
             members.extend(carried.map(|(name, value)| (name.to_owned(), value)));
+            let document = self.found.document.iter().map(|document| ("document".to_owned(), document.json()));
+            members.extend(document);
         }
         json
     }
+}
+
+/// True if all that keeps the new text from loading is that secrets have no values here.
+fn lacks_values(file: &ManifestFile, edited: &ManifestFile) -> anyhow::Result<bool> {
+    edit::loads(file, edited.text())?;
+    edit::lacks_values(edited)
 }
 
 /// The manifest with this component, if it can be read.

@@ -1,5 +1,5 @@
 //! Where the bytes of an added component come from: a file, a project's folder, a registry or a
-//! URL.
+//! URL. Documents are in `document.rs`.
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
@@ -11,6 +11,7 @@ use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
 use toolcell_server::registries::{LeftOut, Registries};
 
+use super::document::{self, AddedDocument};
 use crate::args::{AddArgs, MANIFEST};
 use crate::commands::inspect::REGISTRY;
 use crate::commands::registries::{manifest_of, pull, signers};
@@ -43,16 +44,18 @@ pub struct FoundComponent {
     pub signers: Vec<String>,
     /// Attached artifacts that could not be fetched.
     pub not_attached: LeftOut,
+    /// The document that it was made of.
+    pub document: Option<AddedDocument>,
 }
 
 impl FoundComponent {
     /// A component from a file, without an entry of its own.
-    fn of_file(shown: String, bytes: Vec<u8>, name: String, place: ServedFrom) -> Self {
+    pub fn of_file(shown: String, bytes: Vec<u8>, name: String, place: ServedFrom) -> Self {
         let entry = None;
         let left_out = Vec::new();
         let signers = Vec::new();
         let not_attached = LeftOut::default();
-        Self { shown, bytes, name, place, entry, left_out, signers, not_attached }
+        Self { shown, bytes, name, place, entry, left_out, signers, not_attached, document: None }
     }
 }
 
@@ -68,6 +71,9 @@ pub enum ServedFrom {
 /// Finds the component. `folder` is the manifest's, and `text` its current content.
 pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Result<FoundComponent, Failure> {
     let source = args.source.as_str();
+    if document::is_document(args) {
+        return document::find(args, machine);
+    }
     if source.starts_with(REGISTRY) {
         return of_registry(args, text, folder);
     }
@@ -143,6 +149,7 @@ fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComp
         place: ServedFrom::Store(reference.to_string()),
         entry: None,
         left_out: Vec::new(),
+        document: None,
         signers: signers(&pulled),
         not_attached: pulled.left_out,
         bytes: pulled.component.bytes,

@@ -170,6 +170,9 @@ impl Inspected {
             [("exports", self.found.inspection.exports()), ("imports", self.found.inspection.imports())]
         {
             text.push_str(&format!("\n{}\n", heading(title)));
+            if names.is_empty() {
+                text.push_str("  none\n");
+            }
             for name in names {
                 let note = if self.found.inspection.not_offered().contains(name) && title == "imports" {
                     "  (not offered by this host)"

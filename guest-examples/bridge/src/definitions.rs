@@ -1,0 +1,198 @@
+//! What `toolcell add` embeds: lines of JSON. The first names the server; then each tool has a line
+//! for its requests, and behind all of them one for its definition. A call reads its own line alone.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolkit::{Failure, Hints, Tool};
+
+/// The version of the lines.
+const FORMAT: u32 = 1;
+
+/// Begins the line of a tool's requests.
+const REQUEST: &str = "{\"tool\":\"";
+
+pub struct Definitions<'a> {
+    origin: String,
+    /// All lines but the first.
+    lines: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+    origin: String,
+}
+
+/// The requests of one tool.
+#[derive(Debug, Deserialize)]
+pub struct Request {
+    pub method: String,
+    /// From the root of the server, with `{NAME}` in a parameter's place.
+    pub path: String,
+    pub parameters: Vec<Parameter>,
+    #[serde(default)]
+    pub body: Option<Body>,
+    pub accept: String,
+    pub output: Output,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Parameter {
+    pub name: String,
+    pub argument: String,
+    pub place: Place,
+    pub style: Style,
+    pub explode: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    Path,
+    Query,
+    Header,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Style {
+    Simple,
+    Form,
+    Space,
+    Pipe,
+    Deep,
+    Json,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Body {
+    pub argument: String,
+    pub media: String,
+    pub form: bool,
+    /// Fields of a form whose items have an index each.
+    #[serde(default)]
+    pub deep: Vec<String>,
+}
+
+/// How an answer in JSON becomes structured content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// As it is where it is an object; there is no output schema.
+    Free,
+    /// As it is, by the output schema.
+    Object,
+    /// As the member `result`, by the output schema.
+    Result,
+}
+
+#[derive(Deserialize)]
+struct Definition<'a> {
+    name: String,
+    title: Option<String>,
+    description: String,
+    #[serde(borrow)]
+    input: &'a RawValue,
+    #[serde(borrow, default)]
+    output: Option<&'a RawValue>,
+    hints: Said,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    read_only: bool,
+    destructive: Option<bool>,
+    idempotent: bool,
+}
+
+impl<'a> Definitions<'a> {
+    pub fn of(bytes: &'a [u8]) -> Result<Self, Failure> {
+        let none = || Failure::Failed("this component has no definitions: toolcell add makes one that has".to_owned());
+        let text = std::str::from_utf8(bytes).map_err(|_| none())?;
+        let (head, lines) = text.split_once('\n').ok_or_else(none)?;
+        let head: Head = serde_json::from_str(head).map_err(|_| none())?;
+        if head.format != FORMAT {
+            return Err(Failure::Failed("its definitions are of another version: add its document again".to_owned()));
+        }
+        Ok(Self { origin: head.origin, lines })
+    }
+
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    pub fn tools(&self) -> Vec<Tool> {
+        let lines = self.lines.lines().filter(|line| !line.starts_with(REQUEST));
+        lines.filter_map(|line| serde_json::from_str::<Definition<'_>>(line).ok()).map(Definition::tool).collect()
+    }
+
+    pub fn request(&self, tool: &str) -> Result<Request, Failure> {
+        let is_its = |line: &&str| {
+            line.strip_prefix(REQUEST)
+                .and_then(|rest| rest.strip_prefix(tool))
+                .is_some_and(|rest| rest.starts_with('"'))
+        };
+        let mut lines = self.lines.lines().take_while(|line| line.starts_with(REQUEST));
+        let line = lines.find(is_its).ok_or_else(|| Failure::unknown_tool(tool))?;
+        serde_json::from_str(line).map_err(|error| Failure::Failed(format!("its definition is broken: {error}")))
+    }
+}
+
+impl Definition<'_> {
+    fn tool(self) -> Tool {
+        let hints = Hints {
+            read_only: Some(self.hints.read_only),
+            destructive: self.hints.destructive,
+            idempotent: Some(self.hints.idempotent),
+            open_world: Some(true),
+        };
+        Tool {
+            title: self.title,
+            output_schema_json: self.output.map(|output| output.get().to_owned()),
+            hints: Some(hints),
+            ..Tool::new(&self.name, &self.description, self.input.get())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const LINES: &str = concat!(
+        r#"{"format":1,"origin":"https://api.example.com"}"#,
+        "\n",
+        r#"{"tool":"a","method":"GET","path":"/a","parameters":[],"accept":"*/*","output":"free"}"#,
+        "\n",
+        r#"{"tool":"ab","method":"PUT","path":"/ab","parameters":[],"accept":"*/*","output":"object"}"#,
+        "\n",
+        r#"{"name":"a","description":"A.","input":{"type":"object"},"hints":{"read_only":true,"destructive":false,"idempotent":true}}"#,
+        "\n",
+        r#"{"name":"ab","title":"AB","description":"B.","input":{},"output":{"type":"object"},"hints":{"read_only":false,"idempotent":true}}"#,
+        "\n",
+    );
+
+    #[test]
+    fn a_tool_has_its_own_line_and_its_definition() {
+        let definitions = Definitions::of(LINES.as_bytes()).unwrap();
+        assert_eq!(definitions.origin(), "https://api.example.com");
+        let request = definitions.request("ab").unwrap();
+        assert_eq!((request.method.as_str(), request.path.as_str(), request.output), ("PUT", "/ab", Output::Object));
+        assert_eq!(definitions.request("b").unwrap_err().message(), "this component has no tool named \"b\"");
+        let tools = definitions.tools();
+        assert_eq!(tools.len(), 2);
+        let [first, second] = <[Tool; 2]>::try_from(tools).unwrap();
+        assert_eq!((first.name.as_str(), first.input_schema_json.as_str()), ("a", r#"{"type":"object"}"#));
+        assert_eq!((first.output_schema_json, first.hints.unwrap().destructive), (None, Some(false)));
+        assert_eq!((second.title.as_deref(), second.hints.unwrap().destructive), (Some("AB"), None));
+        assert_eq!(second.output_schema_json.as_deref(), Some(r#"{"type":"object"}"#));
+    }
+
+    #[test]
+    fn without_definitions_there_are_no_tools() {
+        for bytes in [&b""[..], b"{}\n", b"{\"format\":2,\"origin\":\"\"}\n", b"\xff\n"] {
+            assert!(Definitions::of(bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! From arguments to one request. Nothing in a value ends the part of the request that it stands in.
+
+use serde_json::{Map, Value};
+use toolkit::Failure;
+use toolkit::http::escaped;
+
+use crate::definitions::{Parameter, Place, Request, Style};
+use crate::query::{Pairs, scalar};
+
+/// What the host is asked for.
+#[derive(Debug, PartialEq)]
+pub struct Wanted {
+    /// With its query.
+    pub path: String,
+    pub fields: Vec<(String, String)>,
+    pub body: Option<Vec<u8>>,
+}
+
+/// The request of these arguments.
+pub fn wanted(request: &Request, arguments: &Map<String, Value>) -> Result<Wanted, Failure> {
+    let mut path = request.path.clone();
+    let mut query = Pairs::default();
+    let mut fields = vec![("accept".to_owned(), request.accept.clone())];
+    // Parts of the path one after the other: a value in braces is not a parameter.
+    let mut values: Vec<(&str, String)> = Vec::new();
+    for parameter in &request.parameters {
+        let Some(value) = arguments.get(&parameter.argument).filter(|value| !value.is_null()) else { continue };
+        match parameter.place {
+            Place::Path => values.push((&parameter.name, path_value(parameter, value)?)),
+            Place::Query => query.add(&parameter.name, parameter.style, parameter.explode, value)?,
+            Place::Header => fields.push((parameter.name.clone(), header_value(parameter, value)?)),
+        }
+    }
+    if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent")) {
+        fields.push(("user-agent".to_owned(), "toolcell".to_owned()));
+    }
+    if !values.is_empty() {
+        path = filled(&path, &values)?;
+    }
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Err(Failure::invalid("the path would lead to another one".to_owned()));
+    }
+    let query = query.text();
+    if !query.is_empty() {
+        path = format!("{path}?{query}");
+    }
+    let body = body(request, arguments)?;
+    if let (Some(_), Some(definition)) = (&body, &request.body) {
+        fields.push(("content-type".to_owned(), definition.media.clone()));
+    }
+    Ok(Wanted { path, fields, body })
+}
+
+/// The path with its parameters' values.
+fn filled(path: &str, values: &[(&str, String)]) -> Result<String, Failure> {
+    let mut out = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let (name, behind) = behind.split_once('}').unwrap_or((behind, ""));
+        let value = values.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+        let value = value.ok_or_else(|| Failure::invalid(format!("{name:?} is missing")))?;
+        out.push_str(before);
+        out.push_str(value);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A part of the path. It is one part for every server: neither empty, nor dots, nor with a slash.
+fn path_value(parameter: &Parameter, value: &Value) -> Result<String, Failure> {
+    let argument = &parameter.argument;
+    let text = simple(parameter, value)?;
+    if text.is_empty() {
+        return Err(Failure::invalid(format!("{argument:?} is empty, and a part of the path is not")));
+    }
+    if matches!(text.as_str(), "." | "..") || text.contains(['/', '\\']) || text.chars().any(char::is_control) {
+        return Err(Failure::invalid(format!("{argument:?} is a part of the path: no slash, and not \".\" or \"..\"")));
+    }
+    Ok(escaped(&text))
+}
+
+/// The value of a header: what is printed in ASCII, and blanks within.
+fn header_value(parameter: &Parameter, value: &Value) -> Result<String, Failure> {
+    let text = simple(parameter, value)?;
+    if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        return Ok(text);
+    }
+    Err(Failure::invalid(format!("{:?} is a header: printable ASCII in one line", parameter.argument)))
+}
+
+/// Items with commas between them; members of objects as well.
+fn simple(parameter: &Parameter, value: &Value) -> Result<String, Failure> {
+    let name = &parameter.argument;
+    match value {
+        value if parameter.style == Style::Json => Ok(value.to_string()),
+        Value::Array(items) => {
+            Ok(items.iter().map(|item| scalar(name, item)).collect::<Result<Vec<_>, _>>()?.join(","))
+        }
+        Value::Object(members) => {
+            let between = if parameter.explode { "=" } else { "," };
+            let member = |(key, value): (&String, &Value)| Ok(format!("{key}{between}{}", scalar(name, value)?));
+            Ok(members.iter().map(member).collect::<Result<Vec<_>, Failure>>()?.join(","))
+        }
+        value => scalar(name, value),
+    }
+}
+
+fn body(request: &Request, arguments: &Map<String, Value>) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(definition) = &request.body else { return Ok(None) };
+    let Some(value) = arguments.get(&definition.argument).filter(|value| !value.is_null()) else { return Ok(None) };
+    if !definition.form {
+        return Ok(Some(value.to_string().into_bytes()));
+    }
+    let Value::Object(members) = value else {
+        return Err(Failure::invalid(format!("{:?} is not an object of a form's fields", definition.argument)));
+    };
+    let mut pairs = Pairs::default();
+    for (name, value) in members {
+        let is_deep = value.is_object() || definition.deep.iter().any(|deep| deep == name);
+        pairs.add(name, if is_deep { Style::Deep } else { Style::Form }, true, value)?;
+    }
+    Ok(Some(pairs.text().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    fn request() -> Request {
+        serde_json::from_value(json!({
+            "method": "POST", "path": "/v1/pets/{id}/{kind}.json", "accept": "application/json", "output": "free",
+            "parameters": [
+                {"name": "id", "argument": "id", "place": "path", "style": "simple", "explode": false},
+                {"name": "kind", "argument": "kind", "place": "path", "style": "simple", "explode": false},
+                {"name": "q[x]", "argument": "q_x", "place": "query", "style": "form", "explode": true},
+                {"name": "X-Trace", "argument": "trace", "place": "header", "style": "simple", "explode": false},
+            ],
+            "body": {"argument": "body", "media": "application/json", "form": false},
+        }))
+        .unwrap()
+    }
+
+    fn of(arguments: &Value) -> Result<Wanted, String> {
+        wanted(&request(), arguments.as_object().unwrap()).map_err(|failure| failure.message().to_owned())
+    }
+
+    #[test]
+    fn arguments_stand_where_the_document_says() {
+        let made = of(&json!({
+            "id": "São {kind}?#%", "kind": ["a", 1], "q_x": ["a&b", "c"], "trace": "one two", "body": {"a": [1]}, "other": 1,
+        }));
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = Wanted {
+            path: "/v1/pets/S%C3%A3o%20%7Bkind%7D%3F%23%25/a%2C1.json?q%5Bx%5D=a%26b&q%5Bx%5D=c".to_owned(),
+            fields: vec![
+                field("accept", "application/json"),
+                field("X-Trace", "one two"),
+                field("user-agent", "toolcell"),
+                field("content-type", "application/json"),
+            ],
+            body: Some(b"{\"a\":[1]}".to_vec()),
+        };
+        assert_eq!(made, Ok(expected));
+    }
+
+    #[test]
+    fn no_value_leaves_its_part_of_the_path() {
+        let part = "\"id\" is a part of the path: no slash, and not \".\" or \"..\"";
+        for id in ["a/b", "/", "..", ".", "..\\x", "a\u{0}b", "a\r\nb"] {
+            assert_eq!(of(&json!({"id": id, "kind": "k"})), Err(part.to_owned()), "{id:?}");
+        }
+        let empty = "\"id\" is empty, and a part of the path is not";
+        assert_eq!(of(&json!({"id": "", "kind": "k"})), Err(empty.to_owned()));
+        assert_eq!(of(&json!({"kind": "k"})), Err("\"id\" is missing".to_owned()));
+        assert!(of(&json!({"id": "..%2f", "kind": "k"})).unwrap().path.starts_with("/v1/pets/..%252f/"));
+        let joined: Request = serde_json::from_value(json!({
+            "method": "GET", "path": "/{a}{b}/x", "accept": "*/*", "output": "free", "parameters": [
+                {"name": "a", "argument": "a", "place": "path", "style": "simple", "explode": false},
+                {"name": "b", "argument": "b", "place": "path", "style": "simple", "explode": false},
+            ],
+        }))
+        .unwrap();
+        let arguments = json!({"a": [".", ""], "b": "x"});
+        assert!(wanted(&joined, arguments.as_object().unwrap()).is_ok());
+    }
+
+    #[test]
+    fn no_value_ends_its_header() {
+        for trace in ["a\r\nHost: b", "a\nb", "a\u{0}", "é", "\t"] {
+            let error = "\"trace\" is a header: printable ASCII in one line";
+            assert_eq!(of(&json!({"id": "i", "kind": "k", "trace": trace})), Err(error.to_owned()), "{trace:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_has_pairs_and_indices_where_the_document_says() {
+        let mut request = request();
+        request.path = "/".to_owned();
+        request.parameters.clear();
+        let media = "application/x-www-form-urlencoded".to_owned();
+        request.body = Some(crate::definitions::Body {
+            argument: "body".to_owned(),
+            media,
+            form: true,
+            deep: vec!["items".to_owned()],
+        });
+        let arguments = json!({"body": {"a": "x y", "items": [{"price": 2}], "meta": {"k": 1}, "tags": ["p", "q"]}});
+        let made = wanted(&request, arguments.as_object().unwrap()).unwrap();
+        let text = String::from_utf8(made.body.unwrap()).unwrap();
+        assert_eq!(text, "a=x%20y&items%5B0%5D%5Bprice%5D=2&meta%5Bk%5D=1&tags=p&tags=q");
+    }
+}

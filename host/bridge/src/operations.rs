@@ -1,0 +1,196 @@
+//! Operations as tools.
+use serde_json::{Value, json};
+
+use crate::definitions::{Definitions, Hints, Request, ToolDefinition};
+use crate::document::Document;
+use crate::grants::BridgeGrants;
+use crate::limits::{DEFINITIONS_BYTES_MAX, SCHEMA_BYTES_MAX, SCHEMA_BYTES_MIN, TITLE_BYTES_MAX, TOOL_TEXT_BYTES_MAX};
+use crate::names::clipped;
+use crate::parameters::Filled;
+use crate::security::Security;
+use crate::selection::{Operation, Selected};
+use crate::server::{self, Base};
+use crate::{Bridge, BridgeError, BridgeOptions, LeftOut, body, parameters, responses};
+
+/// One operation as a tool.
+struct Made {
+    tool: ToolDefinition,
+    base: Base,
+    is_cut: bool,
+    notes: Vec<String>,
+}
+
+/// The tools of these operations, within the bytes that a host lists.
+pub(crate) fn bridge(
+    document: &Document<'_>,
+    base: Base,
+    selected: Selected<'_>,
+    options: &BridgeOptions,
+) -> Result<Bridge, BridgeError> {
+    let mut security = Security::of(document, options);
+    let filled = security.filled();
+    let mut left_out = selected.left_out;
+    let mut bytes_max = SCHEMA_BYTES_MAX;
+    let (made, refused) = loop {
+        let all = all(document, &base, &selected.operations, options, &filled, bytes_max);
+        let bytes: usize = all.0.iter().map(|made| definition_bytes(&made.tool)).sum();
+        if bytes <= DEFINITIONS_BYTES_MAX || bytes_max <= SCHEMA_BYTES_MIN {
+            break all;
+        }
+        bytes_max /= 2;
+    };
+    if made.is_empty() {
+        let first = refused.first().map_or_else(String::new, |first| format!("{} {}", first.operation, first.reason));
+        return Err(BridgeError::new("the document has no operation that can be a tool", first));
+    }
+    if bytes_max < SCHEMA_BYTES_MAX
+        && made.iter().map(|made| definition_bytes(&made.tool)).sum::<usize>() > DEFINITIONS_BYTES_MAX
+    {
+        let problem = "the definitions of its tools are larger than a host lists";
+        return Err(BridgeError::new(problem, "choose fewer with --only TAG or --only OPERATION"));
+    }
+    let is_made = |operation: &&Operation<'_>| made.iter().any(|made| made.tool.name == operation.tool);
+    selected.operations.iter().filter(is_made).for_each(|operation| security.need(document, operation.value));
+    left_out.extend(refused);
+    let mut notes = notes(&base, options, &made, selected.deprecated);
+    let is_below = made.iter().all(|made| made.base.path == base.path) && !base.path.is_empty();
+    let tools: Vec<ToolDefinition> = made.into_iter().map(|made| made.tool).collect();
+    let mut grants = BridgeGrants::of(&base.origin, &tools);
+    let target = if is_below { format!("{base}/*") } else { base.origin.to_string() };
+    notes.extend(security.grant(&target, &mut grants));
+    let title = clipped(document.info("title"), TITLE_BYTES_MAX);
+    let version = clipped(document.info("version"), TITLE_BYTES_MAX);
+    let title = format!("{title} {version}").trim().to_owned();
+    Ok(Bridge { title, definitions: Definitions { origin: base.origin, tools }, grants, left_out, notes })
+}
+
+fn all(
+    document: &Document<'_>,
+    base: &Base,
+    operations: &[Operation<'_>],
+    options: &BridgeOptions,
+    filled: &Filled,
+    bytes_max: usize,
+) -> (Vec<Made>, Vec<LeftOut>) {
+    let mut all = Vec::new();
+    let mut left_out = Vec::new();
+    for operation in operations {
+        match made(document, base, operation, options, filled, bytes_max) {
+            Ok(made) => all.push(made),
+            Err(reason) => left_out.push(LeftOut { operation: operation.shown(), reason }),
+        }
+    }
+    (all, left_out)
+}
+
+fn definition_bytes(tool: &ToolDefinition) -> usize {
+    let schemas = [Some(&tool.input), tool.output.as_ref()];
+    schemas.into_iter().flatten().map(crate::merge::json_bytes).sum::<usize>() + tool.description.len()
+}
+
+/// One operation as a tool. `Err` is why there is none, as the end of a sentence.
+fn made(
+    document: &Document<'_>,
+    base: &Base,
+    operation: &Operation<'_>,
+    options: &BridgeOptions,
+    filled: &Filled,
+    bytes_max: usize,
+) -> Result<Made, String> {
+    let base = base_of(base, operation, options)?;
+    let parts = [operation.item, operation.value];
+    let mut parameters = parameters::of_operation(document, operation.path, parts, filled, bytes_max)?;
+    let body = body::of_operation(document, operation.value, &mut parameters, bytes_max)?;
+    let answer = responses::of_operation(document, operation.value, bytes_max);
+    let mut input = json!({"type": "object", "properties": parameters.properties});
+    if let (Value::Object(input), false) = (&mut input, parameters.required.is_empty()) {
+        input.insert("required".to_owned(), parameters.required.into());
+    }
+    if let Value::Object(input) = &mut input {
+        input.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    let request = Request {
+        method: operation.method,
+        path: format!("{}{}", base.path, operation.path),
+        parameters: parameters.list,
+        body,
+        accept: answer.accept,
+        output: answer.form,
+    };
+    let tool = ToolDefinition {
+        name: operation.tool.clone(),
+        title: title(operation),
+        description: description(operation),
+        input,
+        output: answer.output,
+        hints: Hints::of(operation.method),
+        request,
+    };
+    Ok(Made { tool, base, is_cut: parameters.is_cut || answer.is_cut, notes: parameters.notes })
+}
+
+/// The server of an operation, which must be the document's own host.
+fn base_of(base: &Base, operation: &Operation<'_>, options: &BridgeOptions) -> Result<Base, String> {
+    let own = server::of_part(operation.value, options).or_else(|| server::of_part(operation.item, options));
+    match own {
+        None => Ok(base.clone()),
+        Some(own) => match own? {
+            own if own.origin == base.origin => Ok(own),
+            own => Err(format!("has another server, {}", own.origin)),
+        },
+    }
+}
+
+fn title(operation: &Operation<'_>) -> Option<String> {
+    let summary = operation.value.get("summary").or_else(|| operation.item.get("summary")).and_then(Value::as_str);
+    let title = clipped(&summary?.split_whitespace().collect::<Vec<_>>().join(" "), TITLE_BYTES_MAX);
+    (!title.is_empty()).then_some(title)
+}
+
+/// Summary and description, or the request where there is neither.
+fn description(operation: &Operation<'_>) -> String {
+    let text = |key: &str| {
+        let text = operation.value.get(key).or_else(|| operation.item.get(key));
+        text.and_then(Value::as_str).unwrap_or_default().trim()
+    };
+    let summary = text("summary");
+    let long = text("description");
+    let both = match (summary.is_empty(), long.is_empty()) {
+        (true, true) => operation.shown(),
+        (false, true) => summary.to_owned(),
+        (true, false) => long.to_owned(),
+        (false, false) if long.starts_with(summary.trim_end_matches('.')) => long.to_owned(),
+        (false, false) => format!("{summary}\n\n{long}"),
+    };
+    clipped(&both, TOOL_TEXT_BYTES_MAX)
+}
+
+/// What a person should know of the tools that were made.
+fn notes(base: &Base, options: &BridgeOptions, made: &[Made], deprecated: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    if base.origin.scheme == "http" {
+        notes.push(format!("requests to {} are not encrypted", base.origin));
+    }
+    if let Some(address) = &options.address
+        && options.server.is_none()
+        && !address.to_ascii_lowercase().starts_with(&format!("{}/", base.origin))
+    {
+        notes.push(format!("requests go to {}, which is not where the document is", base.origin));
+    }
+    if deprecated > 0 {
+        notes.push(format!("deprecated operations are left out: {deprecated} (--deprecated takes them)"));
+    }
+    let cut: Vec<&str> = made.iter().filter(|made| made.is_cut).map(|made| made.tool.name.as_str()).collect();
+    if !cut.is_empty() {
+        const SHOWN_MAX: usize = 8;
+        let rest = cut.len().saturating_sub(SHOWN_MAX);
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        let names = cut.iter().take(SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
+        notes
+            .push(format!("schemas that are large, recursive or refer elsewhere are left open in part: {names}{rest}"));
+    }
+    for made in made {
+        notes.extend(made.notes.iter().map(|note| format!("{}: {note}", made.tool.name)));
+    }
+    notes
+}

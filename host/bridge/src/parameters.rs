@@ -1,0 +1,238 @@
+//! Parameters of an operation: which argument each is, and how its value is written.
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::document::Document;
+use crate::limits::{PARAMETERS_MAX, SCHEMA_TEXT_BYTES_MAX};
+use crate::names::{Names, clipped, of_argument, shown};
+use crate::schema::{SchemaUse, inlined};
+
+/// Longest name of a parameter, in bytes.
+const NAME_BYTES_MAX: usize = 200;
+
+/// Longest name of an argument, in characters: what the APIs of models take.
+const ARGUMENT_CHARS_MAX: usize = 64;
+
+/// Headers that belong to the request itself, or to the host. OpenAPI ignores the first three as
+/// parameters.
+const HEADERS_OF_HOST: [&str; 17] = [
+    "accept",
+    "content-type",
+    "authorization",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "cookie",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// One parameter of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Parameter {
+    /// Its name in the request.
+    pub(crate) name: String,
+    /// The argument that has its value.
+    pub(crate) argument: String,
+    pub(crate) place: Place,
+    pub(crate) style: Style,
+    /// True if each item of a list, and each member of an object, stands by itself.
+    pub(crate) explode: bool,
+}
+
+/// Where a parameter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Place {
+    Path,
+    Query,
+    Header,
+}
+
+/// How its value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Style {
+    /// Items with commas between them.
+    Simple,
+    Form,
+    Space,
+    Pipe,
+    /// `name[member]=value`.
+    Deep,
+    /// One JSON text.
+    Json,
+}
+
+/// Parameters of an operation, and their schemas.
+#[derive(Default)]
+pub(crate) struct Parameters {
+    pub(crate) list: Vec<Parameter>,
+    pub(crate) properties: Map<String, Value>,
+    pub(crate) required: Vec<String>,
+    pub(crate) names: Names,
+    pub(crate) is_cut: bool,
+    /// Parameters that are not used, with the reason.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Headers and parts of the query that the host fills in.
+#[derive(Default)]
+pub(crate) struct Filled {
+    /// In lower case.
+    pub(crate) headers: BTreeSet<String>,
+    pub(crate) query: BTreeSet<String>,
+}
+
+/// The parameters of an operation. `Err` is why there can be no request, as the end of a sentence.
+pub(crate) fn of_operation(
+    document: &Document<'_>,
+    path: &str,
+    parts: [&Value; 2],
+    filled: &Filled,
+    bytes_max: usize,
+) -> Result<Parameters, String> {
+    let mut parameters = Parameters::default();
+    for written in written(document, parts)? {
+        parameters.add(document, path, written, filled, bytes_max)?;
+    }
+    for name in placeholders(path) {
+        if !parameters.list.iter().any(|known| known.place == Place::Path && known.name == name) {
+            return Err(format!("does not declare the parameter {} of its path", shown(name)));
+        }
+    }
+    Ok(parameters)
+}
+
+/// Parameters of the path and of the operation. The operation's win.
+fn written<'a>(document: &Document<'a>, parts: [&'a Value; 2]) -> Result<Vec<&'a Map<String, Value>>, String> {
+    let mut all: Vec<&Map<String, Value>> = Vec::new();
+    let lists = parts.into_iter().filter_map(|part| part.get("parameters")?.as_array());
+    for parameter in lists.flatten() {
+        let Value::Object(parameter) = document.followed(parameter)? else { continue };
+        let key = |parameter: &Map<String, Value>| (parameter.get("name").cloned(), parameter.get("in").cloned());
+        match all.iter_mut().find(|known| key(known) == key(parameter)) {
+            Some(known) => *known = parameter,
+            None => all.push(parameter),
+        }
+        if all.len() > PARAMETERS_MAX {
+            return Err(format!("has more than {PARAMETERS_MAX} parameters"));
+        }
+    }
+    Ok(all)
+}
+
+/// The names in braces of a path.
+pub(crate) fn placeholders(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name))
+}
+
+impl Parameters {
+    fn add(
+        &mut self,
+        document: &Document<'_>,
+        path: &str,
+        written: &Map<String, Value>,
+        filled: &Filled,
+        bytes_max: usize,
+    ) -> Result<(), String> {
+        let text = |key: &str| written.get(key).and_then(Value::as_str).unwrap_or_default();
+        let name = text("name");
+        let place = match text("in") {
+            "path" => Place::Path,
+            "query" => Place::Query,
+            "header" => Place::Header,
+            other => {
+                let other = if other == "cookie" { "a cookie" } else { "in a place that is not known" };
+                return self.left_out(written, name, other);
+            }
+        };
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            return self.left_out(written, name, "a parameter without a proper name");
+        }
+        if place == Place::Path && !placeholders(path).any(|known| known == name) {
+            return Ok(());
+        }
+        if place == Place::Header {
+            let header = name.to_ascii_lowercase();
+            if filled.headers.contains(&header) {
+                return Ok(());
+            }
+            if HEADERS_OF_HOST.contains(&header.as_str()) {
+                self.notes.push(format!("the header {} is left to the host", shown(name)));
+                return Ok(());
+            }
+            if !is_header(name) {
+                return self.left_out(written, name, "a header without a proper name");
+            }
+        }
+        if place == Place::Query && filled.query.contains(name) {
+            return Ok(());
+        }
+        let content = written.get("content").and_then(Value::as_object).and_then(|content| content.iter().next());
+        let style = match (content, place) {
+            (Some((media, _)), _) if crate::body::is_json(media) => Style::Json,
+            (Some(_), _) => return self.left_out(written, name, "of a media type that is not JSON"),
+            (None, Place::Query) => match text("style") {
+                "" | "form" => Style::Form,
+                "spaceDelimited" => Style::Space,
+                "pipeDelimited" => Style::Pipe,
+                "deepObject" => Style::Deep,
+                _ => return self.left_out(written, name, "of a style that is not known"),
+            },
+            (None, _) => match text("style") {
+                "" | "simple" => Style::Simple,
+                _ => return self.left_out(written, name, "of a style that is not known"),
+            },
+        };
+        let schema = content.and_then(|(_, content)| content.get("schema")).or_else(|| written.get("schema"));
+        let explode = written.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
+        let argument = self.names.unique(&of_argument(name), ARGUMENT_CHARS_MAX);
+        let is_required = place == Place::Path || written.get("required") == Some(&Value::Bool(true));
+        let made = inlined(document, schema.unwrap_or(&json!({})), SchemaUse::Input, bytes_max);
+        self.is_cut |= made.is_cut;
+        let mut made = match made.schema {
+            Value::Object(made) => made,
+            _ => Map::new(),
+        };
+        let description = clipped(text("description"), SCHEMA_TEXT_BYTES_MAX);
+        if !description.is_empty() {
+            made.insert("description".to_owned(), description.into());
+        }
+        // Without a schema, and for a number or a text, one value.
+        if made.get("type").is_none() && !made.contains_key("anyOf") && !made.contains_key("enum") {
+            made.insert("type".to_owned(), "string".into());
+        }
+        self.properties.insert(argument.clone(), made.into());
+        if is_required {
+            self.required.push(argument.clone());
+        }
+        self.list.push(Parameter { name: name.to_owned(), argument, place, style, explode });
+        Ok(())
+    }
+
+    /// Notes a parameter that is not used; without a required one there is no request.
+    fn left_out(&mut self, written: &Map<String, Value>, name: &str, what: &str) -> Result<(), String> {
+        if written.get("required") == Some(&Value::Bool(true)) {
+            return Err(format!("requires {}, which is {what}", shown(name)));
+        }
+        self.notes.push(format!("the parameter {} is left out: it is {what}", shown(name)));
+        Ok(())
+    }
+}
+
+/// True for a name that HTTP takes: RFC 9110, section 5.6.2.
+pub(crate) fn is_header(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token)
+}

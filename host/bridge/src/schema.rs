@@ -1,0 +1,440 @@
+//! Schemas of a document as schemas of tools: references inlined, `allOf` merged, and only keywords
+//! that every model's API takes. What is cut is open: it accepts more than the document says, so
+//! that the server decides.
+use serde_json::{Map, Value, json};
+
+use crate::document::Document;
+use crate::limits::{
+    ENUM_VALUES_MAX, LEVELS, MEMBERS_MAX, PATTERN_BYTES_MAX, SCHEMA_TEXT_BYTES_MAX, SUBSCHEMAS_MAX, VALUE_BYTES_MAX,
+};
+use crate::merge;
+use crate::names::{clipped, is_property};
+
+/// Schemas, references and members of `allOf` inside each other. 64: the stack of a thread holds
+/// ten times as many.
+const NESTING_MAX: usize = 64;
+
+/// Schemas looked at for one schema, those that are merged included.
+const VISITS_MAX: usize = 4 * SUBSCHEMAS_MAX;
+
+/// Keywords whose values are numbers, taken as they are.
+const NUMBERS: [&str; 9] = [
+    "minimum",
+    "maximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+];
+
+/// Types of JSON.
+const TYPES: [&str; 7] = ["object", "array", "string", "integer", "number", "boolean", "null"];
+
+/// Whose schema it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SchemaUse {
+    /// Of arguments: every keyword, without what only answers have.
+    Input,
+    /// Of answers: names, types and descriptions. Servers send what their documents do not say,
+    /// such as `null` and new values, and an answer must not be lost for that.
+    Output,
+}
+
+/// A schema within its bounds.
+pub(crate) struct Inlined {
+    pub(crate) schema: Value,
+    /// True if something of it is left open.
+    pub(crate) is_cut: bool,
+}
+
+/// Stops an attempt that exceeds a bound.
+struct Over;
+
+/// The schema of the document as one without references, of at most `bytes_max` bytes. It is tried
+/// with few levels first, since those cost little, and with more until a bound is reached.
+pub(crate) fn inlined(document: &Document<'_>, schema: &Value, usage: SchemaUse, bytes_max: usize) -> Inlined {
+    let mut best = Inlined { schema: json!({}), is_cut: true };
+    for levels in LEVELS {
+        let mut inliner = Inliner {
+            document,
+            usage,
+            levels,
+            subschemas: 0,
+            visits: 0,
+            is_cut: false,
+            is_deeper: false,
+            trail: Vec::new(),
+        };
+        match inliner.schema(schema, 0, 0) {
+            Ok(made) if merge::json_bytes(&made) <= bytes_max => {
+                best = Inlined { schema: made, is_cut: inliner.is_cut }
+            }
+            _ => return best,
+        }
+        if !inliner.is_deeper {
+            return best;
+        }
+    }
+    best
+}
+
+struct Inliner<'d, 'a> {
+    document: &'d Document<'a>,
+    usage: SchemaUse,
+    levels: usize,
+    subschemas: usize,
+    visits: usize,
+    is_cut: bool,
+    /// True if more levels would show more.
+    is_deeper: bool,
+    /// References that lead to the schema that is being read.
+    trail: Vec<String>,
+}
+
+impl Inliner<'_, '_> {
+    fn schema(&mut self, schema: &Value, level: usize, nesting: usize) -> Result<Value, Over> {
+        self.visits += 1;
+        if self.visits > VISITS_MAX {
+            return Err(Over);
+        }
+        // `true`, and `false`, which no API takes.
+        let Value::Object(written) = schema else { return Ok(json!({})) };
+        if nesting >= NESTING_MAX {
+            return Ok(self.open(schema));
+        }
+        if let Some(Value::String(reference)) = written.get("$ref") {
+            return self.reference(reference, written, level, nesting);
+        }
+        if level >= self.levels {
+            self.is_deeper = true;
+            return Ok(self.open(schema));
+        }
+        let mut made = self.own(written, level, nesting)?;
+        if let Some(Value::Array(members)) = written.get("allOf") {
+            for member in self.members(members) {
+                let member = self.schema(member, level, nesting + 1)?;
+                made = merge::merged(made, member);
+            }
+        }
+        Ok(Value::Object(made_nullable(made, written)))
+    }
+
+    /// What a reference leads to, with the texts next to it.
+    fn reference(
+        &mut self,
+        reference: &str,
+        written: &Map<String, Value>,
+        level: usize,
+        nesting: usize,
+    ) -> Result<Value, Over> {
+        let Ok(target) = self.document.target(reference) else {
+            self.is_cut = true;
+            return Ok(json!({}));
+        };
+        if self.trail.iter().any(|earlier| earlier == reference) {
+            return Ok(self.open(target));
+        }
+        self.trail.push(reference.to_owned());
+        let made = self.schema(target, level, nesting + 1);
+        self.trail.pop();
+        let mut made = match made? {
+            Value::Object(made) => made,
+            _ => Map::new(),
+        };
+        if written.len() > 1 && !self.document.is_30 {
+            let mut others = written.clone();
+            others.remove("$ref");
+            let others = self.schema(&Value::Object(others), level, nesting + 1)?;
+            made = merge::merged(made, others);
+        }
+        self.texts(written, &mut made);
+        Ok(Value::Object(made))
+    }
+
+    /// A schema's type alone: nothing inside it is looked at.
+    fn open(&mut self, schema: &Value) -> Value {
+        self.is_cut = true;
+        let mut open = Map::new();
+        if let Value::Object(written) = schema {
+            self.kind(written, &mut open);
+            self.texts(written, &mut open);
+        }
+        Value::Object(made_nullable(open, &Map::new()))
+    }
+
+    /// Everything but `allOf`.
+    fn own(&mut self, written: &Map<String, Value>, level: usize, nesting: usize) -> Result<Map<String, Value>, Over> {
+        self.subschemas += 1;
+        if self.subschemas > SUBSCHEMAS_MAX {
+            return Err(Over);
+        }
+        let mut made = Map::new();
+        self.kind(written, &mut made);
+        self.texts(written, &mut made);
+        if self.usage == SchemaUse::Input {
+            self.values(written, &mut made);
+            bounds(written, &mut made);
+        }
+        self.list(written, &mut made, level, nesting)?;
+        self.object(written, &mut made, level, nesting)?;
+        self.choice(written, &mut made, level, nesting)?;
+        Ok(made)
+    }
+
+    fn kind(&self, written: &Map<String, Value>, made: &mut Map<String, Value>) {
+        let is_type = |kind: &&Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
+        let mut kinds: Vec<Value> = match written.get("type") {
+            Some(Value::Array(kinds)) => kinds.iter().filter(is_type).take(TYPES.len()).cloned().collect(),
+            Some(kind) => Some(kind).filter(is_type).into_iter().cloned().collect(),
+            None if written.contains_key("properties") => vec!["object".into()],
+            None if written.contains_key("items") => vec!["array".into()],
+            None => Vec::new(),
+        };
+        let may_be_null = self.usage == SchemaUse::Output || written.get("nullable") == Some(&Value::Bool(true));
+        if may_be_null && !kinds.is_empty() && !kinds.contains(&"null".into()) {
+            kinds.push("null".into());
+        }
+        match kinds.as_slice() {
+            [] => {}
+            [kind] => drop(made.insert("type".to_owned(), kind.clone())),
+            _ => drop(made.insert("type".to_owned(), kinds.into())),
+        }
+    }
+
+    fn texts(&self, written: &Map<String, Value>, made: &mut Map<String, Value>) {
+        if let Some(Value::String(text)) = written.get("description") {
+            let text = clipped(text, SCHEMA_TEXT_BYTES_MAX);
+            if !text.is_empty() {
+                made.insert("description".to_owned(), text.into());
+            }
+        }
+    }
+
+    /// Values that are named: `enum`, `const` and `default`.
+    fn values(&mut self, written: &Map<String, Value>, made: &mut Map<String, Value>) {
+        let is_short = |value: &Value| merge::json_bytes(value) <= VALUE_BYTES_MAX;
+        if let Some(Value::Array(values)) = written.get("enum") {
+            let fits = values.len() <= ENUM_VALUES_MAX && values.iter().all(is_short);
+            if fits && !values.is_empty() {
+                made.insert("enum".to_owned(), values.clone().into());
+            } else if !values.is_empty() {
+                self.is_cut = true;
+                add_text(made, &format!("One of {} values.", values.len()));
+            }
+        }
+        if let Some(value) = written.get("const").filter(|value| is_short(value)) {
+            made.insert("const".to_owned(), value.clone());
+        }
+        if let Some(value) = written.get("default").filter(|value| is_short(value) && !value.is_null()) {
+            made.insert("default".to_owned(), value.clone());
+        }
+    }
+
+    fn list(
+        &mut self,
+        written: &Map<String, Value>,
+        made: &mut Map<String, Value>,
+        level: usize,
+        nesting: usize,
+    ) -> Result<(), Over> {
+        if let Some(items @ Value::Object(_)) = written.get("items") {
+            let items = self.schema(items, level + 1, nesting + 1)?;
+            made.insert("items".to_owned(), items);
+        } else if made.get("type") == Some(&"array".into()) {
+            made.insert("items".to_owned(), json!({}));
+        }
+        Ok(())
+    }
+
+    fn object(
+        &mut self,
+        written: &Map<String, Value>,
+        made: &mut Map<String, Value>,
+        level: usize,
+        nesting: usize,
+    ) -> Result<(), Over> {
+        let mut unnamed = Vec::new();
+        if let Some(Value::Object(properties)) = written.get("properties") {
+            let mut own = Map::new();
+            for (name, property) in properties {
+                if self.leaves_out(property) {
+                    continue;
+                }
+                if self.usage == SchemaUse::Input && !is_property(name) {
+                    unnamed.push(name.as_str());
+                    continue;
+                }
+                let property = self.schema(property, level + 1, nesting + 1)?;
+                own.insert(name.clone(), property);
+            }
+            made.insert("properties".to_owned(), own.into());
+        }
+        if self.usage == SchemaUse::Output {
+            return Ok(());
+        }
+        if !unnamed.is_empty() {
+            self.is_cut = true;
+            add_text(made, &clipped(&format!("Also takes: {}.", unnamed.join(", ")), SCHEMA_TEXT_BYTES_MAX));
+        }
+        if let Some(Value::Array(required)) = written.get("required") {
+            // A member that only answers have is not required of a request.
+            let properties = written.get("properties");
+            let is_kept = |name: &&Value| {
+                let name = name.as_str().unwrap_or_default();
+                is_property(name)
+                    && !properties.and_then(|all| all.get(name)).is_some_and(|property| self.leaves_out(property))
+            };
+            let required: Vec<Value> = required.iter().filter(is_kept).cloned().collect();
+            if !required.is_empty() {
+                made.insert("required".to_owned(), required.into());
+            }
+        }
+        match written.get("additionalProperties") {
+            Some(Value::Bool(false)) if unnamed.is_empty() => {
+                made.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            Some(others @ Value::Object(members)) if !members.is_empty() && unnamed.is_empty() => {
+                let others = self.schema(others, level + 1, nesting + 1)?;
+                made.insert("additionalProperties".to_owned(), others);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// True for a property that only the other direction has.
+    fn leaves_out(&self, property: &Value) -> bool {
+        let key = if self.usage == SchemaUse::Input { "readOnly" } else { "writeOnly" };
+        let followed = self.document.followed(property).unwrap_or(property);
+        [property, followed].iter().any(|property| property.get(key) == Some(&Value::Bool(true)))
+    }
+
+    /// `oneOf` and `anyOf`, both as `anyOf`: variants of real documents overlap.
+    fn choice(
+        &mut self,
+        written: &Map<String, Value>,
+        made: &mut Map<String, Value>,
+        level: usize,
+        nesting: usize,
+    ) -> Result<(), Over> {
+        let variants = ["oneOf", "anyOf"].iter().find_map(|key| written.get(*key)?.as_array());
+        let Some(variants) = variants.filter(|variants| !variants.is_empty()) else { return Ok(()) };
+        let mut own: Vec<Value> = Vec::new();
+        for variant in self.members(variants) {
+            let mut each = self.schema(variant, level + 1, nesting + 1)?;
+            self.discriminate(written, variant, &mut each);
+            if !own.contains(&each) {
+                own.push(each);
+            }
+        }
+        if let [Value::Object(_)] = own.as_slice() {
+            let only = own.pop().unwrap_or_default();
+            *made = merge::merged(std::mem::take(made), only);
+            return Ok(());
+        }
+        let is_null = |variant: &Value| variant.get("type") == Some(&"null".into());
+        if self.usage == SchemaUse::Output && !own.iter().any(is_null) {
+            own.push(json!({"type": "null"}));
+        }
+        made.insert("anyOf".to_owned(), own.into());
+        Ok(())
+    }
+
+    /// Names the value of the discriminator in a variant: what `mapping` says, or the schema's
+    /// name.
+    fn discriminate(&self, written: &Map<String, Value>, variant: &Value, made: &mut Value) {
+        let Some(discriminator) = written.get("discriminator").filter(|_| self.usage == SchemaUse::Input) else {
+            return;
+        };
+        let Some(property) = discriminator.get("propertyName").and_then(Value::as_str) else { return };
+        let Some(reference) = variant.get("$ref").and_then(Value::as_str) else { return };
+        let name = reference.rsplit('/').next().unwrap_or_default();
+        let mapping = discriminator.get("mapping").and_then(Value::as_object);
+        let leads_here = |target: &&Value| target.as_str().is_some_and(|target| target == reference || target == name);
+        let named = mapping.into_iter().flatten().filter(|(_, target)| leads_here(target));
+        let mut values: Vec<Value> = named.take(MEMBERS_MAX).map(|(value, _)| value.as_str().into()).collect();
+        if values.is_empty() {
+            values.push(name.into());
+        }
+        let place = made.get_mut("properties").and_then(|properties| properties.get_mut(property));
+        let Some(Value::Object(place)) = place else { return };
+        if !place.contains_key("enum") && !place.contains_key("const") {
+            place.insert("enum".to_owned(), values.into());
+        }
+    }
+
+    fn members<'m>(&mut self, members: &'m [Value]) -> &'m [Value] {
+        if members.len() > MEMBERS_MAX {
+            self.is_cut = true;
+        }
+        members.get(..MEMBERS_MAX).unwrap_or(members)
+    }
+}
+
+/// Lets a choice be `null` as well, where the schema says so (3.0). A type says it by itself.
+fn made_nullable(mut made: Map<String, Value>, written: &Map<String, Value>) -> Map<String, Value> {
+    if written.get("nullable") != Some(&Value::Bool(true)) {
+        return made;
+    }
+    let null = json!({"type": "null"});
+    if let Some(Value::Array(variants)) = made.get_mut("anyOf")
+        && !variants.contains(&null)
+    {
+        variants.push(null);
+    }
+    if let Some(kind @ Value::String(_)) = made.get_mut("type")
+        && *kind != "null"
+    {
+        *kind = json!([kind.clone(), "null"]);
+    }
+    if let Some(Value::Array(values)) = made.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    made
+}
+
+/// Numbers, patterns and formats.
+fn bounds(written: &Map<String, Value>, made: &mut Map<String, Value>) {
+    for key in NUMBERS {
+        if let Some(value @ Value::Number(_)) = written.get(key) {
+            made.insert(key.to_owned(), value.clone());
+        }
+    }
+    for (exclusive, inclusive) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        match written.get(exclusive) {
+            Some(value @ Value::Number(_)) => drop(made.insert(exclusive.to_owned(), value.clone())),
+            // In 3.0 it says how the other is meant.
+            Some(Value::Bool(true)) => {
+                if let Some(value) = made.remove(inclusive) {
+                    made.insert(exclusive.to_owned(), value);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some(Value::String(pattern)) = written.get("pattern")
+        && pattern.len() <= PATTERN_BYTES_MAX
+    {
+        made.insert("pattern".to_owned(), pattern.as_str().into());
+    }
+    if let Some(Value::String(format)) = written.get("format")
+        && is_property(format)
+    {
+        made.insert("format".to_owned(), format.as_str().into());
+    }
+    if written.get("uniqueItems") == Some(&Value::Bool(true)) {
+        made.insert("uniqueItems".to_owned(), Value::Bool(true));
+    }
+}
+
+/// Adds a sentence to the description.
+pub(crate) fn add_text(schema: &mut Map<String, Value>, sentence: &str) {
+    let before = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let text = if before.is_empty() { sentence.to_owned() } else { format!("{before} {sentence}") };
+    schema.insert("description".to_owned(), text.into());
+}

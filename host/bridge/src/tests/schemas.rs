@@ -1,0 +1,168 @@
+//! Schemas: references, `allOf`, choices, versions, and what answers keep of them.
+use serde_json::{Value, json};
+
+use super::{document, tool, with};
+
+/// A document whose only body has this schema, with these components.
+fn of_body(version: &str, schema: Value, schemas: Value) -> Value {
+    let paths = json!({"/a": {"post": {
+        "operationId": "a",
+        "requestBody": {"content": {"application/json": {"schema": schema}}},
+    }}});
+    let document = with(document(paths), "components", json!({"schemas": schemas}));
+    with(document, "openapi", json!(version))
+}
+
+fn body(version: &str, schema: Value, schemas: Value) -> Value {
+    tool(&of_body(version, schema, schemas)).input["properties"]["body"].clone()
+}
+
+fn output(schema: Value) -> Option<Value> {
+    let answer = json!({"200": {"content": {"application/json": {"schema": schema}}}});
+    tool(&document(json!({"/a": {"get": {"responses": answer}}}))).output
+}
+
+#[test]
+fn references_are_inlined_and_texts_next_to_them_stay() {
+    let schemas = json!({"Pet": {"type": "object", "properties": {"name": {"$ref": "#/components/schemas/Na~1me"}}}, "Na/me": {"type": "string"}});
+    let made = body("3.1.0", json!({"$ref": "#/components/schemas/Pet", "description": "The pet."}), schemas);
+    assert_eq!(made, json!({"type": "object", "properties": {"name": {"type": "string"}}, "description": "The pet."}));
+}
+
+#[test]
+fn a_recursive_schema_ends_with_an_open_object() {
+    let node = json!({"type": "object", "description": "A node.", "properties": {
+        "next": {"$ref": "#/components/schemas/Node"},
+        "name": {"type": "string"},
+    }, "required": ["name"]});
+    let document = of_body("3.0.0", json!({"$ref": "#/components/schemas/Node"}), json!({"Node": node}));
+    assert_eq!(
+        tool(&document).input["properties"]["body"],
+        json!({
+            "type": "object",
+            "description": "A node.",
+            "properties": {"next": {"type": "object", "description": "A node."}, "name": {"type": "string"}},
+            "required": ["name"],
+        })
+    );
+    let notes = super::bridge(&document).notes;
+    assert_eq!(notes, ["schemas that are large, recursive or refer elsewhere are left open in part: a"]);
+    let own = json!({"allOf": [{"$ref": "#/components/schemas/Self"}, {"type": "string"}]});
+    assert_eq!(
+        body("3.0.0", json!({"$ref": "#/components/schemas/Self"}), json!({"Self": own})),
+        json!({"type": "string"})
+    );
+}
+
+#[test]
+fn members_of_all_of_are_one_schema() {
+    let made = body(
+        "3.0.0",
+        json!({
+            "description": "Both.",
+            "allOf": [
+                {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"], "additionalProperties": false},
+                {"type": "object", "properties": {"a": {"minimum": 5, "maximum": 9}, "b": {"enum": ["x", "y"]}}, "required": ["b"]},
+                {"properties": {"b": {"enum": ["y", "z"]}}},
+            ],
+        }),
+        json!({}),
+    );
+    assert_eq!(
+        made,
+        json!({
+            "description": "Both.",
+            "type": "object",
+            "properties": {"a": {"type": "integer", "minimum": 5, "maximum": 9}, "b": {"enum": ["y"]}},
+            "required": ["a", "b"],
+        })
+    );
+}
+
+#[test]
+fn a_discriminator_names_its_variants() {
+    let schemas = json!({
+        "Cat": {"type": "object", "properties": {"kind": {"type": "string"}, "lives": {"type": "integer"}}},
+        "Dog": {"type": "object", "properties": {"kind": {"type": "string"}}},
+    });
+    let made = body(
+        "3.0.0",
+        json!({
+            "oneOf": [{"$ref": "#/components/schemas/Cat"}, {"$ref": "#/components/schemas/Dog"}],
+            "discriminator": {"propertyName": "kind", "mapping": {"feline": "#/components/schemas/Cat"}},
+        }),
+        schemas,
+    );
+    assert_eq!(
+        made,
+        json!({"anyOf": [
+            {"type": "object", "properties": {"kind": {"type": "string", "enum": ["feline"]}, "lives": {"type": "integer"}}},
+            {"type": "object", "properties": {"kind": {"type": "string", "enum": ["Dog"]}}},
+        ]})
+    );
+}
+
+#[test]
+fn both_versions_say_null_and_exclusive_bounds() {
+    let old = json!({"type": "number", "nullable": true, "minimum": 1, "exclusiveMinimum": true, "maximum": 2, "exclusiveMaximum": false});
+    assert_eq!(body("3.0.0", old, json!({})), json!({"type": ["number", "null"], "exclusiveMinimum": 1, "maximum": 2}));
+    let new = json!({"type": ["number", "null"], "exclusiveMinimum": 1, "const": 3, "examples": [3], "$comment": "x"});
+    assert_eq!(body("3.1.0", new, json!({})), json!({"type": ["number", "null"], "exclusiveMinimum": 1, "const": 3}));
+    let of_reference = json!({"nullable": true, "allOf": [{"$ref": "#/components/schemas/Name"}]});
+    assert_eq!(body("3.0.0", of_reference, json!({"Name": {"type": "string"}})), json!({"type": ["string", "null"]}));
+    let choice = json!({"nullable": true, "oneOf": [{"type": "string"}, {"type": "integer"}]});
+    assert_eq!(
+        body("3.0.0", choice, json!({})),
+        json!({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]})
+    );
+}
+
+#[test]
+fn properties_that_apis_refuse_are_named_in_the_description() {
+    let made = body(
+        "3.0.0",
+        json!({"type": "object", "properties": {"+1": {"type": "integer"}, "ok": {}}, "required": ["+1", "ok"], "additionalProperties": false}),
+        json!({}),
+    );
+    assert_eq!(
+        made,
+        json!({"type": "object", "properties": {"ok": {}}, "required": ["ok"], "description": "Also takes: +1."})
+    );
+}
+
+#[test]
+fn answers_keep_names_and_types_alone() {
+    let schema = json!({
+        "type": "object",
+        "required": ["a"],
+        "additionalProperties": false,
+        "properties": {
+            "a": {"type": "string", "format": "uri", "maxLength": 3, "description": "An A."},
+            "secret": {"type": "string", "writeOnly": true},
+            "list": {"type": "array", "items": {"type": "integer"}},
+        },
+    });
+    assert_eq!(
+        output(schema),
+        Some(json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": ["string", "null"], "description": "An A."},
+                "list": {"type": ["array", "null"], "items": {"type": ["integer", "null"]}},
+            },
+        }))
+    );
+    let list = output(json!({"type": "array", "items": {"type": "string"}}));
+    assert_eq!(
+        list,
+        Some(
+            json!({"type": "object", "properties": {"result": {"type": ["array", "null"], "items": {"type": ["string", "null"]}}}})
+        )
+    );
+    assert_eq!(output(json!({})), None);
+    let different = json!({
+        "200": {"content": {"application/json": {"schema": {"type": "object"}}}},
+        "202": {"content": {"application/json": {"schema": {"type": "array"}}}},
+    });
+    assert_eq!(tool(&document(json!({"/a": {"get": {"responses": different}}}))).output, None);
+}

@@ -41,7 +41,10 @@ chmod +x "$WASI_SDK/bin/clang" "$WASI_SDK/bin/ar"
 
 # Paths of this machine stay out of the component, so that its bytes are the same on every one.
 crates=${CARGO_HOME:-$HOME/.cargo}
-export RUSTFLAGS="--remap-path-prefix=$crates=crates --remap-path-prefix=$(cd "$root" && pwd)=toolcell"
+# The variable's parts end with a byte that no path has, since a path may have spaces.
+separator=$(printf '\037')
+CARGO_ENCODED_RUSTFLAGS="--remap-path-prefix=$crates=crates$separator--remap-path-prefix=$(cd "$root" && pwd)=toolcell"
+export CARGO_ENCODED_RUSTFLAGS
 cd "$here"
 CARGO_TARGET_DIR=$built "$root/guest-examples/toolchain.sh" \
     cargo build --locked --release --target wasm32-wasip2

@@ -30,9 +30,16 @@ done >"$WASI_SDK/watch-stack.h"
 echo "#undef __wasi__" >>"$WASI_SDK/watch-stack.h"
 cat >"$WASI_SDK/bin/clang" <<SCRIPT
 #!/bin/sh
+# The folder of the C library comes in pieces if its path has spaces. None of them begins with a dash.
+dropped=
 for argument; do
     shift
-    case \$argument in --sysroot=* | --target=*) ;; *) set -- "\$@" "\$argument" ;; esac
+    case \$argument in
+    --sysroot=*) dropped=1 ;;
+    --target=*) dropped= ;;
+    -*) dropped= && set -- "\$@" "\$argument" ;;
+    *) [ -n "\$dropped" ] || set -- "\$@" "\$argument" ;;
+    esac
 done
 exec "$folder/ziglang/zig" cc -target wasm32-wasi -include "$WASI_SDK/watch-stack.h" "-ffile-prefix-map=$built=." "\$@"
 SCRIPT

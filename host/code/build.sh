@@ -46,7 +46,7 @@ SCRIPT
 printf '#!/bin/sh\nexec "%s/ziglang/zig" ar "$@"\n' "$folder" >"$WASI_SDK/bin/ar"
 chmod +x "$WASI_SDK/bin/clang" "$WASI_SDK/bin/ar"
 
-# Paths of this machine stay out of the component, so that its bytes are the same on every one.
+# Paths of this machine stay out of the component.
 crates=${CARGO_HOME:-$HOME/.cargo}
 # The variable's parts end with a byte that no path has, since a path may have spaces.
 separator=$(printf '\037')

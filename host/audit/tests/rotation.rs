@@ -316,10 +316,21 @@ fn another_writer_is_kept_out_while_the_file_changes() {
     let (sink, _) = folder.open(small(4));
     for calls in 0..40 {
         sink.record(|| stopped(calls)).unwrap();
-        let (other, _) = Sink::open_with(&folder.audit(), small(4)).unwrap();
-        // A child that another test starts may hold the lock of the last one until it runs.
-        let name = other.path().unwrap().file_name().unwrap().to_str().unwrap();
-        assert!(name.starts_with("audit.jsonl-"), "{name}");
+        // A child that another test starts holds the lock of the last one until it runs, so this
+        // waits for the first free name.
+        let opens_second = || {
+            let (other, _) = Sink::open_with(&folder.audit(), small(4)).unwrap();
+            let name = other.path().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+            assert!(name.starts_with("audit.jsonl-"), "{name}");
+            name == "audit.jsonl-2"
+        };
+        let is_second = (0..1_000).any(|_| {
+            opens_second() || {
+                std::thread::sleep(Duration::from_millis(5));
+                false
+            }
+        });
+        assert!(is_second, "audit.jsonl-2 is never free");
     }
     // Between its two steps, a rotation holds the lock of the closed file.
     let moved = Folder::new();

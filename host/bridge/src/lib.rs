@@ -52,7 +52,7 @@ pub struct BridgeOptions {
     pub prefix: String,
     /// The beginning of the names of secrets and of the login.
     pub name: String,
-    /// The client's identifier for a login. Without it no login is written.
+    /// The client's identifier for a login. Without it, the manifest gets no login.
     pub client_id: Option<String>,
 }
 

@@ -88,7 +88,7 @@ fn definition_bytes(tool: &ToolDefinition) -> usize {
     schemas.into_iter().flatten().map(crate::merge::json_bytes).sum::<usize>() + tool.description.len()
 }
 
-/// One operation as a tool. `Err` is why there is none, as the end of a sentence.
+/// One operation as a tool. `Err` says why it cannot be one, as the end of a sentence.
 fn made(
     document: &Document<'_>,
     base: &Base,

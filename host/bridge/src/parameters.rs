@@ -117,16 +117,18 @@ pub(crate) fn of_operation(
 /// Parameters of the path and of the operation. The operation's win.
 fn written<'a>(document: &Document<'a>, parts: [&'a Value; 2]) -> Result<Vec<&'a Map<String, Value>>, String> {
     let mut all: Vec<&Map<String, Value>> = Vec::new();
-    let lists = parts.into_iter().filter_map(|part| part.get("parameters")?.as_array());
-    for parameter in lists.flatten() {
+    let lists: Vec<&Vec<Value>> = parts.into_iter().filter_map(|part| part.get("parameters")?.as_array()).collect();
+    // Those that stand twice included: each is compared with all before it.
+    if lists.iter().any(|list| list.len() > PARAMETERS_MAX) {
+        return Err(format!("has more than {PARAMETERS_MAX} parameters"));
+    }
+    for parameter in lists.into_iter().flatten() {
         let Value::Object(parameter) = document.followed(parameter)? else { continue };
-        let key = |parameter: &Map<String, Value>| (parameter.get("name").cloned(), parameter.get("in").cloned());
-        match all.iter_mut().find(|known| key(known) == key(parameter)) {
+        let is_same =
+            |known: &&mut &Map<String, Value>| ["name", "in"].iter().all(|key| known.get(*key) == parameter.get(*key));
+        match all.iter_mut().find(is_same) {
             Some(known) => *known = parameter,
             None => all.push(parameter),
-        }
-        if all.len() > PARAMETERS_MAX {
-            return Err(format!("has more than {PARAMETERS_MAX} parameters"));
         }
     }
     Ok(all)
@@ -221,7 +223,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Notes a parameter that is not used; without a required one there is no request.
+    /// Notes a parameter that is not used; without a required one, the operation is left out.
     fn left_out(&mut self, written: &Map<String, Value>, name: &str, what: &str) -> Result<(), String> {
         if written.get("required") == Some(&Value::Bool(true)) {
             return Err(format!("requires {}, which is {what}", shown(name)));

@@ -1,7 +1,8 @@
 //! A document's text as a value: JSON, or YAML 1.2's core schema.
 //!
-//! Anchors and aliases are read, and what they repeat counts: a text that would be a thousand times
-//! as large as it is ends with an error. Tags and merge keys are refused.
+//! Anchors and aliases are read. What an anchor keeps and what an alias repeats counts, in values and
+//! in bytes of text: a document that would be a thousand times as large as it is ends with an error.
+//! Tags and merge keys are refused.
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
@@ -10,8 +11,16 @@ use serde_json::{Map, Number, Value};
 use crate::BridgeError;
 use crate::limits::DOCUMENT_BYTES_MAX;
 
-/// Values of a document in YAML, repeated ones included. 2 million: GitHub's document has 700,000.
+/// Values of a document, copies included. 2 million: GitHub's document has 700,000, and a value
+/// takes some 100 bytes.
 const VALUES_MAX: usize = 2_000_000;
+
+/// Bytes of all texts of a document in YAML, copies included. Twice the largest document.
+const TEXT_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
+
+/// Commas, colons and brackets of a document in JSON, those within texts included. 5 million: a
+/// value has one or two before it, and GitHub's document has 700,000 values.
+const JSON_MARKS_MAX: usize = 5_000_000;
 
 /// Deepest nesting of a document in YAML: serde_json's own bound for JSON.
 const DEPTH_MAX: usize = 128;
@@ -28,6 +37,12 @@ pub fn read(text: &str) -> Result<Value, BridgeError> {
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with('{') {
+        // Before anything is made: each value but the first stands behind one of these.
+        let values = text.bytes().filter(|byte| matches!(byte, b'[' | b'{' | b',' | b':')).count();
+        if values > JSON_MARKS_MAX {
+            let problem = format!("the document has more than {JSON_MARKS_MAX} commas, colons and brackets");
+            return Err(BridgeError::new(problem, "cut it down to the operations that you need"));
+        }
         let error = match serde_json::from_str(text) {
             Ok(value) => return Ok(value),
             Err(error) => error,
@@ -44,24 +59,33 @@ enum Open {
     Object(Map<String, Value>, Option<String>),
 }
 
-/// A list or an object with its anchor, and the number of values before it.
+/// What a value takes.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    values: usize,
+    /// Of texts, keys included.
+    bytes: usize,
+}
+
+/// A list or an object with its anchor, and what the values before it take.
 struct Level {
     open: Open,
     anchor: usize,
-    before: usize,
+    before: Size,
 }
 
 /// A value that aliases repeat.
 struct Anchored {
     value: Value,
-    values: usize,
+    size: Size,
 }
 
 #[derive(Default)]
 struct Reader {
     levels: Vec<Level>,
     anchors: HashMap<usize, Anchored>,
-    values: usize,
+    /// What all values take, copies included.
+    size: Size,
     whole: Option<Value>,
 }
 
@@ -89,29 +113,24 @@ impl Reader {
                     if fields.contains_key(text.as_ref()) {
                         return Err(format!("has {} twice in one object", crate::names::shown(&text)));
                     }
+                    let bytes = text.len();
                     *key = Some(text.into_owned());
-                    return Ok(());
+                    return self.count(Size { values: 0, bytes });
                 }
-                let value = scalar(&text, style);
-                self.count(1)?;
-                self.place(value, anchor, 1);
-                Ok(())
+                let size = Size { values: 1, bytes: text.len() };
+                self.count(size)?;
+                self.place(scalar(&text, style), anchor, size)
             }
             Event::Alias(anchor) => {
-                let Some(Anchored { value, values }) = self.anchors.get(&anchor) else {
+                let Some(size) = self.anchors.get(&anchor).map(|anchored| anchored.size) else {
                     return Err("has an alias inside of what it repeats".to_owned());
                 };
                 if self.awaits_key() {
                     return Err("has a key that is not text".to_owned());
                 }
-                let values = *values;
-                if self.values + values > VALUES_MAX {
-                    return Err(too_many());
-                }
-                let value = value.clone();
-                self.count(values)?;
-                self.place(value, 0, values);
-                Ok(())
+                self.count(size)?;
+                let value = self.anchors.get(&anchor).map(|anchored| anchored.value.clone());
+                self.place(value.unwrap_or_default(), 0, size)
             }
             Event::SequenceStart(anchor, None) => self.open(Open::List(Vec::new()), anchor),
             Event::MappingStart(anchor, None) => self.open(Open::Object(Map::new(), None), anchor),
@@ -121,8 +140,9 @@ impl Reader {
                     Open::List(items) => Value::Array(items),
                     Open::Object(fields, _) => Value::Object(fields),
                 };
-                self.place(value, anchor, self.values - before);
-                Ok(())
+                let values = self.size.values - before.values;
+                let bytes = self.size.bytes - before.bytes;
+                self.place(value, anchor, Size { values, bytes })
             }
             Event::DocumentStart(_) if self.whole.is_some() => Err("has several documents in it".to_owned()),
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {
@@ -138,24 +158,32 @@ impl Reader {
         if self.awaits_key() {
             return Err("has a key that is not text".to_owned());
         }
-        let before = self.values;
-        self.count(1)?;
+        let before = self.size;
+        self.count(Size { values: 1, bytes: 0 })?;
         self.levels.push(Level { open, anchor, before });
         Ok(())
     }
 
-    fn count(&mut self, values: usize) -> Result<(), String> {
-        self.values += values;
-        if self.values > VALUES_MAX { Err(too_many()) } else { Ok(()) }
+    fn count(&mut self, size: Size) -> Result<(), String> {
+        self.size.values += size.values;
+        self.size.bytes += size.bytes;
+        let of = match self.size {
+            Size { values, .. } if values > VALUES_MAX => format!("{VALUES_MAX} values"),
+            Size { bytes, .. } if bytes > TEXT_BYTES_MAX => format!("{TEXT_BYTES_MAX} bytes of text"),
+            Size { .. } => return Ok(()),
+        };
+        Err(format!("has more than {of}, copies for its anchors and aliases included"))
     }
 
     fn awaits_key(&self) -> bool {
         matches!(self.levels.last(), Some(Level { open: Open::Object(_, None), .. }))
     }
 
-    fn place(&mut self, value: Value, anchor: usize, values: usize) {
+    fn place(&mut self, value: Value, anchor: usize, size: Size) -> Result<(), String> {
         if anchor > 0 {
-            self.anchors.insert(anchor, Anchored { value: value.clone(), values });
+            // The copy that aliases repeat.
+            self.count(size)?;
+            self.anchors.insert(anchor, Anchored { value: value.clone(), size });
         }
         match self.levels.last_mut().map(|level| &mut level.open) {
             None => self.whole = Some(value),
@@ -166,11 +194,8 @@ impl Reader {
                 }
             }
         }
+        Ok(())
     }
-}
-
-fn too_many() -> String {
-    format!("has more than {VALUES_MAX} values, those that aliases repeat included")
 }
 
 /// A value of the core schema (YAML 1.2.2, section 10.3.2).
@@ -229,9 +254,27 @@ mod tests {
             ("? [x]\n: 1", "the document has a key that is not text"),
             ("a: 1\n---\nb: 2", "the document has several documents in it"),
             (&deep, "the document is nested deeper than 128"),
-            (&bomb, "the document has more than 2000000 values, those that aliases repeat included"),
+            (&bomb, "the document has more than 2000000 values, copies for its anchors and aliases included"),
         ] {
             assert_eq!(read(text).unwrap_err().problem, problem);
         }
+    }
+
+    #[test]
+    fn what_anchors_keep_and_aliases_repeat_counts() {
+        let values = "the document has more than 2000000 values, copies for its anchors and aliases included";
+        let bytes = "the document has more than 67108864 bytes of text, copies for its anchors and aliases included";
+        // Anchors within anchors: each keeps all that is in it.
+        let nested = (0..100).map(|level| format!("&a{level} [")).collect::<String>() + &"x,".repeat(50_000);
+        let nested = format!("{nested}{}", "]".repeat(100));
+        assert_eq!(read(&nested).unwrap_err().problem, values);
+        // One long text, often.
+        let long = format!("a: &a {}\nb: [{}]", "x".repeat(1_000_000), "*a,".repeat(100));
+        assert_eq!(read(&long).unwrap_err().problem, bytes);
+        let key = format!("a: &a {{? {}\n : 1}}\nb: [{}]", "x".repeat(1_000), "*a,".repeat(100_000));
+        assert_eq!(read(&key).unwrap_err().problem, bytes);
+        // Many values of JSON, before any is made.
+        let marks = format!("{{\"a\": [{}0]}}", "0,".repeat(5_000_000));
+        assert!(read(&marks).unwrap_err().problem.contains("5000000 commas"));
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub(crate) is_cut: bool,
 }
 
-/// The answer of an operation. Where its answers of success differ, there is no schema.
+/// The answer of an operation. Where its answers of success differ, it has no schema.
 pub(crate) fn of_operation(document: &Document<'_>, operation: &Value, bytes_max: usize) -> Answer {
     let mut schemas: Vec<&Value> = Vec::new();
     let mut accepted: Vec<&str> = Vec::new();

@@ -14,8 +14,8 @@ use crate::names::{clipped, is_property};
 /// ten times as many.
 const NESTING_MAX: usize = 64;
 
-/// Schemas looked at for one schema, those that are merged included.
-const VISITS_MAX: usize = 4 * SUBSCHEMAS_MAX;
+/// Schemas and properties looked at for one schema, those that are merged or left out included.
+const VISITS_MAX: usize = 8 * SUBSCHEMAS_MAX;
 
 /// Keywords whose values are numbers, taken as they are.
 const NUMBERS: [&str; 9] = [
@@ -95,11 +95,14 @@ struct Inliner<'d, 'a> {
 }
 
 impl Inliner<'_, '_> {
-    fn schema(&mut self, schema: &Value, level: usize, nesting: usize) -> Result<Value, Over> {
+    /// Counts a schema, or a property, that is looked at.
+    fn look(&mut self) -> Result<(), Over> {
         self.visits += 1;
-        if self.visits > VISITS_MAX {
-            return Err(Over);
-        }
+        if self.visits > VISITS_MAX { Err(Over) } else { Ok(()) }
+    }
+
+    fn schema(&mut self, schema: &Value, level: usize, nesting: usize) -> Result<Value, Over> {
+        self.look()?;
         // `true`, and `false`, which no API takes.
         let Value::Object(written) = schema else { return Ok(json!({})) };
         if nesting >= NESTING_MAX {
@@ -260,6 +263,7 @@ impl Inliner<'_, '_> {
         if let Some(Value::Object(properties)) = written.get("properties") {
             let mut own = Map::new();
             for (name, property) in properties {
+                self.look()?;
                 if self.leaves_out(property) {
                     continue;
                 }
@@ -287,7 +291,7 @@ impl Inliner<'_, '_> {
                 is_property(name)
                     && !properties.and_then(|all| all.get(name)).is_some_and(|property| self.leaves_out(property))
             };
-            let required: Vec<Value> = required.iter().filter(is_kept).cloned().collect();
+            let required: Vec<Value> = required.iter().take(SUBSCHEMAS_MAX).filter(is_kept).cloned().collect();
             if !required.is_empty() {
                 made.insert("required".to_owned(), required.into());
             }
@@ -354,8 +358,8 @@ impl Inliner<'_, '_> {
         let name = reference.rsplit('/').next().unwrap_or_default();
         let mapping = discriminator.get("mapping").and_then(Value::as_object);
         let leads_here = |target: &&Value| target.as_str().is_some_and(|target| target == reference || target == name);
-        let named = mapping.into_iter().flatten().filter(|(_, target)| leads_here(target));
-        let mut values: Vec<Value> = named.take(MEMBERS_MAX).map(|(value, _)| value.as_str().into()).collect();
+        let named = mapping.into_iter().flatten().take(MEMBERS_MAX).filter(|(_, target)| leads_here(target));
+        let mut values: Vec<Value> = named.map(|(value, _)| value.as_str().into()).collect();
         if values.is_empty() {
             values.push(name.into());
         }

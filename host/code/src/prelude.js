@@ -87,7 +87,7 @@
     });
   };
 
-  // The tool that a property stands for. A tool whose name is no identifier is there with `_` for each other character.
+  // The tool that a property stands for. A tool whose name is not an identifier is there with `_` for each other character.
   const alias = (name) => on(replace, on(replace, name, /[^A-Za-z0-9_$]/g, "_"), /^(?=[0-9])/, "_");
   const names = new OwnMap();
   const named = (property) => {

@@ -32,7 +32,7 @@ pub use call::{CallTraces, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
 pub use error::StartError;
 pub use fetching::{download, registries, requested_permissions, trust};
-pub use files::{Watch, file, wit};
+pub use files::{Watch, file, shipped, wit};
 pub use identity::{login, secret_store, secrets};
 pub use machine::{CodeCacheOptions, Note, shell, workers};
 pub use observing::log::{LogLevel, OperatorLog};

@@ -1,21 +1,28 @@
-//! The engine of scripts that comes with this program, on disk.
+//! Components that come with this program, on disk.
 
 use std::path::{Path, PathBuf};
 
-/// Its file, in the program's folder.
-const BESIDE: &str = "toolcell-code.wasm";
+/// Where programs and their data have folders of their own, from the program's.
+const SHARED: &str = "../share/toolcell";
 
-/// Its file where programs and their data have folders of their own, from the program's.
-const SHARED: &str = "../share/toolcell/toolcell-code.wasm";
+/// The file of the engine of scripts.
+const ENGINE: &str = "toolcell-code.wasm";
 
-/// How to get it where it is missing.
+/// How to get the engine where it is missing.
 pub const HOW: &str = "in a clone, `make code` builds it; every package has it; or name one: engine = \"FILE.wasm\"";
 
-/// The engine, where this program is. `None` if it is nowhere.
+/// The engine of scripts. `None` if it is nowhere.
 pub fn engine() -> Option<PathBuf> {
+    component(&[ENGINE])
+}
+
+/// The first of these files, from this program's folder or that of its data. `None` if none of them
+/// is there.
+pub fn component(files: &[&str]) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let folder = program.parent()?;
-    [BESIDE, SHARED].map(|place| folder.join(place)).into_iter().find(|path| is_file(path))
+    let places = files.iter().flat_map(|file| [folder.join(file), folder.join(SHARED).join(file)]);
+    places.into_iter().find(|path| is_file(path))
 }
 
 fn is_file(path: &Path) -> bool {

@@ -10,6 +10,7 @@ use toolcell_sandbox::COMPONENT_BYTES_MAX;
 use toolcell_server::download::download;
 use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
+use toolcell_server::shipped;
 
 use super::source::{FoundComponent, ServedFrom};
 use crate::args::AddArgs;
@@ -23,9 +24,8 @@ const ENDS: [&str; 3] = [".json", ".yaml", ".yml"];
 /// Longest prefix made of a component's name, in characters: it leaves 40 for the tool's own name.
 const PREFIX_CHARS_MAX: usize = 24;
 
-/// The bridge beside this program, and in a clone beside `target`.
-const BESIDE: [&str; 3] =
-    ["toolcell-bridge.wasm", "../lib/toolcell/toolcell-bridge.wasm", "../../guest-examples/components/bridge.wasm"];
+/// The bridge's file, and that of a clone, whose program is in `target/release`.
+const BRIDGE: [&str; 2] = ["toolcell-bridge.wasm", "../../guest-examples/components/bridge.wasm"];
 
 /// A document that became a component.
 pub struct AddedDocument {
@@ -160,12 +160,8 @@ fn guest(args: &AddArgs) -> Result<BridgeGuest, Failure> {
     let hint = "`make guests` builds it in a clone; --bridge names it elsewhere";
     let path = match &args.document.bridge {
         Some(path) => path.clone(),
-        None => {
-            let program = std::env::current_exe().ok().and_then(|program| program.canonicalize().ok());
-            let folder = program.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
-            let found = BESIDE.iter().map(|beside| folder.join(beside)).find(|path| path.exists());
-            found.ok_or_else(|| Failure::at_fault("the bridge's component is not beside this program", hint))?
-        }
+        None => shipped::component(&BRIDGE)
+            .ok_or_else(|| Failure::at_fault("the bridge's component is not beside this program", hint))?,
     };
     let bytes = read_bounded(&path, COMPONENT_BYTES_MAX)
         .map_err(|problem| Failure::at_fault(format!("{} {problem}", path.display()), hint))?;

@@ -176,7 +176,7 @@ impl Console {
     fn answer(&self, visit: &Visit, fields: &Fields) -> Came {
         let (_, allows, remembers) = answer(fields);
         let run_calls = (fields.get(routes::ANSWER) == "run").then(|| fields.number(routes::CALLS));
-        // A number that nobody may allow is no answer.
+        // A number that nobody may allow does not count as an answer.
         let run_calls = run_calls.map(|calls| calls.and_then(|calls| u32::try_from(calls).ok()).unwrap_or(0));
         let answer = OperatorAnswer { allows, remembers, run_calls, by: named(visit) };
         self.sources.answer(fields.number(routes::KEY), answer)

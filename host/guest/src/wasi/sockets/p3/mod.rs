@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `tcp.rs`, `streams.rs` | TCP sockets, and the two directions of a connection |
 //! | `lookup.rs` | look-ups of names |
-//! | `udp.rs` | the answer that there is no UDP |
+//! | `udp.rs` | the answer `not-supported` for UDP |
 //! | `convert.rs`, `bindings.rs` | its types, and what is generated |
 //!
 //! No person is asked about a target that no rule allows, as with [requests](crate::wasi::p3).

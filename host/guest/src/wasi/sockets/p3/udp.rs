@@ -41,7 +41,7 @@ impl HostUdpSocket for CallState {
     }
 
     fn get_address_family(&mut self, _: Socket) -> wasmtime::Result<IpAddressFamily> {
-        Err(wasmtime::Error::msg("there is no UDP socket"))
+        Err(wasmtime::Error::msg("UDP is not offered"))
     }
 
     fn get_unicast_hop_limit(&mut self, _: Socket) -> Result<u8> {

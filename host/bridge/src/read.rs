@@ -1,8 +1,8 @@
 //! A document's text as a value: JSON, or YAML 1.2's core schema.
 //!
-//! Anchors and aliases are read. What an anchor keeps and what an alias repeats counts, in values and
-//! in bytes of text: a document that would be a thousand times as large as it is ends with an error.
-//! Tags and merge keys are refused.
+//! Anchors and aliases are read. What an anchor keeps and what an alias repeats counts, in values
+//! and in bytes of text: a document that would be a thousand times as large as it is ends with an
+//! error. Tags and merge keys are refused.
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};

@@ -17,6 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GLIBC = "2.28"
 
 
+def cargo_home():
+    """Where cargo keeps crates."""
+    return Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+
+
 def registry_sources(cargo_home):
     """The folders that cargo unpacks crates into."""
     folder = cargo_home / "registry" / "src"
@@ -31,10 +36,10 @@ def rustflags(root, target_folder, cargo_home):
 
 def environment(root, target_folder, epoch):
     """The variables of the build."""
-    cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    crates = cargo_home()
     zigbuild = tools.zigbuild()
     plain = tools.plain_environment()
-    paths = {f"-ffile-prefix-map={source}=crates" for source in registry_sources(cargo_home)}
+    paths = {f"-ffile-prefix-map={source}=crates" for source in registry_sources(crates)}
     return plain | {
         "PATH": os.pathsep.join([str(zigbuild / "bin"), plain["PATH"]]),
         "CARGO_ZIGBUILD_ZIG_PATH": str(zigbuild / "ziglang" / "zig"),
@@ -42,7 +47,7 @@ def environment(root, target_folder, epoch):
         "ZIG_GLOBAL_CACHE_DIR": str(tools.CACHE / "zig"),
         "CARGO_TARGET_DIR": str(target_folder),
         # Unlike RUSTFLAGS, this takes paths with spaces.
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rustflags(root, target_folder, cargo_home)),
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rustflags(root, target_folder, crates)),
         "CFLAGS": " ".join(sorted(paths)),
         "CARGO_PROFILE_RELEASE_DEBUG": "0",
         "CARGO_PROFILE_RELEASE_STRIP": "symbols",

@@ -41,6 +41,13 @@ LIBRARIES = {*image.LIBRARIES, *(Path(platform.loader).name for platform in proj
 SECURITY_MAX = 2.0
 
 
+# An API of one operation.
+DOCUMENT = {
+    "openapi": "3.1.0", "info": {"title": "clock", "version": "1"}, "servers": [{"url": "https://api.example.com"}],
+    "paths": {"/now": {"get": {"operationId": "now", "summary": "The time", "responses": {"200": {"description": "It"}}}}},
+}  # fmt: skip
+
+
 class Check:
     """What all checks share: the packages, the examples, a folder for each."""
 
@@ -86,6 +93,15 @@ class Check:
         """The examples are served by this program, in a folder where nothing else is."""
         names = served([*command, "serve", "--manifest", self.manifest], env=self.environment, **options)
         print(f"  serves {len(names)} tools: {' '.join(map(str, command))}")
+
+    def finds_components(self, command, folder):
+        """The program finds what comes with it: a script runs, and a document of an API becomes a component."""
+        (folder / "toolcell.toml").write_text("version = 1\n\n[server]\nname = \"packed\"\n\n[code]\ncalls = []\n", "utf-8")
+        (folder / "api.json").write_text(json.dumps(DOCUMENT), "utf-8")
+        options = {"cwd": folder, "env": self.environment}
+        assert "42" in run(*command, "call", "run_code", json.dumps({"code": "return 6 * 7"}), **options)
+        run(*command, "add", "api.json", "--name", "clock", "--yes", **options)
+        assert "clock_now" in run(*command, "list", **options)
 
     def unpacked(self):
         """The tarball, unpacked."""
@@ -143,7 +159,7 @@ def binary(check):
     assert elf.needed(program) <= LIBRARIES, elf.needed(program)
     assert not elf.has_symbols(program) and not any(name.startswith(".debug") for name in elf.sections(program))
     content = program.read_bytes()
-    cargo_home = os.environ.get("CARGO_HOME") or Path.home() / ".cargo"
+    cargo_home = build.cargo_home()
     # Sources of crates are named otherwise; host/registry is a crate of ours.
     for path in (project.ROOT, Path.home(), cargo_home, build.target_folder(), "cargo/registry/src"):
         assert str(path) == "/" or f"{path}/".encode() not in content, f"the program names {path}"
@@ -154,7 +170,7 @@ def binary(check):
     assert listed <= audited, listed - audited
     known = {(crate["name"], crate["version"]) for crate in crates.metadata(project.ROOT, check.platform.target)["packages"]}
     assert audited <= known, audited - known
-    whole, _ = crates.with_engine(project.ROOT, check.platform.target)
+    whole, _ = crates.with_components(project.ROOT, check.platform.target)
     listed = {(crate.name, crate.version) for crate in whole.values() if crate.runs}
     bom = json.loads(check.file(f"{project.NAME}-*-{check.platform.target}.cdx.json").read_bytes())
     named = {(component["name"], component["version"]) for component in bom["components"] if component["scope"] == "required"}
@@ -196,6 +212,7 @@ def tarball(check):
     """Unpacked, it serves; its pages and scripts are there and can be read."""
     folder = check.unpacked()
     check.serves([folder / "bin" / project.NAME], cwd=check.empty("tarball-here"))
+    check.finds_components([folder / "bin" / project.NAME], check.empty("tarball-components"))
     pages = {page.name: page.read_text("utf-8") for page in (folder / "share/man/man1").iterdir()}
     for command in ("", "-serve", "-call", "-policy-explain"):
         assert pages[f"toolcell{command}.1"].count(".SH") >= 3, command
@@ -213,6 +230,7 @@ def wheel(check):
     run(sys.executable, "-m", "venv", environment)
     run(environment / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", file)
     check.serves([environment / "bin/toolcell"], cwd=check.empty("wheel-here"))
+    check.finds_components([environment / "bin/toolcell"], check.empty("wheel-components"))
     shown = run(environment / "bin/python", "-m", "pip", "show", "--files", "toolcell")
     assert "licenses/LICENSE" in shown and f"Version: {check.version}" in shown
     uv = tools.uv()
@@ -232,6 +250,7 @@ def npm(check):
     run("npm", "install", *options, *files, cwd=folder)
     assert run("npx", "--no-install", "toolcell", "--version", cwd=folder) == f"toolcell {check.version}\n"
     check.serves(["npx", "--no-install", "toolcell"], cwd=folder)
+    check.finds_components(["npx", "--no-install", "toolcell"], folder)
     failed = subprocess.run(["npx", "--no-install", "toolcell", "no-such-command"], cwd=folder, capture_output=True, check=False)
     assert failed.returncode == 2, failed
 
@@ -249,6 +268,7 @@ def deb(check):
     assert score <= SECURITY_MAX, exposure
     print(f"  systemd-analyze security: {score}")
     run(folder / "usr/bin/toolcell", "check", folder / "etc/toolcell/toolcell.toml")
+    check.finds_components([folder / "usr/bin/toolcell"], check.empty("deb-components"))
     if os.geteuid() != 0:
         print("  LEFT OUT: installing it in a root of its own, which only root can", file=sys.stderr)
         return
@@ -341,6 +361,7 @@ def make_install(check):
     install = [sys.executable, Path(__file__).with_name("install.py"), prefix]
     run(*install)
     check.serves([prefix / "bin/toolcell"], cwd=check.empty("prefix-here"))
+    check.finds_components([prefix / "bin/toolcell"], check.empty("prefix-components"))
     assert (prefix / "share/man/man1/toolcell-serve.1").exists()
     run(*install, "--uninstall")
     assert not [path for path in prefix.rglob("*") if path.is_file()]
@@ -385,7 +406,7 @@ def bundle(check):
 def twice(check):
     """The same binary gives the same packages."""
     content, epoch = check.binary().read_bytes(), build.source_date(project.ROOT)
-    again = [*dist.packed(check.platform, content, check.binary(), epoch, share.engine(build.target_folder())), *dist.common([check.platform], epoch)]
+    again = [*dist.packed(check.platform, content, check.binary(), epoch, share.components(build.target_folder())), *dist.common([check.platform], epoch)]
     for name, content in again:
         assert (check.folder / name).read_bytes() == content, f"{name} is another one the second time"
     print(f"  {len(again)} packages, twice the same bytes")

@@ -100,12 +100,14 @@ def used(root, target, top="toolcell"):
     return found, own
 
 
-def with_engine(root, target):
-    """The crates of the binary and of the engine of scripts beside it."""
+def with_components(root, target):
+    """The crates of the binary and of the components that come with it: the engine of scripts, and that of bridges."""
     found, own = used(root, target)
-    engine, top = used(root / "host" / "code", "wasm32-wasip2", "toolcell-code")
-    found[own].uses.add(top)
-    return engine | found, own
+    for workspace, crate in (("host/code", "toolcell-code"), ("guest-examples", "bridge")):
+        inner, top = used(root / workspace, "wasm32-wasip2", crate)
+        found[own].uses.add(top)
+        found = inner | found
+    return found, own
 
 
 def built(root, target, top):

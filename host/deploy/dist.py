@@ -23,17 +23,17 @@ import share
 from debian_archive import Unreachable
 
 
-def packed(platform, binary, runnable, epoch, engine, libc=None):
-    """All packages of one binary and the engine of scripts, as (name, content)."""
+def packed(platform, binary, runnable, epoch, components, libc=None):
+    """All packages of one binary and the components that come with it, as (name, content)."""
     version = project.version()
-    found, own = crates.with_engine(project.ROOT, platform.target)
+    found, own = crates.with_components(project.ROOT, platform.target)
     licences, sbom = crates.licences(found), crates.sbom(found, own, epoch)
-    documents = [*share.documents(licences, sbom), *share.placed(engine)]
+    documents = [*share.documents(licences, sbom), *share.placed(components)]
     shared = [*share.manual(runnable), *share.completions(runnable), *documents]
     yield packages.tarball(version, platform, binary, shared, epoch)
     yield packages.deb(version, platform, binary, shared, epoch)
-    yield packages.wheel(version, platform, binary, share.placed(engine), licences, sbom)
-    yield packages.npm_platform(version, platform, binary, engine, licences, sbom, epoch)
+    yield packages.wheel(version, platform, binary, share.placed(components), licences, sbom)
+    yield packages.npm_platform(version, platform, binary, components, licences, sbom, epoch)
     yield f"{project.NAME}-{version}-{platform.target}.cdx.json", sbom
     try:
         yield image.image(version, platform, binary, documents, epoch, libc)
@@ -86,8 +86,8 @@ def main():
             raise SystemExit(f"dist: {binary} is the program of the drill, whose guests can do anything: it is for tests alone")
     # Pages and scripts are the same for each target, and only this machine's program runs here.
     runnable = binaries.get(host) or build.build(host, project.ROOT, place / "dist", epoch)
-    engine = share.engine(place)
-    files = [file for target, binary in binaries.items() for file in packed(project.PLATFORMS[target], binary.read_bytes(), runnable, epoch, engine)]
+    components = share.components(place)
+    files = [file for target, binary in binaries.items() for file in packed(project.PLATFORMS[target], binary.read_bytes(), runnable, epoch, components)]
     files += common([project.PLATFORMS[target] for target in targets], epoch)
     written((args.output or place / "packages").absolute(), files)
 

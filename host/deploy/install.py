@@ -29,10 +29,10 @@ def place(prefix):
 
 def install(folder, binary):
     epoch = build.source_date(project.ROOT)
-    engine = share.engine(build.target_folder())
-    found, own = crates.with_engine(project.ROOT, build.host_target())
+    components = share.components(build.target_folder())
+    found, own = crates.with_components(project.ROOT, build.host_target())
     documents = share.documents(crates.licences(found), crates.sbom(found, own, epoch))
-    entries = [Entry(f"bin/{project.NAME}", binary.read_bytes(), PROGRAM), *share.manual(binary), *share.completions(binary), *documents, *share.placed(engine)]
+    entries = [Entry(f"bin/{project.NAME}", binary.read_bytes(), PROGRAM), *share.manual(binary), *share.completions(binary), *documents, *share.placed(components)]
     entries.append(Entry(LIST, "".join(f"{entry.name}\n" for entry in [*entries, Entry(LIST, b"")]).encode("utf-8")))
     for entry in entries:
         file = folder / entry.name

@@ -11,7 +11,6 @@ from pathlib import Path
 from archive import PROGRAM, Entry, ar, gz, tar, with_folders, zipped
 
 from project import LICENCE, MAINTAINER, NAME, REGISTRY_NAME, ROOT, SUMMARY
-from share import ENGINE
 
 HERE = Path(__file__).resolve().parent
 # The program needs no more of Debian than its C library; the floor is build.GLIBC.
@@ -81,15 +80,16 @@ def wheel(version, platform, binary, placed, licences, sbom):
     return f"{NAME}-{version}-py3-none-{platform.wheel}.whl", zipped(entries)
 
 
-def npm_platform(version, platform, binary, engine, licences, sbom, epoch):
+def npm_platform(version, platform, binary, components, licences, sbom, epoch):
     """The npm package of one platform: npm installs only the one that fits."""
     name = f"{NAME}-linux-{platform.node}"
     about = {
         "name": name, "version": version, "description": f"{SUMMARY} (the program for Linux on {platform.node})",
         "license": LICENCE, "os": ["linux"], "cpu": [platform.node], "libc": ["glibc"], "files": ["bin"], "preferUnplugged": True,
     }
+    beside = [Entry(f"bin/{component.name}", component.content) for component in components]
     entries = [
-        Entry("bin/toolcell", binary, PROGRAM), Entry(f"bin/{ENGINE}", engine), Entry("LICENSE", (ROOT / "LICENSE").read_bytes()),
+        Entry("bin/toolcell", binary, PROGRAM), *beside, Entry("LICENSE", (ROOT / "LICENSE").read_bytes()),
         Entry("THIRD-PARTY-LICENSES.txt", licences.encode("utf-8")), Entry(f"{NAME}.cdx.json", sbom), package_json(about),
     ]
     return f"{name}-{version}.tgz", gz(tar(entries, epoch, "package/"))

@@ -13,7 +13,7 @@ if [ "${1:-}" = --same ]; then
 fi
 time_each_s=${1:?how many seconds for each target?}
 shift
-if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions values loads messages loaders doors); fi
+if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions documents values loads messages loaders doors); fi
 
 # Time for one input. The slowest seed takes a few milliseconds, but machines may be busy.
 input_time_max_s=10
@@ -37,6 +37,7 @@ dictionary() {
     case $1 in
     frames | lines) echo mcp ;;
     definitions) echo schema ;;
+    documents) echo openapi ;;
     loaders | doors) echo messages ;;
     *) echo "$1" ;;
     esac

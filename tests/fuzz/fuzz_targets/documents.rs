@@ -1,0 +1,51 @@
+//! A document of an API, as a person names one to `toolcell add`. What becomes of it is the same
+//! twice, has tools that any host lists, and is held to its bounds.
+#![no_main]
+
+use std::collections::BTreeSet;
+
+use libfuzzer_sys::fuzz_target;
+use toolcell_bridge::{Bridge, BridgeOptions, OPERATIONS_MAX, ToolDefinition, read};
+use toolcell_mcp::McpTool;
+
+/// The longest name of a tool that model APIs take.
+const NAME_CHARS_MAX: usize = 64;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(document) = read(text) else { return };
+    let options = BridgeOptions {
+        server: Some("https://api.example.com".to_owned()),
+        deprecated: true,
+        all: true,
+        prefix: "api_".to_owned(),
+        name: "api".to_owned(),
+        client_id: Some("client".to_owned()),
+        ..BridgeOptions::default()
+    };
+    let bridge = match Bridge::of(&document, &options) {
+        Ok(bridge) => bridge,
+        Err(error) => return assert!(!error.problem.is_empty(), "refused without a problem"),
+    };
+    assert!(bridge.definitions.tools.len() <= OPERATIONS_MAX);
+    let names: BTreeSet<_> = bridge.definitions.tools.iter().map(|tool| &tool.name).collect();
+    assert_eq!(names.len(), bridge.definitions.tools.len(), "two tools have one name: {names:?}");
+    bridge.definitions.tools.iter().for_each(is_listed);
+    for rule in &bridge.grants.http {
+        assert!(rule.contains(" https://api.example.com"), "a grant leads elsewhere: {rule:?}");
+    }
+    let again = Bridge::of(&document, &options).expect("it had tools the first time");
+    assert_eq!(again.definitions.bytes(), bridge.definitions.bytes());
+});
+
+/// Asserts that a host takes its definition.
+fn is_listed(tool: &ToolDefinition) {
+    assert!(tool.name.len() + "api_".len() <= NAME_CHARS_MAX, "a long name: {:?}", tool.name);
+    let mut definition =
+        toolcell_mcp::ToolDefinition::new(tool.name.clone(), tool.description.clone(), tool.input.clone());
+    definition.output_schema = tool.output.clone();
+    if let Err(problems) = McpTool::compile(definition) {
+        let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        panic!("{}: {texts:?}", tool.operation());
+    }
+}

@@ -66,11 +66,13 @@ fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// True if the engine reads it: it parses, it is valid, and everything that it instantiates can be
-/// written out.
+/// True if the engine reads it: it parses, it is valid, its functions' bodies too, and everything
+/// that it instantiates can be written out.
 fn is_read(bytes: &[u8]) -> bool {
-    if !bytes.starts_with(&encode::COMPONENT) {
-        return Validator::new_with_features(features()).validate_all(bytes).is_ok();
+    // Below, the engine leaves bodies to its compiler.
+    let is_valid = Validator::new_with_features(features()).validate_all(bytes).is_ok();
+    if !is_valid || !bytes.starts_with(&encode::COMPONENT) {
+        return is_valid;
     }
     let tunables = Tunables::default_u64();
     let scope = ScopeVec::new();
@@ -81,6 +83,6 @@ fn is_read(bytes: &[u8]) -> bool {
 
 /// The features of a host: those that no guest language needs are off.
 fn features() -> WasmFeatures {
-    let off = WasmFeatures::MEMORY64 | WasmFeatures::MULTI_MEMORY | WasmFeatures::THREADS | WasmFeatures::GC;
+    let off = WasmFeatures::MEMORY64 | WasmFeatures::THREADS | WasmFeatures::GC;
     WasmFeatures::default() & !off
 }

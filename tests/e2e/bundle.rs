@@ -135,6 +135,24 @@ fn an_unpacked_bundle_serves_by_its_own_description() {
 }
 
 #[test]
+fn a_bundle_with_scripts_holds_their_engine() {
+    let folder = folder(&format!("{MANIFEST}\n[code]\ncalls = [\"read\"]\n"));
+    let _ = bundle(&folder, &["--output", "out.mcpb"]).succeeded();
+    let place = unpacked(&folder, "out.mcpb");
+    assert!(place.join("server/toolcell-code.wasm").is_file());
+    let code = "return JSON.stringify(await tools.read({path: '/data/inner/tea.txt'})).includes('oolong')";
+    let answer = called(&place, &description(&place), "run_code", &json!({"code": code}));
+    assert_eq!(answer["result"]["structuredContent"]["result"], true, "{answer}");
+    // A file of that name would be in its place.
+    let taken = MANIFEST.replace("path = \"data\"", "path = \"server\"");
+    let folder = self::folder(&format!("{taken}\n[code]\n"));
+    folder.make("server");
+    folder.write("server/toolcell-code.wasm", "x");
+    let refused = bundle(&folder, &["--output", "out.mcpb"]);
+    assert!(refused.stderr.contains("a \"server/toolcell-code.wasm\" of its own"), "{refused:?}");
+}
+
+#[test]
 fn a_bundle_of_a_server_without_a_name_has_that_of_its_folder() {
     let outer = folder("");
     outer.make("components");

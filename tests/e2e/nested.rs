@@ -386,7 +386,8 @@ fn a_reload_that_takes_the_right_away_ends_both_calls() {
     runs(&host, "sleep_hour");
     let less = endless("1h", "1h").replace("calls = ['sleep_hour', 'spin']", "calls = ['spin']");
     host.folder().save(Saving::RenamedOver, "toolcell.toml", less);
-    let narrowed = "the call was ended: what this tool may reach has been narrowed meanwhile";
+    let narrowed = "the call was ended: what this tool may reach has been narrowed meanwhile. The call that it made is not \
+                    undone";
     assert_eq!(host.answer_to(&id).error_text(), narrowed);
     let ended = outcomes(&whole(&host));
     for tool in ["relay", "sleep_hour"] {

@@ -21,7 +21,7 @@ fn unhurried(manifest: &str) -> String {
 }
 
 /// The activity of this host once it fits.
-fn activity_when(host: &TestHost, fits: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn activity_when(host: &TestHost, fits: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + patience();
     loop {
         let list = Command::in_folder(host.folder(), &["top", "--json"]).run().json();
@@ -35,7 +35,7 @@ fn activity_when(host: &TestHost, fits: impl Fn(&Value) -> bool) -> Value {
 }
 
 /// Decides over the control socket, as the program does.
-fn decide(host: &TestHost, run: &Value, decision: &Value) -> Value {
+pub(crate) fn decide(host: &TestHost, run: &Value, decision: &Value) -> Value {
     let folder = std::fs::read_dir(host.folder().runtime().join("toolcell")).unwrap();
     let sockets: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(sockets.len(), 1, "{sockets:?}");

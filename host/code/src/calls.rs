@@ -2,13 +2,18 @@
 
 use serde_json::{Value, json};
 use toolkit::Content;
-use toolkit::bindings::toolcell::mcp::calling::{self, Called, NotCalled, Reason, Wanted};
+use toolkit::bindings::toolcell::mcp::calling::{self, Called, NotCalled, Place, Reason, Wanted};
 
-/// Makes these calls: `[[tool, arguments as JSON], …]`. Gives a JSON list with an object for each,
-/// in their order: `value`, or `error` with the `reason`.
+/// A call of a script: the tool, its arguments as JSON, and the line and column where it stands.
+type ScriptCall = (String, String, Option<(u32, u32)>);
+
+/// Makes these calls: `[[tool, arguments as JSON, [line, column] or null], …]`. Gives a JSON list
+/// with an object for each, in their order: `value`, or `error` with the `reason`.
 pub(crate) fn all(calls_json: &str) -> String {
-    let calls: Vec<(String, String)> = serde_json::from_str(calls_json).unwrap_or_default();
-    let wanted = |(tool, arguments_json): (String, String)| Wanted { tool, arguments_json };
+    let calls: Vec<ScriptCall> = serde_json::from_str(calls_json).unwrap_or_default();
+    let place = |(_, _, at): &ScriptCall| at.map(|(line, column)| Place { line, column });
+    calling::stand_at(&calls.iter().map(place).collect::<Vec<_>>());
+    let wanted = |(tool, arguments_json, _): ScriptCall| Wanted { tool, arguments_json };
     let wanted: Vec<Wanted> = calls.into_iter().map(wanted).collect();
     let ends = match wanted.as_slice() {
         [only] => vec![calling::call(&only.tool, &only.arguments_json)],
@@ -16,6 +21,12 @@ pub(crate) fn all(calls_json: &str) -> String {
     };
     let ends: Vec<String> = ends.into_iter().map(end).collect();
     format!("[{}]", ends.join(","))
+}
+
+/// When the run began, in milliseconds since 1970.
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of thousands of years are exact")]
+pub(crate) fn run_began() -> f64 {
+    calling::run_began() as f64
 }
 
 /// Finds tools. A JSON list.

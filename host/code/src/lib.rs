@@ -36,11 +36,28 @@ const INPUT: &str = r#"{
   "additionalProperties": false
 }"#;
 
+/// The host sets `kept`: what is too long for an answer, it keeps.
 const OUTPUT: &str = r#"{
   "type": "object",
   "properties": {
     "result": {"description": "What the program returned."},
-    "console": {"type": "string", "description": "What it wrote with console.log."}
+    "console": {"type": "string", "description": "What it wrote with console.log."},
+    "kept": {
+      "type": "object",
+      "description": "What is too long for an answer, and is read in pages with resources/read: `uri` is the first, and the others end with their number. The result is null then.",
+      "properties": {
+        "result": {
+          "type": "object",
+          "properties": {"uri": {"type": "string"}, "pages": {"type": "integer"}, "bytes": {"type": "integer"}},
+          "required": ["uri", "pages", "bytes"]
+        },
+        "console": {
+          "type": "object",
+          "properties": {"uri": {"type": "string"}, "pages": {"type": "integer"}, "bytes": {"type": "integer"}},
+          "required": ["uri", "pages", "bytes"]
+        }
+      }
+    }
   },
   "required": ["result"]
 }"#;

@@ -2,7 +2,7 @@
 // script which changes that breaks nothing but itself.
 (host) => {
   "use strict";
-  const { callAll, find, describe, input, started } = host;
+  const { callAll, find, describe, input, began } = host;
   const { stringify, parse } = JSON;
   const { freeze, defineProperty } = Object;
   const { construct, apply } = Reflect;
@@ -16,21 +16,28 @@
   const then = Promise.prototype.then;
   const AsyncFunction = (async () => {}).constructor;
 
-  // Characters of console.log at most, and calls that are made at once at most: the host makes fewer.
-  const CONSOLE_MAX = 16 * 1024;
+  // Characters of console.log at most, of which the result has the beginning. Calls that are made at once at most: the
+  // host makes fewer.
+  const CONSOLE_MAX = 256 * 1024;
   const BATCH_MAX = 64;
   // Lines before the script's first, in what the engine makes of it.
   const LINES_BEFORE = 3;
 
   // No clock but the run's start, and the same random numbers each time that the same script has the same input.
   const OwnDate = Date;
+  // The host is asked once, by the scripts that want to know.
+  let begun;
+  const started = () => {
+    if (begun === undefined) begun = began();
+    return begun;
+  };
   const FixedDate = function Date(...values) {
-    if (new.target === undefined) return new OwnDate(started).toString();
-    return construct(OwnDate, values.length === 0 ? [started] : values, new.target);
+    if (new.target === undefined) return new OwnDate(started()).toString();
+    return construct(OwnDate, values.length === 0 ? [started()] : values, new.target);
   };
   defineProperty(FixedDate, "prototype", { value: OwnDate.prototype, writable: false });
   defineProperty(OwnDate.prototype, "constructor", { value: FixedDate });
-  FixedDate.now = () => started;
+  FixedDate.now = started;
   FixedDate.parse = OwnDate.parse;
   FixedDate.UTC = OwnDate.UTC;
   globalThis.Date = FixedDate;
@@ -75,6 +82,13 @@
     }
   }
 
+  // The line and column of the script in a stack trace. Errors that the engine throws by itself may have none.
+  const spot = (error) => {
+    const found = typeof error.stack === "string" ? on(match, error.stack, /<input>:(\d+):(\d+)/) : null;
+    if (found === null || !(found[1] > LINES_BEFORE)) return null;
+    return [(found[1] - LINES_BEFORE) >>> 0, found[2] >>> 0];
+  };
+
   // Calls that wait to be made, each with its promise.
   let waiting = [];
   let calls = 0;
@@ -83,7 +97,7 @@
     const error = new ToolError(name, calls);
     const given = stringify(values === undefined ? {} : values);
     return new OwnPromise((resolve, reject) => {
-      waiting[waiting.length] = { name, given: given === undefined ? "{}" : given, error, resolve, reject };
+      waiting[waiting.length] = { name, given: given === undefined ? "{}" : given, error, at: spot(error), resolve, reject };
     });
   };
 
@@ -149,12 +163,10 @@
   let result = null;
   let problem = null;
 
-  // The line and column of the script in a stack trace, for people.
+  // The same for people.
   const place = (error) => {
-    const found = typeof error.stack === "string" ? on(match, error.stack, /<input>:(\d+):(\d+)/) : null;
-    // Errors that the engine throws by itself may have no place in the script.
-    if (found === null || found[1] <= LINES_BEFORE) return "";
-    return ` (line ${found[1] - LINES_BEFORE}, column ${found[2]})`;
+    const at = spot(error);
+    return at === null ? "" : ` (line ${at[0]}, column ${at[1]})`;
   };
   const explain = (error) => {
     try {
@@ -219,7 +231,7 @@
           continue;
         }
         batch[at] = waiting[at];
-        wanted[at] = [waiting[at].name, waiting[at].given];
+        wanted[at] = [waiting[at].name, waiting[at].given, waiting[at].at];
       }
       waiting = rest;
       const ends = parse(callAll(stringify(wanted)));
@@ -239,8 +251,7 @@
     },
     end: () => {
       if (!ended) problem = "the script waits for something that never comes; there are no timers, only calls of tools";
-      if (unprinted > 0) printed += `\n(${unprinted} more lines)`;
-      return { console: printed, problem, result };
+      return { console: printed, unprinted: unprinted >>> 0, problem, result };
     },
   };
 }

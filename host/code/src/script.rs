@@ -2,7 +2,6 @@
 //! made whenever nothing else is left to do. So calls begun before the script waits run together.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Runtime};
 
@@ -39,13 +38,14 @@ fn in_context(ctx: &Ctx<'_>, code: &str, input_json: &str) -> rquickjs::Result<O
     let end: Function<'_> = run.get("end")?;
     let end: Object<'_> = end.call(())?;
     let console = end.get("console")?;
+    let unprinted = end.get::<_, u32>("unprinted")? as usize;
     let problem: Option<String> = end.get("problem")?;
     let result: Option<String> = end.get("result")?;
     let end = match problem {
         Some(problem) => Err(problem),
         None => Ok(serde_json::from_str(&result.unwrap_or_default()).unwrap_or_default()),
     };
-    Ok(Outcome { end, console })
+    Ok(Outcome { end, console, unprinted })
 }
 
 /// What the host gives the script's side.
@@ -55,9 +55,7 @@ fn host<'js>(ctx: &Ctx<'js>, code: &str, input_json: &str) -> rquickjs::Result<O
     host.set("find", Function::new(ctx.clone(), |words: String, limit: u32| calls::find(&words, limit)))?;
     host.set("describe", Function::new(ctx.clone(), |name: String| calls::describe(&name)))?;
     host.set("input", ctx.json_parse(input_json)?)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds of thousands of years are exact")]
-    host.set("started", now.as_millis() as f64)?;
+    host.set("began", Function::new(ctx.clone(), calls::run_began))?;
     // A script is a function of its text, its input and what tools answer.
     let mut hasher = DefaultHasher::new();
     (code, input_json).hash(&mut hasher);

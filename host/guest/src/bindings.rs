@@ -8,6 +8,7 @@ wasmtime::component::bindgen!({
         "toolcell:mcp/asking.ask": async | trappable,
         "toolcell:mcp/calling.call": async | trappable,
         "toolcell:mcp/calling.call-all": async | trappable,
+        "toolcell:mcp/calling.run-began": async | trappable,
         "toolcell:mcp/calling.find": async | trappable,
         "toolcell:mcp/calling.describe": async | trappable,
         "toolcell:mcp/log.write": async | trappable,

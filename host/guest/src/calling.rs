@@ -1,6 +1,7 @@
 //! Calls of other tools that a guest makes: the contract's `calling`. The host makes the calls, and
 //! decides on each.
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::caller::Outside;
@@ -36,11 +37,12 @@ impl CallState {
         let mut ends: Vec<Option<NestedEnd>> = Vec::with_capacity(calls.len());
         let mut places = Vec::new();
         let mut wanted = Vec::new();
-        for (call, place) in calls.into_iter().zip(0_usize..) {
+        let stands = self.calling().0.take_places();
+        for ((call, place), stand) in calls.into_iter().zip(0_usize..).zip(stands) {
             match self.may_call(&call) {
                 Ok(()) => {
                     places.push(place);
-                    wanted.push(call);
+                    wanted.push(WantedCall { place: stand, ..call });
                     ends.push(None);
                 }
                 Err(refusal) => ends.push(Some(Err(refusal))),
@@ -121,6 +123,25 @@ impl CallState {
         });
         let _ = asked.await.map_err(|_| CallingFailed)?;
         Ok(described)
+    }
+
+    /// When the run began that the call belongs to, in milliseconds since 1970. A call that can
+    /// make none is a run of its own, which begins now.
+    pub(crate) async fn when_run_began(&mut self) -> wasmtime::Result<u64> {
+        self.spend(CALL_FUEL)?;
+        let mut began = None;
+        let may_call = !self.capabilities().grants().calls().is_empty();
+        if let Some(outside) = self.caller.outside().filter(|_| may_call) {
+            let (calling, questions) = self.calling();
+            let asked = calling.request(outside, questions, &CallingRequest::Began, |reply| {
+                let CallingReply::Began(millis) = reply else { return Err(mismatched()) };
+                began = Some(millis);
+                Ok(true)
+            });
+            let _ = asked.await.map_err(|_| CallingFailed)?;
+        }
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        Ok(began.unwrap_or_else(|| u64::try_from(now()).unwrap_or(u64::MAX)))
     }
 
     /// The way out for a search, if the guest may make one for this text.

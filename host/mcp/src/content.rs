@@ -183,6 +183,10 @@ pub struct CallResult {
     /// The further parts of a prompt's result, whose pieces are messages.
     #[serde(default)]
     pub prompt: PromptParts,
+    /// Resources that are kept for the client as if the result embedded them, and that are no part
+    /// of the answer: it links to them. Not a part of what is kept of a result.
+    #[serde(skip)]
+    pub aside: Vec<ResultContent>,
     /// The result's `_meta`; empty: none. Keys under `io.modelcontextprotocol/` belong to the
     /// protocol and are left out.
     pub meta: Map,

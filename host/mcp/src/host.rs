@@ -260,6 +260,8 @@ pub struct CallContext {
     /// True if the call is a task, or becomes one when it runs long: it then has the deadline of
     /// tasks.
     pub task: bool,
+    /// True if what a result embeds, or lays aside, is kept for the caller.
+    pub keeps_resources: bool,
 }
 
 impl CallContext {
@@ -279,6 +281,7 @@ impl CallContext {
             events: CallEvents::nowhere(),
             asking: CallAsking::nobody(),
             task: false,
+            keeps_resources: false,
         }
     }
 }

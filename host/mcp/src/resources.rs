@@ -272,11 +272,11 @@ struct HeldResources {
 }
 
 impl KeptResource {
-    /// The resources that a result of this origin embeds, as far as they can be kept.
+    /// The resources that a result of this origin embeds or lays aside, as far as they can be kept.
     pub(crate) fn all_of(holder: &Holder, origin: &str, result: &CallResult) -> VecDeque<Self> {
         let now = Instant::now();
         let (mut found, mut places): (Vec<KeptResource>, HashMap<&str, usize>) = Default::default();
-        for content in &result.content {
+        for content in result.content.iter().chain(&result.aside) {
             let ContentKind::EmbeddedResource { uri, mime_type, body } = &content.kind else { continue };
             let mime_type = mime_type.clone();
             let body = body.clone();

@@ -74,10 +74,10 @@ pub use manifest::{
     InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits,
     LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy, PROMPT_BYTES_MAX,
     PROMPTS_MAX, PackageRegistry, PausedPolicy, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX,
-    RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, Server, SharedServer, SignerPolicy, SkillsPolicy,
-    SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName,
-    ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls,
-    check_calls, is_later_wasi, is_loopback,
+    RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer,
+    SignerPolicy, SkillsPolicy, SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles,
+    ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate,
+    WALL_NAMES, Wall, Walls, check_calls, is_later_wasi, is_loopback,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

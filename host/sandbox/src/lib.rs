@@ -56,7 +56,9 @@ pub use toolcell_wall::load::facts::{GuestEngine, LeftOutFunction, ShapeName};
 pub use toolcell_wall::load::inspection::Inspection;
 pub use toolcell_wall::message::ToolSchemas;
 pub use toolcell_wall::mounts::DEV_SOURCE;
-pub use toolcell_wall::nested::{CalledResult, FoundTool, NestedEnd, NotCalled, NotCalledReason, WantedCall};
+pub use toolcell_wall::nested::{
+    CalledResult, FoundTool, NestedEnd, NotCalled, NotCalledReason, ProgramPlace, WantedCall,
+};
 pub use toolcell_wall::pool_sizes::{AddressSpace, SLOT_RESETS, SandboxOptions};
 pub use toolcell_wall::report::{CallReport, Captured, ListedBeside};
 pub use toolcell_wall::sections::SectionDamage;

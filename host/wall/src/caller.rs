@@ -169,6 +169,11 @@ pub trait CallerLink: Send + Sync + 'static {
         let _ = tool;
         None
     }
+    /// When the run began that the guest's call belongs to, in milliseconds since 1970. `None` if
+    /// the guest can call nothing.
+    fn run_began(&self) -> Option<u64> {
+        None
+    }
     /// The trace context that came with the request.
     fn trace(&self) -> Option<Trace>;
     /// The request's own `_meta` as a JSON object.

@@ -1,4 +1,6 @@
 //! The contract's `calling`: calls of other tools that a guest makes in the middle of its own.
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::contract::GuestContent;
@@ -17,6 +19,23 @@ pub struct WantedCall {
     pub tool: String,
     /// A JSON object, as far as the guest says so.
     pub arguments_json: String,
+    /// Where it stands in the guest's program, as far as the guest says so.
+    pub place: Option<ProgramPlace>,
+}
+
+/// A place in the program that a guest runs. It is numbers, so that nothing can be said with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramPlace {
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+}
+
+impl fmt::Display for ProgramPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "line {}, column {}", self.line, self.column)
+    }
 }
 
 /// What a called tool gave.

@@ -62,6 +62,7 @@ fn approval(call: &ApprovalShown) -> Vec<(&'static str, String)> {
         ("call", call.call.to_string()),
         ("waits", format!("{}, {} left", text::millis(call.age_ms), text::millis(call.left_ms))),
         ("remembers", remember),
+        ("in its run", call.run_calls.map_or_else(|| "alone".to_owned(), |calls| format!("{calls} calls at most"))),
         (if call.arguments_cut { "arguments, cut" } else { "arguments" }, whole(&call.arguments)),
     ]
 }

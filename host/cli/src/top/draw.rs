@@ -169,13 +169,15 @@ impl Screen<'_> {
             (true, ..) => "y yes  any other key no",
             (false, true, View::Now) => "Esc back  s stop  q quit  ↑↓ scroll",
             (false, true, View::Denials) => "Esc back  a allow  m mute  q quit  ↑↓ scroll",
-            (false, true, View::Approvals) => "Esc back  a allow  d decline  r remember  q quit  ↑↓ scroll",
+            (false, true, View::Approvals) => {
+                "Esc back  a allow  n in its run  d decline  r remember  q quit  ↑↓ scroll"
+            }
             (false, false, View::Now) => "q quit  s stop  Enter details  ↑↓ choose  Tab 1 2 3 views  p pause",
             (false, false, View::Denials) => {
                 "q quit  a allow  m mute  Enter details  ↑↓ choose  Tab 1 2 3 views  p pause"
             }
             (false, false, View::Approvals) => {
-                "q quit  a allow  d decline  r remember  Enter details  ↑↓ choose  Tab views  p pause"
+                "q quit  a allow  n in its run  d decline  r remember  Enter details  p pause"
             }
         };
         page.line(page.below(1), keys, Style::new().add_modifier(Modifier::DIM));

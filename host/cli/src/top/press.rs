@@ -52,7 +52,7 @@ pub fn press(state: &mut TopState, seen: &Seen, key: Key) -> AfterKey {
         Key::Char('3') => state.show(View::Approvals),
         Key::Char('p') => state.paused = !state.paused,
         Key::Char('\n' | '\r') => open(state, seen),
-        Key::Char(letter @ ('s' | 'a' | 'd' | 'm' | 'r')) => ask(state, seen, letter),
+        Key::Char(letter @ ('s' | 'a' | 'd' | 'm' | 'n' | 'r')) => ask(state, seen, letter),
         key => go(state, seen, key),
     }
     AfterKey::Stay
@@ -153,10 +153,17 @@ fn approval(row: &TopRow<'_>, letter: char) -> Option<AskedAbout> {
     let subject = format!("call {} of {} for {}", call.call, name(&call.tool), name(&call.caller));
     Some(match (letter, call.remember_s) {
         // Nobody can allow what is not shown.
-        ('a' | 'r', _) if call.arguments_cut => {
+        ('a' | 'n' | 'r', _) if call.arguments_cut => {
             Err("Its arguments are not shown whole: decline it, or decide in the console.".to_owned())
         }
         ('a', _) => Ok((Decision::Allow(call.question_id), format!("Allow {subject}?"))),
+        ('n', _) => match call.run_calls {
+            Some(calls) => {
+                let further = format!("{calls} calls of it in this run at most, whatever their arguments");
+                Ok((Decision::AllowRun(call.question_id), format!("Allow {subject}, and {further}?")))
+            }
+            None => Err("No tool makes this call: allow it alone.".to_owned()),
+        },
         ('d', _) => Ok((Decision::Decline(call.question_id), format!("Decline {subject}?"))),
         ('r', Some(time)) => {
             let time = text::seconds(time);

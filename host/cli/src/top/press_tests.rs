@@ -12,8 +12,13 @@ fn seen(decide: bool) -> Seen {
     let rule =
         RuleShown { section: "components.c.network".to_owned(), line: "tcp = [\"a:1\"]".to_owned(), can_apply: true };
     let denial = DenialShown { group: 7, rule: Some(rule), ..DenialShown::default() };
-    let approval =
-        ApprovalShown { question_id: 9, remember_s: Some(3_600), tool: "w".to_owned(), ..ApprovalShown::default() };
+    let approval = ApprovalShown {
+        question_id: 9,
+        remember_s: Some(3_600),
+        run_calls: Some(10),
+        tool: "w".to_owned(),
+        ..ApprovalShown::default()
+    };
     let activity = ActivitySnapshot {
         run: "1.2".to_owned(),
         decide,
@@ -37,6 +42,11 @@ fn every_decision_is_asked_about_first() {
         ("2a", Decision::Grant(7), "Write into the manifest: [components.c.network] tcp = [\"a:1\"]? y/n"),
         ("2m", Decision::Mute(7), "Mute this group until the server ends? y/n"),
         ("3a", Decision::Allow(9), "Allow call 0 of w for ? y/n"),
+        (
+            "3n",
+            Decision::AllowRun(9),
+            "Allow call 0 of w for , and 10 calls of it in this run at most, whatever their arguments? y/n",
+        ),
         ("3d", Decision::Decline(9), "Decline call 0 of w for ? y/n"),
         (
             "3r",
@@ -62,7 +72,7 @@ fn every_decision_is_asked_about_first() {
 fn a_call_whose_arguments_are_cut_can_only_be_declined() {
     let mut seen = seen(true);
     seen.processes[0].activity.approvals[0].arguments_cut = true;
-    for (keys, is_asked) in [("3a", false), ("3r", false), ("3d", true)] {
+    for (keys, is_asked) in [("3a", false), ("3n", false), ("3r", false), ("3d", true)] {
         let mut state = TopState::default();
         let _ = typed(&mut state, &seen, keys);
         assert_eq!((state.question.is_some(), state.notice.is_some()), (is_asked, !is_asked), "{keys}");
@@ -84,7 +94,7 @@ fn a_rule_that_a_question_cannot_show_whole_is_not_asked_about() {
 #[test]
 fn where_operators_may_not_decide_nothing_is_asked() {
     let seen = seen(false);
-    for keys in ["s", "2a", "2m", "3a", "3d", "3r"] {
+    for keys in ["s", "2a", "2m", "3a", "3d", "3n", "3r"] {
         let mut state = TopState::default();
         typed(&mut state, &seen, keys);
         assert!(state.question.is_none());
@@ -94,14 +104,14 @@ fn where_operators_may_not_decide_nothing_is_asked() {
 
 #[test]
 fn keys_of_other_views_do_nothing_and_an_empty_view_takes_all_keys() {
-    for keys in ["a", "d", "m", "r", "2s", "2d", "2r", "3s", "3m"] {
+    for keys in ["a", "d", "m", "n", "r", "2s", "2d", "2n", "2r", "3s", "3m"] {
         let mut state = TopState::default();
         typed(&mut state, &seen(true), keys);
         assert!(state.question.is_none() && state.notice.is_none(), "{keys}");
     }
     let mut state = TopState::default();
     let nothing = Seen::default();
-    for key in "123\tsadmr\njkgGp".chars() {
+    for key in "123\tsadmnr\njkgGp".chars() {
         assert_eq!(press(&mut state, &nothing, Key::Char(key)), AfterKey::Stay);
     }
     assert!(state.paused && !state.details);

@@ -131,7 +131,7 @@ pub(super) fn opening(name: &str, of: &str) -> Option<Vec<u8>> {
 
 /// The opening of a door to other tools, and so many calls of one at once.
 fn calling(tool: &str, times: usize) -> Option<Vec<u8>> {
-    let wanted = WantedCall { tool: tool.to_owned(), arguments_json: "{}".to_owned() };
+    let wanted = WantedCall { tool: tool.to_owned(), arguments_json: "{}".to_owned(), place: None };
     let request = CallingRequest::Call(vec![wanted; times]);
     Some([framed_message(&encode(&Opening::Calling).ok()?), framed_message(&encode(&request).ok()?)].concat())
 }

@@ -104,7 +104,7 @@ impl ReadyComponent {
 
     fn prepare(&self, name: &str, warm: &PrewarmSetup) -> Result<LoadedTool, String> {
         let capabilities = GuestGrants::of(&self.policy.tool_grants(name), &self.values)?;
-        let limits = *self.policy.tool_limits(name);
+        let limits = self.policy.returning(self.policy.tool_limits(name));
         let program = self.program(name);
         let count = self.policy.prewarm();
         let warm = (count > 0).then(|| {

@@ -7,6 +7,7 @@ use toolcell_wall::caller::Outside;
 use toolcell_wall::doors::Opening;
 use toolcell_wall::doors::calling::{CallingReply, CallingRequest};
 use toolcell_wall::failure::CallFailure;
+use toolcell_wall::nested::ProgramPlace;
 use toolcell_walls::door::{self, DoorError, FrameReader, FrameWriter, HOST_BYTES_MAX};
 
 use crate::run::asking::CallQuestions;
@@ -30,6 +31,8 @@ pub(crate) struct OutsideCalling {
     pub(crate) too_many: String,
     /// Opened when the guest first needs it.
     door: Option<(FrameReader, FrameWriter)>,
+    /// Where the next calls stand in the guest's program.
+    places: Vec<Option<ProgramPlace>>,
 }
 
 /// The time that a call may wait for persons is over.
@@ -39,12 +42,23 @@ impl OutsideCalling {
     /// Of a call with these limits.
     pub(crate) fn of(limits: &Limits) -> Self {
         let too_many = CallFailure::over(Limit::CallsMax, limits).to_string();
-        Self { left: limits.calls_max(), too_many, door: None }
+        Self { left: limits.calls_max(), too_many, door: None, places: Vec::new() }
     }
 
     /// Closes the door to the host.
     pub(crate) fn close(&mut self) {
         self.door = None;
+    }
+
+    /// Notes where the next calls stand in the guest's program, of those that it may still make.
+    pub(crate) fn stand_at(&mut self, mut places: Vec<Option<ProgramPlace>>) {
+        places.truncate(self.left);
+        self.places = places;
+    }
+
+    /// The places of the calls that are made now, in their order. They are used up.
+    pub(crate) fn take_places(&mut self) -> impl Iterator<Item = Option<ProgramPlace>> + use<> {
+        std::mem::take(&mut self.places).into_iter().chain(std::iter::repeat(None))
     }
 
     /// Counts a call or a search; `None` if it is one too many.

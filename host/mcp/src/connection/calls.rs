@@ -192,6 +192,7 @@ impl<H: Host> ConnectionParts<H> {
             // Set once the tool is known.
             asking: CallAsking::nobody(),
             task: false,
+            keeps_resources: self.keeps_resources(),
         });
         let read = target.arguments.get().len() + target.name.len() + target.input.bytes();
         let extensions = context.extensions.as_ref().map_or(0, |text| text.len());
@@ -571,9 +572,9 @@ impl<H: Host> BegunCall<H> {
                 other => other,
             };
             let index = call.tool;
-            let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call, is_long).await;
+            let mut result = perform(Arc::clone(&catalog), Arc::clone(&tool), call, is_long).await;
             if !matches!(becomes, Becomes::Resource(_)) {
-                shared.keep_resources(catalog.origin(index), &result).await;
+                result = shared.kept(catalog.origin(index), result).await;
             }
             match (asking.ending(), &becomes) {
                 (None, Becomes::Resource(read)) => {

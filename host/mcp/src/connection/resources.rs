@@ -20,6 +20,7 @@ use crate::host::{Host, ServedCatalog as _, leave_thread};
 use crate::news::{ResourceNews, normal_uri};
 use crate::resources::{Holder, KeptResource, Part, StoreHolder, TIME_MAX};
 use crate::revision::{Revision, push_resource_contents};
+use crate::tool::CheckedResult;
 
 /// The media type of a tool's text without a declared one.
 const TEXT: &str = "text/plain";
@@ -258,31 +259,49 @@ impl<H: Host> ConnectionParts<H> {
         Ok(self.contents(id, parts, revision, CacheScope::Private))
     }
 
-    /// Keeps the resources that a result of this origin embeds, for its client. They are stored
-    /// before the client gets the result, since it may ask any replica.
-    pub(super) async fn keep_resources(&self, origin: &str, result: &CallResult) {
-        if !result.content.iter().any(is_embedded) {
-            return;
+    /// The result, once the resources that it embeds or lays aside are kept for its client. They
+    /// are stored before the client gets the result, since it may ask any replica.
+    pub(super) async fn kept(&self, origin: &str, result: CheckedResult) -> CheckedResult {
+        let is_kept = self.keep_resources(origin, &result).await;
+        if is_kept || result.aside.is_empty() {
+            return result;
         }
-        let Some(holder) = self.holder() else { return };
+        // The answer would lead nowhere.
+        CheckedResult::conforming(CallResult::error(NOT_KEPT))
+    }
+
+    /// True if they can be read.
+    async fn keep_resources(&self, origin: &str, result: &CallResult) -> bool {
+        let all = || result.content.iter().chain(&result.aside);
+        if !all().any(is_embedded) {
+            return true;
+        }
+        let Some(holder) = self.holder() else { return false };
         let embedded = |content: &ResultContent| match &content.kind {
             ContentKind::EmbeddedResource { uri, .. } => Some((normal_uri(uri), 0)),
             _ => None,
         };
-        let updated = result.content.iter().filter_map(embedded).collect();
+        let updated = all().filter_map(embedded).collect();
+        let mut is_kept = true;
         let (to, list) = match self.store() {
             None => (self.holder_name(), self.server.resources.keep(&holder, origin, result)),
             Some((store, stored_for)) => {
                 let kept = KeptResource::all_of(&holder, origin, result);
                 let kept: Vec<Shelved<'_>> = kept.iter().filter_map(KeptResource::stored).collect();
                 let StoreHolder { caller, holder } = &stored_for;
-                // If the store fails they cannot be read, but the result itself is complete.
-                let _ = store.keep(caller, holder, &kept, TIME_MAX).await;
+                // If the store fails they cannot be read. What embeds them is complete itself.
+                is_kept = store.keep(caller, holder, &kept, TIME_MAX).await.is_ok();
                 // The store does not report which of them are new.
                 (Some(stored_for.holder), true)
             }
         };
         self.server.publish(ResourceNews { to, updated, list, ..ResourceNews::default() });
+        is_kept
+    }
+
+    /// True if resources are kept for this connection's client.
+    pub(super) fn keeps_resources(&self) -> bool {
+        self.holder().is_some()
     }
 
     /// The name of this connection's kept resources in notifications.
@@ -488,6 +507,10 @@ fn reading(declared: &DeclaredResource, uri: &str) -> Result<RequestedCall, RpcE
 
 const NOT_FOUND: &str = "Resource not found: there is what the server declares, and what tools embedded in results for this client, while it \
      is kept and no two components embedded another under this address";
+
+/// The answer in place of one that links to what could not be kept.
+const NOT_KEPT: &str = "the result is too long for an answer, and could not be kept for reading: the state that \
+                        replicas share cannot be reached. What the call did stays done";
 
 /// The error for an unknown resource, or another client's (2026-07-28, Resources, "Error
 /// Handling"). Older revisions have their own code for it.

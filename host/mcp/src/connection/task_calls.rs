@@ -75,7 +75,7 @@ impl<H: Host> BegunCall<H> {
         let work = pin!(async {
             let origin = call.tool;
             let result = perform(Arc::clone(&catalog), Arc::clone(&tool), call, is_long).await;
-            shared.keep_resources(catalog.origin(origin), &result).await;
+            let result = shared.kept(catalog.origin(origin), result).await;
             let mut out = Vec::new();
             let identity = &shared.server.identity;
             match asking.ending() {

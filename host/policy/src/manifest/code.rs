@@ -1,9 +1,10 @@
 //! The section `[code]`: scripts that call tools. It stands for one more component, whose code is
 //! the engine that comes with this program, and whose one right is `calls`.
 
-use crate::limits::{LIMITS, Limit, PlacedLimits};
+use crate::limits::{LIMITS, Limit, Limits, PlacedLimits};
+use crate::manifest::ComponentPolicy;
 use crate::manifest::approval::REMEMBER;
-use crate::quantity::MINUTE;
+use crate::quantity::{MIB, MINUTE};
 use crate::table::{Keys, table};
 
 /// The name of the component that the section stands for.
@@ -14,6 +15,13 @@ const CALL_DEPTH: u64 = 1;
 
 /// The wall clock of a script. Longer than that of a tool: a script is several calls.
 const DEADLINE_MS: u64 = 2 * MINUTE;
+
+/// Bytes of a script's result at most that are kept for its client, where it is longer than an
+/// answer may be. 4 MiB: half of what a client has of the resources of one component.
+pub const SCRIPT_RESULT_BYTES: u64 = 4 * MIB;
+
+/// Bytes of all that a script gives back: its result as text and as JSON, and what it wrote.
+const RETURNED_BYTES: u64 = 2 * SCRIPT_RESULT_BYTES + MIB;
 
 table! {
     /// Scripts: with this section there is a tool `run_code`, which runs JavaScript that calls
@@ -51,4 +59,17 @@ pub(crate) fn limits(defaults: &PlacedLimits) -> PlacedLimits {
         placed.limits.set(Limit::Deadline, DEADLINE_MS);
     }
     placed
+}
+
+impl ComponentPolicy {
+    /// The limits under which a tool's guest returns. A script may return more than its `output`:
+    /// the host then keeps the result, and answers with where to read it.
+    #[must_use]
+    pub fn returning(&self, limits: &Limits) -> Limits {
+        let mut limits = *limits;
+        if self.name == CODE {
+            limits.set(Limit::Output, limits.output_bytes().max(RETURNED_BYTES));
+        }
+        limits
+    }
 }

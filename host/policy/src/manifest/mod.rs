@@ -47,7 +47,7 @@ pub use apps::{APPS_MAX, AppRule, ToolView};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use call_graph::{CallingTool, check_calls};
 pub use callers::{Callable, CallerRule, Callers, Rights, ToolName, ToolPattern};
-pub use code::CODE;
+pub use code::{CODE, SCRIPT_RESULT_BYTES};
 pub use console::ConsolePolicy;
 pub use discovery::Discovery;
 pub use hints::Hints;

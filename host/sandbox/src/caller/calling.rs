@@ -119,6 +119,9 @@ pub(crate) async fn serve(
                 let described = described.map(|tool| encoding::encode(&tool).map(Blob)).transpose()?;
                 writer.message(&CallingReply::Described(described)).await?;
             }
+            CallingRequest::Began => {
+                writer.message(&CallingReply::Began(calling.caller.run_began().unwrap_or_default())).await?;
+            }
         }
     }
 }

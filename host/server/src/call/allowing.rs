@@ -81,10 +81,12 @@ impl Lineage {
         [self.asker.as_str(), tool].join("\n")
     }
 
-    /// One sentence about the run, for the person.
+    /// Sentences about the run, for the person. The place is what the program says: nothing checks
+    /// it, and it is only numbers.
     pub(super) fn about_run(&self) -> String {
         let made = self.run.made_before(&self.path);
-        format!("Calls that this run has made so far: {made}.")
+        let place = self.place.map(|place| format!("The call stands at {place} of its script. ")).unwrap_or_default();
+        format!("{place}Calls that this run has made so far: {made}.")
     }
 }
 

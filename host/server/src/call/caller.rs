@@ -336,6 +336,10 @@ impl CallerLink for McpCaller {
         self.calling.as_ref()?.describe(&self.context, tool)
     }
 
+    fn run_began(&self) -> Option<u64> {
+        self.calling.as_ref().map(CallingCall::began_ms)
+    }
+
     fn trace(&self) -> Option<Trace> {
         self.context.trace.as_ref().map(|trace| Trace {
             traceparent: trace.traceparent.clone(),

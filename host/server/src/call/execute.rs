@@ -7,13 +7,14 @@ use toolcell_policy::{Capability, Denial};
 use toolcell_sandbox::{CallFailure, CallReport, Captured, Redactor, SandboxCall, contract};
 
 use super::StartedCall;
+use super::aside::ScriptAnswer;
 use super::blame::OwnWords;
 use super::caller::CallNotifier;
 use super::caller::Interruptions;
 use super::caller::McpCaller;
 use super::clock::CallClock;
 use super::consent::Consenting;
-use super::nested::CallingCall;
+use super::nested::{CallingCall, Lineage};
 use super::record::log_call;
 use crate::catalog::{CallTarget, content};
 use crate::observing::activity::{CallPhase, LiveCall};
@@ -100,10 +101,10 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let limits = if call.context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
     let lineage = started.lineage.as_deref();
     let left = lineage.map_or(limits.deadline(), |lineage| lineage.time_left().min(limits.deadline()));
-    let limits = &limits.within(left);
-    if limits.deadline().is_zero() {
-        let text = "the call that made this one has no time left (limit \"deadline\")".to_owned();
-        return EndedCall::refused(Outcome::Deadline, text);
+    let limits = &target.component.policy().returning(&limits.within(left));
+    let late = lineage.filter(|_| left < target.limits.deadline()).map(Lineage::out_of_time);
+    if let Some(text) = late.as_ref().filter(|_| limits.deadline().is_zero()) {
+        return EndedCall::refused(Outcome::Deadline, text.clone());
     }
     // A call above it may hold the caller's own instance.
     let kept = target.instances.as_ref().filter(|_| lineage.is_none());
@@ -116,6 +117,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let calling = run.as_ref().map(|run| CallingCall::of(started, &call, &clock, run));
     let asking = call.context.asking.clone();
     let person = call.context.caller.clone();
+    let script = ScriptAnswer::of(started, &call.context);
     let Call { arguments, context, .. } = call;
     let denials = started.record.denials(target, &context.caller);
     let asks = started.record.asks(target);
@@ -149,13 +151,22 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let Some((group, place)) = started.catalog.walled.of_target(target) else {
         return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
     };
-    let report = group.call_tool(place, input).await;
+    let mut report = group.call_tool(place, input).await;
+    if script.is_some() {
+        report.outcome = report.outcome.map_err(ScriptAnswer::named);
+    }
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     caller.ran(&report.captured.text);
     log_captured(&caller, &report.captured);
-    let ended = EndedCall::of(started, &caller, report).unless_narrowed(target);
+    let mut ended = EndedCall::of(started, &caller, report).unless_narrowed(target);
+    if let Some(script) = script {
+        if script.takes_long(&ended) {
+            toolcell_mcp::leave_thread().await;
+        }
+        ended = script.shorten(ended);
+    }
     caller.ended(ended.outcome).await;
-    let ended = ended.with_state_outage(&caller);
+    let ended = ended.with_state_outage(&caller).unless_late(late);
     match run.filter(|_| started.lineage.is_none()) {
         Some(run) => started.settled(&run, &asking, &person, ended).await,
         None => ended,
@@ -240,6 +251,14 @@ impl EndedCall {
     /// How a cancelled call ends, with the reason.
     fn cancelled(self, why: String) -> Self {
         Self { outcome: Outcome::Cancelled, result: CallResult::error(why.as_str()), detail: why, ..self }
+    }
+
+    /// This end, unless the time was that of a call above: with the words for that.
+    fn unless_late(self, late: Option<String>) -> Self {
+        match late {
+            Some(text) if self.outcome == Outcome::Deadline => Self { result: CallResult::error(text), ..self },
+            _ => self,
+        }
     }
 
     /// Records in the audit that shared state was unreachable, however the guest handled that

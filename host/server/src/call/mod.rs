@@ -6,6 +6,7 @@
 //! others.
 mod allowing;
 mod approval;
+mod aside;
 mod blame;
 mod caller;
 mod clock;

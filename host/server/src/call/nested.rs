@@ -19,11 +19,12 @@ use toolcell_mcp::{
 use toolcell_policy::Limit;
 use toolcell_sandbox::{
     CallFailure, ComponentDigest, EndedByAsking, FoundTool, NestedEnd, NotCalled, NotCalledReason, PersonWaits,
-    WantedCall, contract,
+    ProgramPlace, WantedCall, contract,
 };
 
 use super::clock::CallClock;
 use super::run::{NestedRun, Replay, RunStep};
+use super::settling::whose_time;
 use super::{CallOrigin, StartedCall};
 use crate::catalog::{Catalog, LARGE_BYTES, content};
 
@@ -40,8 +41,12 @@ pub(super) struct Lineage {
     pub(super) depth: u32,
     /// Name of the tool that made it.
     pub(super) asker: String,
+    /// Its component.
+    asker_component: String,
     /// Its place in the run of the client's call.
     pub(super) path: String,
+    /// Its place in the program of the tool that made it, as that says.
+    pub(super) place: Option<ProgramPlace>,
     /// That run.
     pub(super) run: Arc<NestedRun>,
     /// Tools above it.
@@ -100,6 +105,12 @@ impl Lineage {
         self.clock.left()
     }
 
+    /// The failure of a call that the time of the one above it ended.
+    pub(super) fn out_of_time(&self) -> String {
+        let text = format!("deadline exceeded: the call of {:?} that made this one had no more time", self.asker);
+        format!("{text}. {}", whose_time(&self.asker_component))
+    }
+
     /// The clocks of those above.
     pub(super) fn clocks(&self) -> &[Arc<dyn PersonWaits>] {
         &self.clocks
@@ -136,6 +147,7 @@ impl CallingCall {
         let tool = wanted.tool.clone();
         let arguments = ComponentDigest::of(wanted.arguments_json.as_bytes()).to_string();
         let step = RunStep { path: &path, tool: &tool, arguments: &arguments };
+        let stands_at = wanted.place;
         match self.run.replay(step) {
             Replay::Live => {}
             Replay::Ended(end, beneath) => {
@@ -144,7 +156,8 @@ impl CallingCall {
             }
             Replay::Diverged(text) => return Err(EndedByAsking { refused: Some(text) }),
         }
-        let call = match self.prepared(context, &path, wanted) {
+        let catalog = self.serving();
+        let call = match self.prepared(&catalog, context, &path, wanted) {
             Ok(call) => call,
             Err(refusal) => {
                 let end = Err(refusal);
@@ -153,24 +166,25 @@ impl CallingCall {
                 return Ok(end);
             }
         };
-        self.make(call, step, waits).await
+        let lineage = Lineage { place: stands_at, ..self.lineage_beneath(&path, waits) };
+        self.make(catalog, call, step, lineage).await
     }
 
     /// Makes a call that is new in this run.
     async fn make(
         &self,
+        catalog: Arc<Catalog>,
         call: Call,
         step: RunStep<'_>,
-        waits: Arc<dyn PersonWaits>,
+        lineage: Lineage,
     ) -> Result<NestedEnd, EndedByAsking> {
-        let lineage = Arc::new(self.lineage_beneath(step.path, waits));
+        let lineage = Arc::new(lineage);
         let run = Arc::clone(&self.run);
         let path = step.path.to_owned();
         // From now on its end is waited for.
         let open = run.begin(step);
         let cancellation = call.context.cancellation.clone();
         let (tell, told) = oneshot::channel();
-        let catalog = Arc::clone(&self.catalog);
         let work = async move {
             let open = open;
             let mut tell = tell;
@@ -198,11 +212,22 @@ impl CallingCall {
     }
 
     /// The call, if it may be made.
-    fn prepared(&self, context: &CallContext, path: &str, wanted: WantedCall) -> Result<Call, NotCalled> {
-        let WantedCall { tool, arguments_json } = wanted;
-        let (place, entry) = self.visible(context, &tool).ok_or_else(|| {
+    fn prepared(
+        &self,
+        catalog: &Arc<Catalog>,
+        context: &CallContext,
+        path: &str,
+        wanted: WantedCall,
+    ) -> Result<Call, NotCalled> {
+        let WantedCall { tool, arguments_json, .. } = wanted;
+        let (place, entry) = visible(catalog, context, &tool).ok_or_else(|| {
             NotCalled::refused(NotCalledReason::Unknown, format!("there is no tool {tool:?} that this caller may call"))
         })?;
+        if !self.may_still_call(catalog, &tool) {
+            let asker = &self.tool.definition().name;
+            let text = format!("the tool {asker:?} may not call {tool:?} any more: the manifest has changed meanwhile");
+            return Err(NotCalled::refused(NotCalledReason::Denied, text));
+        }
         if self.levels == 0 {
             return Err(self.no_level());
         }
@@ -232,11 +257,25 @@ impl CallingCall {
         }
     }
 
-    /// The tool of this name, if the caller may call it.
-    fn visible(&self, context: &CallContext, tool: &str) -> Option<(usize, Arc<McpTool>)> {
-        let view = self.catalog.view(&context.caller);
-        let (place, entry) = view.as_deref().unwrap_or(&self.catalog.tools).find(tool)?;
-        is_callable(entry).then(|| (place, Arc::clone(entry)))
+    /// The generation that serves by now: as for a client's call, what has left the manifest is not
+    /// called any more.
+    fn serving(&self) -> Arc<Catalog> {
+        self.catalog.services.serving.get().unwrap_or_else(|| Arc::clone(&self.catalog))
+    }
+
+    /// True if this generation lets the tool make such a call, too. That of its own beginning let
+    /// it.
+    fn may_still_call(&self, catalog: &Arc<Catalog>, tool: &str) -> bool {
+        if Arc::ptr_eq(catalog, &self.catalog) {
+            return true;
+        }
+        let asker = catalog.tools.find(&self.tool.definition().name).and_then(|(place, _)| catalog.target(place));
+        asker.is_some_and(|asker| asker.capabilities.grants().call(tool).is_ok())
+    }
+
+    /// When its run began, in milliseconds since 1970.
+    pub(super) fn began_ms(&self) -> u64 {
+        self.run.began_ms()
     }
 
     fn lineage_beneath(&self, path: &str, waits: Arc<dyn PersonWaits>) -> Lineage {
@@ -250,7 +289,9 @@ impl CallingCall {
             parent: self.id,
             depth: own.map_or(0, |own| own.depth).saturating_add(1),
             asker: self.tool.definition().name.clone(),
+            asker_component: self.catalog.origin(self.place).to_owned(),
             path: path.to_owned(),
+            place: None,
             run: Arc::clone(&self.run),
             above: above.into_iter().chain([Arc::clone(&self.tool)]).collect(),
             levels: self.levels.saturating_sub(1),
@@ -263,9 +304,10 @@ impl CallingCall {
 
     /// Tools that the guest may call, those that fit the words best first.
     pub(super) fn find(&self, context: &CallContext, words: &str, most: usize) -> Vec<FoundTool> {
-        let view = self.catalog.view(&context.caller);
-        let tools = view.as_deref().unwrap_or(&self.catalog.tools);
-        let may = tools.tools().iter().map(|tool| self.may_call(tool)).collect();
+        let catalog = self.serving();
+        let view = catalog.view(&context.caller);
+        let tools = view.as_deref().unwrap_or(&catalog.tools);
+        let may = tools.tools().iter().map(|tool| self.may_call(&catalog, tool)).collect();
         let found = tools.fitting(words, may, most).into_iter().map(|tool| {
             let definition = tool.served();
             FoundTool {
@@ -279,14 +321,16 @@ impl CallingCall {
 
     /// The tool of this name, if the guest may call it.
     pub(super) fn describe(&self, context: &CallContext, tool: &str) -> Option<contract::GuestTool> {
-        let (_, tool) = self.visible(context, tool)?;
-        self.may_call(&tool).then(|| content::described(tool.served()))
+        let catalog = self.serving();
+        let (_, tool) = visible(&catalog, context, tool)?;
+        self.may_call(&catalog, &tool).then(|| content::described(tool.served()))
     }
 
-    fn may_call(&self, tool: &McpTool) -> bool {
+    fn may_call(&self, catalog: &Arc<Catalog>, tool: &McpTool) -> bool {
         let name = &tool.definition().name;
         let grants = self.catalog.target(self.place).map(|target| target.capabilities.grants());
-        is_callable(tool) && grants.is_some_and(|grants| grants.call(name).is_ok())
+        let may = grants.is_some_and(|grants| grants.call(name).is_ok());
+        is_callable(tool) && may && self.may_still_call(catalog, name)
     }
 
     /// The refusal of a call beneath the last level.
@@ -322,6 +366,13 @@ impl StartedCall<'_> {
     }
 }
 
+/// The tool of this name, if the caller may call it.
+fn visible(catalog: &Catalog, context: &CallContext, tool: &str) -> Option<(usize, Arc<McpTool>)> {
+    let view = catalog.view(&context.caller);
+    let (place, entry) = view.as_deref().unwrap_or(&catalog.tools).find(tool)?;
+    is_callable(entry).then(|| (place, Arc::clone(entry)))
+}
+
 /// True for what other tools may call: no prompt, no other export, and nothing that only views may.
 fn is_callable(entry: &McpTool) -> bool {
     entry.is_tool() && !entry.definition().is_for_views_alone()
@@ -342,6 +393,8 @@ fn beneath(context: &CallContext, path: &str) -> CallContext {
         asking: context.asking.beneath(path, &cancellation),
         cancellation,
         task: false,
+        // What it embeds goes to the tool that called it.
+        keeps_resources: false,
     }
 }
 

@@ -7,7 +7,7 @@
 //! that one. The log of a call that has ended stands for all that were beneath it.
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -53,6 +53,8 @@ struct RunState {
 struct RunLog {
     /// The digest of the component whose tool the client called.
     component: String,
+    /// When its first round began, in milliseconds since 1970.
+    began_ms: u64,
     /// Calls by their paths.
     calls: BTreeMap<String, LoggedCall>,
     /// Further calls that a person has allowed, by their subject.
@@ -102,7 +104,7 @@ pub(super) struct OpenCall(Arc<NestedRun>);
 impl NestedRun {
     /// Of a call of this component. Without bounds nothing is logged.
     pub(super) fn new(component: &str, bounds: Option<PausedPolicy>) -> Self {
-        let log = RunLog { component: component.to_owned(), ..RunLog::default() };
+        let log = RunLog { component: component.to_owned(), began_ms: now_ms(), ..RunLog::default() };
         Self::of(RunState { log, ..RunState::default() }, bounds)
     }
 
@@ -126,6 +128,16 @@ impl NestedRun {
 
     fn of(state: RunState, bounds: Option<PausedPolicy>) -> Self {
         Self { bounds, state: Mutex::new(state), open: watch::Sender::new(0), questions: tokio::sync::Mutex::default() }
+    }
+
+    /// When its first round began, in milliseconds since 1970.
+    pub(super) fn began_ms(&self) -> u64 {
+        self.state().log.began_ms
+    }
+
+    /// Calls that have ended, in all rounds.
+    pub(super) fn made(&self) -> u32 {
+        self.state().log.made
     }
 
     /// Calls whose ends were known when it began.
@@ -296,6 +308,11 @@ impl Drop for OpenCall {
     }
 }
 
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The end of a call of an earlier round that was under way when its run ended.
 fn cut_short() -> Option<Box<RawValue>> {
     let text = "the call was under way when this run was cut short, and does not run twice";
@@ -340,7 +357,9 @@ mod tests {
     fn a_call_is_answered_from_the_log_if_it_is_the_same_one() {
         let run = begun();
         logged(&run, "1", "add", &gave("5"));
+        let began = run.began_ms();
         let run = next(&run);
+        assert!(began > 0 && run.began_ms() == began);
         assert!(matches!(run.replay(step("1", "add")), Replay::Ended(end, 0) if *end == gave("5")));
         assert!(matches!(run.replay(step("2", "add")), Replay::Live));
         assert!(run.diverged().is_none());

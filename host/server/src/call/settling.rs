@@ -2,7 +2,8 @@
 use std::sync::Arc;
 
 use toolcell_audit::Outcome;
-use toolcell_mcp::{Call, CallAsking, Caller};
+use toolcell_mcp::{Call, CallAsking, Caller, ContentKind};
+use toolcell_policy::CODE;
 
 use super::StartedCall;
 use super::execute::EndedCall;
@@ -62,13 +63,30 @@ impl StartedCall<'_> {
             Outcome::Ok | Outcome::ToolError | Outcome::InvalidOutput => ended,
             _ => {
                 let services = &self.catalog.services;
-                if let Some((earlier, log)) = run.take_earlier().zip(run.written()) {
-                    let earlier = earlier.with(log);
-                    services.paused.put_back(services.state.as_ref(), caller.name(), earlier).await;
-                }
+                let Some((earlier, log)) = run.take_earlier().zip(run.written()) else {
+                    return self.with_calls(run.made(), ended);
+                };
+                services.paused.put_back(services.state.as_ref(), caller.name(), earlier.with(log)).await;
                 ended
             }
         }
+    }
+
+    /// The end of a call that was cut short, with what a client has to know before it calls again.
+    fn with_calls(&self, made: u32, mut ended: EndedCall) -> EndedCall {
+        let mut said = String::new();
+        if ended.outcome == Outcome::Deadline {
+            said.push_str(&format!(". {}", whose_time(self.target.component.name())));
+        }
+        match made {
+            0 => {}
+            1 => said.push_str(". The call that it made is not undone"),
+            made => said.push_str(&format!(". The {made} calls that it made are not undone")),
+        }
+        if let Some(ContentKind::Text(text)) = ended.result.content.first_mut().map(|first| &mut first.kind) {
+            text.push_str(&said);
+        }
+        ended
     }
 
     /// Keeps the log of a run, and gives the client its questions.
@@ -86,4 +104,13 @@ impl StartedCall<'_> {
         })?;
         asking.settle(&name).map_err(over)
     }
+}
+
+/// Which limit ended a call that makes calls, and where it is set.
+pub(super) fn whose_time(component: &str) -> String {
+    let table = match component {
+        CODE => CODE.to_owned(),
+        name => format!("components.{name}"),
+    };
+    format!("\"deadline\" in [{table}.limits] is the time of all of its calls together")
 }

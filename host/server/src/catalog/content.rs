@@ -27,6 +27,7 @@ pub fn result(answer: contract::GuestResult) -> Result<CallResult, String> {
         structured,
         is_error: answer.is_error,
         prompt: PromptParts::default(),
+        aside: Vec::new(),
         meta: meta(answer.meta_json).map_err(|problem| invalid(format!("meta-json {problem}")))?,
     })
 }

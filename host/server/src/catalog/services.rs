@@ -1,12 +1,13 @@
 //! The path with `.` and `..` resolved as text.
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::Executor;
 use toolcell_shared::{Embedded, SharedState};
 
+use super::Catalog;
 use super::caller_queue::CallerQueues;
 use super::calling_places::CallingPlaces;
 use super::consents::Consents;
@@ -61,6 +62,24 @@ pub struct Services {
     pub entries: EntryReads,
     /// Takes news of resources that calls change.
     pub news: NewsDesk,
+    /// The generation that serves.
+    pub serving: ServingCatalog,
+}
+
+/// The generation that serves, for calls that tools make: their own may be an earlier one.
+#[derive(Default)]
+pub struct ServingCatalog(Mutex<Weak<Catalog>>);
+
+impl ServingCatalog {
+    /// From now on it is this one.
+    pub fn set(&self, catalog: &Arc<Catalog>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(catalog);
+    }
+
+    /// `None` if nothing serves, as in a command that makes one call.
+    pub fn get(&self) -> Option<Arc<Catalog>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
 }
 
 impl Services {
@@ -87,6 +106,7 @@ impl Services {
             files: FileReads::new(runtime.clone()),
             entries: EntryReads::new(runtime.clone()),
             news: NewsDesk::default(),
+            serving: ServingCatalog::default(),
         }
     }
 }

@@ -58,7 +58,7 @@ impl WalledComponents {
                 component: Arc::clone(&component.component),
                 known_as: [component.name(), component.digest(), component.policy_digest()].join("\n"),
                 manifest: excerpts.as_ref()?.component(component.name()),
-                limits: tools.iter().map(|tool| tool.limits).collect(),
+                limits: tools.iter().map(|tool| component.policy().returning(&tool.limits)).collect(),
                 schemas: schemas(&tools),
                 kept_max: kept_max(&tools),
                 tell: tell(component.name()),

@@ -41,8 +41,10 @@ impl Current {
     /// Starts with this catalog.
     pub fn new(catalog: Catalog) -> Self {
         let services = Arc::clone(&catalog.services);
+        let catalog = Arc::new(catalog);
+        services.serving.set(&catalog);
         Self {
-            catalog: ArcSwap::from_pointee(catalog),
+            catalog: ArcSwap::new(catalog),
             earlier: Mutex::default(),
             requests: RequestCounters::new(services.traces.clone(), Arc::clone(&services.refusals)),
             journal: Journal::default(),
@@ -69,6 +71,7 @@ impl Current {
         earlier.retain(|catalog| catalog.strong_count() > 0);
         earlier.push(Arc::downgrade(&old));
         drop(earlier);
+        self.services.serving.set(&catalog);
         self.catalog.store(catalog);
         self.folders.get().into_iter().for_each(FolderWaker::wake);
         old

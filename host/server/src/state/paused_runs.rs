@@ -148,8 +148,8 @@ async fn give_back(state: &dyn SharedState, claim: Claim) {
     }
 }
 
-/// A new random name, in the form of a task's.
-fn name() -> Option<String> {
+/// A new random name, in the form of a task's. `None` if the machine gives no random numbers.
+pub fn name() -> Option<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).ok()?;
     Some(format!("{:032x}", u128::from_ne_bytes(random)))

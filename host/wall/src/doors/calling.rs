@@ -5,7 +5,7 @@ use super::blob::Blob;
 use crate::nested::{FoundTool, WantedCall};
 
 /// Bytes that a call of a list takes in a message besides its texts.
-pub const CALL_BYTES: usize = 32;
+pub const CALL_BYTES: usize = 48;
 
 /// What a guest asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,8 @@ pub enum CallingRequest {
     Find(String, u32),
     /// The tool of this name.
     Describe(String),
+    /// When the run began that this call belongs to.
+    Began,
 }
 
 /// A message of the host about a request.
@@ -30,6 +32,8 @@ pub enum CallingReply {
     Found(Vec<FoundTool>),
     /// The tool, a [`GuestTool`](crate::contract::GuestTool) as a message of its own.
     Described(Option<Blob>),
+    /// The beginning of the run, in milliseconds since 1970.
+    Began(u64),
     /// The calls cannot go on, and the call that made them ends here: why its caller is refused, or
     /// nothing if it may call again with answers.
     Stopped(Option<String>),

@@ -65,7 +65,7 @@ mod tests {
     use super::calling::CallingRequest;
     use super::socket_options::SocketOptions;
     use super::*;
-    use crate::nested::WantedCall;
+    use crate::nested::{ProgramPlace, WantedCall};
     use crate::seeds::are_seeds;
 
     /// A frame on a door, by the table of frames.
@@ -90,11 +90,13 @@ mod tests {
         ];
         let opened = |opening: &Opening| framed(b"tw\x01", &encoding::encode(opening).unwrap());
         let seeds = openings.map(|(name, opening)| (name, [opened(&opening), framed(b"tw=", b"ab")].concat()));
-        let wanted = WantedCall { tool: "a".to_owned(), arguments_json: "{}".to_owned() };
+        let place = Some(ProgramPlace { line: 1, column: 300 });
+        let wanted = WantedCall { tool: "a".to_owned(), arguments_json: "{}".to_owned(), place };
         let requests = [
             ("calling", CallingRequest::Call(vec![wanted.clone(), wanted])),
             ("finding", CallingRequest::Find("words".to_owned(), 5)),
             ("describing", CallingRequest::Describe("a".to_owned())),
+            ("beginning", CallingRequest::Began),
         ];
         let calling = requests.map(|(name, request)| {
             let asked = framed(b"tw\x01", &encoding::encode(&request).unwrap());

@@ -9,10 +9,10 @@ use toolcell_policy::{
     Access, AppRule, ComponentPolicy, EnvSource, Manifest, MountKind, PromptRule, SecretSource, SourceRef,
 };
 use toolcell_server::file::{plain, read_bounded};
-use toolcell_server::{ManifestFile, lock};
+use toolcell_server::{ManifestFile, lock, shipped};
 
 use super::zip::ENTRIES_MAX;
-use super::{DESCRIPTION, PROGRAM};
+use super::{DESCRIPTION, ENGINE, PROGRAM};
 use crate::exit::Failure;
 
 /// Bytes of all files. A client keeps a bundle in memory while it installs it.
@@ -108,6 +108,7 @@ impl Contents {
     fn add_component(&mut self, folder: &Path, component: &ComponentPolicy) -> Result<(), Failure> {
         match component.source() {
             SourceRef::File(source) => self.add(folder, source)?,
+            SourceRef::Shipped => self.add_engine()?,
             other => return Err(Failure::at_fault(format!("{other} is not a file"), INSIDE)),
         }
         if let Some(wit) = component.typed().wit() {
@@ -130,6 +131,15 @@ impl Contents {
             self.add_secret(component.name(), secret.name(), secret.source())?;
         }
         Ok(())
+    }
+
+    /// The engine of scripts, next to the program: there it is looked for.
+    fn add_engine(&mut self) -> Result<(), Failure> {
+        let missing = || Failure::at_fault("the engine of scripts is not there", shipped::HOW);
+        let path = shipped::engine().ok_or_else(missing)?;
+        let bytes = read_bounded(&path, BYTES_MAX)
+            .map_err(|problem| Failure::at_fault(format!("{} {problem}", path.display()), shipped::HOW))?;
+        self.insert(ENGINE, bytes)
     }
 
     /// A read-only folder becomes part of the bundle; a writable one is created where the bundle is
@@ -213,10 +223,19 @@ impl Contents {
     }
 
     fn put(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Failure> {
-        if name == DESCRIPTION || name == PROGRAM || name.starts_with("server/toolcell/") || name.is_empty() {
+        if name == DESCRIPTION
+            || name == PROGRAM
+            || name == ENGINE
+            || name.starts_with("server/toolcell/")
+            || name.is_empty()
+        {
             let message = format!("the bundle has a {name:?} of its own");
             return Err(Failure::at_fault(message, "give that file of yours another name"));
         }
+        self.insert(name, bytes)
+    }
+
+    fn insert(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Failure> {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if self.bytes > BYTES_MAX || self.files.len() >= ENTRIES_MAX {
             let message =

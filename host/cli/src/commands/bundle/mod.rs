@@ -25,6 +25,9 @@ const DESCRIPTION: &str = "manifest.json";
 /// Program in the bundle.
 const PROGRAM: &str = "server/toolcell";
 
+/// Engine of scripts in the bundle, for manifests with `[code]`.
+const ENGINE: &str = "server/toolcell-code.wasm";
+
 /// Bytes of a program. Ours has 40 MB without its symbols, and 120 MB with them.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 

@@ -81,13 +81,22 @@ impl request::Host for CallState {
 }
 
 impl calling::Host for CallState {
+    fn stand_at(&mut self, places: Vec<Option<calling::Place>>) {
+        self.calling().0.stand_at(places.convert());
+    }
+
+    async fn run_began(&mut self) -> wasmtime::Result<u64> {
+        self.when_run_began().await
+    }
+
     async fn call(&mut self, tool: String, arguments_json: String) -> wasmtime::Result<CallEnd> {
-        let ends = self.call_tools(vec![WantedCall { tool, arguments_json }]).await?;
+        let ends = self.call_tools(vec![wanted(tool, arguments_json)]).await?;
         ends.into_iter().next().map(Convert::convert).ok_or_else(|| CallingFailed.into())
     }
 
     async fn call_all(&mut self, calls: Vec<calling::Wanted>) -> wasmtime::Result<Vec<CallEnd>> {
-        Ok(self.call_tools(calls.convert()).await?.convert())
+        let calls = calls.into_iter().map(|call| wanted(call.tool, call.arguments_json));
+        Ok(self.call_tools(calls.collect()).await?.convert())
     }
 
     async fn find(&mut self, words: String, limit: u32) -> wasmtime::Result<Vec<calling::Found>> {
@@ -97,6 +106,11 @@ impl calling::Host for CallState {
     async fn describe(&mut self, tool: String) -> wasmtime::Result<Option<types::Tool>> {
         Ok(self.describe_tool(tool).await?.convert())
     }
+}
+
+/// A call whose place is not known yet.
+const fn wanted(tool: String, arguments_json: String) -> WantedCall {
+    WantedCall { tool, arguments_json, place: None }
 }
 
 impl asking::Host for CallState {

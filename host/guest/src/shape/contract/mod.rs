@@ -202,7 +202,7 @@ macro_rules! variants {
 }
 
 // Bytes have an impl of their own, so that they move as a whole.
-same! { String, bool, u64, f64, Vec<u8>, }
+same! { String, bool, u32, u64, f64, Vec<u8>, }
 
 impl<T: Convert> Convert for Option<T> {
     type Twin = Option<T::Twin>;
@@ -264,7 +264,7 @@ records! {
         uri, name, title, description, mime_type, size, annotations, icons, meta_json,
     }
     contract::EmbeddedResource => types::EmbeddedResource { uri, mime_type, body, annotations, meta_json }
-    calling::Wanted => nested::WantedCall { tool, arguments_json }
+    calling::Place => nested::ProgramPlace { line, column }
     nested::CalledResult => calling::Called { content, structured_json }
     nested::NestedRefusal => calling::Refusal { reason, text }
     nested::FoundTool => calling::Found { name, title, description }

@@ -178,6 +178,10 @@ pub struct ApprovalShown {
     pub left_ms: u64,
     /// Seconds for which an approval may be remembered; none if it cannot be.
     pub remember_s: Option<u64>,
+    /// Calls of this tool that [`Decision::AllowRun`] allows in this run; none if no tool makes the
+    /// call.
+    #[serde(default)]
+    pub run_calls: Option<u32>,
 }
 
 /// An operator's decision, based on a snapshot.
@@ -204,6 +208,8 @@ pub enum Decision {
     Grant(u64),
     /// Let the call of this question run.
     Allow(u64),
+    /// Let it run, and further ones of its tool in its run, as many as were shown.
+    AllowRun(u64),
     /// Let it run, and similar calls for as long as the manifest allows.
     Remember(u64),
     /// Do not let it run.
@@ -220,6 +226,7 @@ impl Decision {
             Self::Unmute(_) => "unmute",
             Self::Grant(_) => "grant",
             Self::Allow(_) => "allow",
+            Self::AllowRun(_) => "allow_run",
             Self::Remember(_) => "remember",
             Self::Decline(_) => "decline",
         }
@@ -234,6 +241,7 @@ impl Decision {
             | Self::Unmute(number)
             | Self::Grant(number)
             | Self::Allow(number)
+            | Self::AllowRun(number)
             | Self::Remember(number)
             | Self::Decline(number) => number,
         }

@@ -25,6 +25,9 @@ const LINE_BYTES_MAX: usize = 1_024;
 /// Longest arguments, in bytes. A terminal shows about as much at once.
 const ARGUMENTS_BYTES_MAX: usize = 4 * 1_024;
 
+/// Calls of a run that a terminal offers, where the console's form takes any number.
+const RUN_CALLS_OFFERED: u32 = 10;
+
 /// The operators at terminals.
 pub struct Operators {
     views: Arc<Sources>,
@@ -82,7 +85,7 @@ impl Operators {
         let found = match decision {
             Decision::Stop(_) => None,
             Decision::Mute(_) | Decision::Unmute(_) | Decision::Grant(_) => self.views.group_in_words(Some(number)),
-            Decision::Allow(_) | Decision::Remember(_) | Decision::Decline(_) => {
+            Decision::Allow(_) | Decision::AllowRun(_) | Decision::Remember(_) | Decision::Decline(_) => {
                 self.views.waiting_in_words(Some(number))
             }
         };
@@ -92,22 +95,23 @@ impl Operators {
     async fn done(&self, decision: Decision, who: &str) -> Came {
         let views = &self.views;
         let number = Some(decision.number());
-        let answer = |allows, remembers| {
-            let waiting = number.and_then(|number| views.activity.approvals.find(number));
+        let waiting = number.and_then(|number| views.activity.approvals.find(number));
+        let in_run = waiting.as_ref().and_then(run_calls).unwrap_or_default();
+        let answer = |allows, remembers, run_calls| {
             if allows && waiting.is_some_and(|pending| is_cut(&pending.arguments)) {
                 return Err("A terminal does not show all of its arguments: decide in the console.".to_owned());
             }
-            let answer = OperatorAnswer { allows, remembers, run_calls: None, by: format!("the {who}") };
-            views.answer(number, answer)
+            views.answer(number, OperatorAnswer { allows, remembers, run_calls, by: format!("the {who}") })
         };
         match decision {
             Decision::Stop(_) => views.stop(number, &format!("the {who}")),
             Decision::Mute(_) => views.mute(number, true),
             Decision::Unmute(_) => views.mute(number, false),
             Decision::Grant(_) => views.allow(number, &self.orders).await,
-            Decision::Allow(_) => answer(true, false),
-            Decision::Remember(_) => answer(true, true),
-            Decision::Decline(_) => answer(false, false),
+            Decision::Allow(_) => answer(true, false, None),
+            Decision::AllowRun(_) => answer(true, false, Some(in_run)),
+            Decision::Remember(_) => answer(true, true, None),
+            Decision::Decline(_) => answer(false, false, None),
         }
     }
 }
@@ -204,7 +208,13 @@ fn approval(question_id: u64, pending: &PendingApproval) -> ApprovalShown {
         age_ms: millis(pending.since.elapsed().unwrap_or_default()),
         left_ms: millis(pending.until.saturating_duration_since(Instant::now())),
         remember_s: pending.remember.map(|time| time.as_secs()),
+        run_calls: run_calls(pending),
     }
+}
+
+/// Calls of a run that a terminal offers to allow.
+fn run_calls(pending: &PendingApproval) -> Option<u32> {
+    pending.run_calls_max.map(|most| most.min(RUN_CALLS_OFFERED))
 }
 
 /// True if a terminal does not show these arguments in full.

@@ -264,3 +264,49 @@ fn an_address_is_read_with_its_relative_server() {
     let called = run(&folder, &["call", "echo_get_say_by_word", "{\"word\":\"hi\"}", "--json"]);
     assert!(called.succeeded().contains("/docs/v2/say/hi"), "{called:?}");
 }
+
+#[test]
+fn a_request_of_the_manifest_is_a_pinned_tool_with_a_rule_of_its_own() {
+    let server = service();
+    let lines = |description: &str| {
+        format!(
+            "[components.places.http_tool]\nmethod = \"PUT\"\nurl = \"{}\"\ndescription = \"{description}\"\n\
+             input = {{ city = \"the name of a city\", \"lang?\" = \"two letters\", \"body?\" = {{ type = \"object\" }} }}\n",
+            server.url("/v1/places/{city}?units=metric&lang={lang}")
+        )
+    };
+    let manifest = |description: &str, network: &str| {
+        format!("version = 1\n\n[components.places]\n\n{}\n{network}", lines(description))
+    };
+    let rule = format!("PUT {}", server.url("/v1/places/{}"));
+    let network = format!("[components.places.network]\nhttp = [\"{rule}\"]\nprivate = [\"{}\"]\n", server.address());
+    let folder = Folder::with_manifest(&manifest("Sets a place.", ""));
+    let refused = run(&folder, &["check"]);
+    let hint = format!("add http = [\"{rule}\"] to [components.places.network]");
+    assert!(
+        refused.failed_with(1).contains("its request is not granted") && refused.stderr.contains(&hint),
+        "{refused:?}"
+    );
+
+    folder.write("toolcell.toml", manifest("Sets a place.", &network));
+    let _ = run(&folder, &["lock"]).succeeded();
+    let arguments = json!({"city": "Oslo/../x", "lang": "nb"});
+    let outside = run(&folder, &["call", "places", &arguments.to_string()]);
+    assert!(
+        outside.failed_with(1).contains("part of the path") || outside.stdout.contains("part of the path"),
+        "{outside:?}"
+    );
+    assert_eq!(server.seen(), []);
+    let arguments = json!({"city": "S\u{e3}o Paulo", "lang": "nb", "body": {"a": 1}});
+    let called = run(&folder, &["call", "places", &arguments.to_string(), "--json"]);
+    let _ = called.succeeded();
+    let seen = server.only_seen();
+    assert_eq!((seen.method(), seen.target()), ("PUT", "/v1/places/S%C3%A3o%20Paulo?units=metric&lang=nb"));
+    assert_eq!(seen.body, b"{\"a\":1}");
+    // Its lines are pinned as a component's code is.
+    assert!(run(&folder, &["diff"]).succeeded().contains("nothing differs"));
+    folder.write("toolcell.toml", manifest("Deletes a place.", &network));
+    let differs = run(&folder, &["diff"]);
+    assert_eq!(differs.code(), 1);
+    assert!(differs.stdout.contains("description was \"Sets a place.\", is \"Deletes a place.\""), "{differs:?}");
+}

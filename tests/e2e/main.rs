@@ -16,6 +16,8 @@ mod audit;
 mod bombs;
 mod bounded;
 mod bridge;
+mod bridge_servers;
+mod bridge_servers_hostile;
 mod budgets;
 mod bundle;
 mod caching;

@@ -2,10 +2,9 @@
 //! resources, and a status of failure as an error with what the server says.
 
 use serde::de::IgnoredAny;
+use toolcell_bridge_lines::{OutputForm, Request};
 use toolkit::http::Answer;
 use toolkit::{CallResult, Content, EmbeddedResource, Failure, ResourceBody};
-
-use crate::definitions::{Output, Request};
 
 /// Largest answer, in bytes. 900 KiB: the host takes a result of 1 MiB by default.
 const BYTES_MAX: usize = 900 * 1024;
@@ -44,13 +43,13 @@ fn made(request: &Request, came: Came<'_>) -> Result<CallResult, Failure> {
     if came.body.is_empty() {
         let mut result = CallResult::text(head(&came));
         // Neither schema requires a member.
-        result.structured_json = (request.output != Output::Free).then(|| "{}".to_owned());
+        result.structured_json = (request.output != OutputForm::Free).then(|| "{}".to_owned());
         return Ok(result);
     }
     let is_json = came.media == "application/json" || came.media.ends_with("+json") || came.media == "text/json";
-    match json(&came.body).filter(|_| is_json || request.output != Output::Free) {
+    match json(&came.body).filter(|_| is_json || request.output != OutputForm::Free) {
         Some(text) => Ok(structured(request.output, text)),
-        None if request.output != Output::Free => {
+        None if request.output != OutputForm::Free => {
             Err(Failure::Failed(format!("the server answers with {:?}, and not with JSON", came.media)))
         }
         None => Ok(CallResult::new(vec![content(came)])),
@@ -64,11 +63,11 @@ fn json(body: &[u8]) -> Option<&str> {
     serde_json::from_str::<IgnoredAny>(text).ok().map(|_| text)
 }
 
-fn structured(output: Output, text: &str) -> CallResult {
+fn structured(output: OutputForm, text: &str) -> CallResult {
     let structured = match output {
-        Output::Result => format!("{{\"result\":{text}}}"),
-        Output::Free if !text.starts_with('{') => return CallResult::text(text),
-        Output::Free | Output::Object => text.to_owned(),
+        OutputForm::Result => format!("{{\"result\":{text}}}"),
+        OutputForm::Free if !text.starts_with('{') => return CallResult::text(text),
+        OutputForm::Free | OutputForm::Object => text.to_owned(),
     };
     let mut result = CallResult::new(Vec::new());
     result.structured_json = Some(structured);

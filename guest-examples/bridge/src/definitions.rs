@@ -3,106 +3,30 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolkit::{Failure, Hints, Tool};
+use toolcell_bridge_lines::{BridgeServer, FORMAT, Head, Hints, REQUEST};
+use toolkit::{Failure, Tool};
 
-/// The version of the lines.
-const FORMAT: u32 = 1;
-
-/// Begins the line of a tool's requests.
-const REQUEST: &str = "{\"tool\":\"";
+use crate::icons::Icons;
 
 pub struct Definitions<'a> {
-    origin: String,
+    server: BridgeServer,
     /// All lines but the first.
     lines: &'a str,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    format: u32,
-    origin: String,
-}
-
-/// The requests of one tool.
-#[derive(Debug, Deserialize)]
-pub struct Request {
-    pub method: String,
-    /// From the root of the server, with `{NAME}` in a parameter's place.
-    pub path: String,
-    pub parameters: Vec<Parameter>,
-    #[serde(default)]
-    pub body: Option<Body>,
-    pub accept: String,
-    pub output: Output,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Parameter {
-    pub name: String,
-    pub argument: String,
-    pub place: Place,
-    pub style: Style,
-    pub explode: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    Path,
-    Query,
-    Header,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Style {
-    Simple,
-    Form,
-    Space,
-    Pipe,
-    Deep,
-    Json,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Body {
-    pub argument: String,
-    pub media: String,
-    pub form: bool,
-    /// Fields of a form whose items have an index each.
-    #[serde(default)]
-    pub deep: Vec<String>,
-}
-
-/// How an answer in JSON becomes structured content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Output {
-    /// As it is where it is an object; there is no output schema.
-    Free,
-    /// As it is, by the output schema.
-    Object,
-    /// As the member `result`, by the output schema.
-    Result,
 }
 
 #[derive(Deserialize)]
 struct Definition<'a> {
     name: String,
     title: Option<String>,
+    #[serde(default)]
     description: String,
     #[serde(borrow)]
     input: &'a RawValue,
     #[serde(borrow, default)]
     output: Option<&'a RawValue>,
-    hints: Said,
-}
-
-#[derive(Deserialize)]
-struct Said {
-    read_only: bool,
-    destructive: Option<bool>,
-    idempotent: bool,
+    hints: Hints,
+    #[serde(default)]
+    icons: Icons,
 }
 
 impl<'a> Definitions<'a> {
@@ -112,13 +36,15 @@ impl<'a> Definitions<'a> {
         let (head, lines) = text.split_once('\n').ok_or_else(none)?;
         let head: Head = serde_json::from_str(head).map_err(|_| none())?;
         if head.format != FORMAT {
-            return Err(Failure::Failed("its definitions are of another version: add its document again".to_owned()));
+            return Err(Failure::Failed(
+                "its definitions are of another version: add its document or server again".to_owned(),
+            ));
         }
-        Ok(Self { origin: head.origin, lines })
+        Ok(Self { server: head.server, lines })
     }
 
-    pub fn origin(&self) -> &str {
-        &self.origin
+    pub const fn server(&self) -> &BridgeServer {
+        &self.server
     }
 
     pub fn tools(&self) -> Vec<Tool> {
@@ -126,7 +52,8 @@ impl<'a> Definitions<'a> {
         lines.filter_map(|line| serde_json::from_str::<Definition<'_>>(line).ok()).map(Definition::tool).collect()
     }
 
-    pub fn request(&self, tool: &str) -> Result<Request, Failure> {
+    /// What a call of this tool asks for.
+    pub fn request<T: Deserialize<'a>>(&self, tool: &str) -> Result<T, Failure> {
         let is_its = |line: &&str| {
             line.strip_prefix(REQUEST)
                 .and_then(|rest| rest.strip_prefix(tool))
@@ -140,16 +67,12 @@ impl<'a> Definitions<'a> {
 
 impl Definition<'_> {
     fn tool(self) -> Tool {
-        let hints = Hints {
-            read_only: Some(self.hints.read_only),
-            destructive: self.hints.destructive,
-            idempotent: Some(self.hints.idempotent),
-            open_world: Some(true),
-        };
+        let Hints { read_only, destructive, idempotent, open_world } = self.hints;
         Tool {
             title: self.title,
             output_schema_json: self.output.map(|output| output.get().to_owned()),
-            hints: Some(hints),
+            hints: Some(toolkit::Hints { read_only, destructive, idempotent, open_world }),
+            icons: self.icons.0,
             ..Tool::new(&self.name, &self.description, self.input.get())
         }
     }
@@ -158,6 +81,8 @@ impl Definition<'_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use toolcell_bridge_lines::{OutputForm, Request};
+
     use super::*;
 
     const LINES: &str = concat!(
@@ -167,7 +92,7 @@ mod tests {
         "\n",
         r#"{"tool":"ab","method":"PUT","path":"/ab","parameters":[],"accept":"*/*","output":"object"}"#,
         "\n",
-        r#"{"name":"a","description":"A.","input":{"type":"object"},"hints":{"read_only":true,"destructive":false,"idempotent":true}}"#,
+        r#"{"name":"a","description":"A.","input":{"type":"object"},"hints":{"read_only":true,"destructive":false,"idempotent":true,"open_world":true}}"#,
         "\n",
         r#"{"name":"ab","title":"AB","description":"B.","input":{},"output":{"type":"object"},"hints":{"read_only":false,"idempotent":true}}"#,
         "\n",
@@ -176,10 +101,16 @@ mod tests {
     #[test]
     fn a_tool_has_its_own_line_and_its_definition() {
         let definitions = Definitions::of(LINES.as_bytes()).unwrap();
-        assert_eq!(definitions.origin(), "https://api.example.com");
-        let request = definitions.request("ab").unwrap();
-        assert_eq!((request.method.as_str(), request.path.as_str(), request.output), ("PUT", "/ab", Output::Object));
-        assert_eq!(definitions.request("b").unwrap_err().message(), "this component has no tool named \"b\"");
+        assert_eq!(definitions.server(), &BridgeServer::Origin("https://api.example.com".to_owned()));
+        let request: Request = definitions.request("ab").unwrap();
+        assert_eq!(
+            (request.method.as_str(), request.path.as_str(), request.output),
+            ("PUT", "/ab", OutputForm::Object)
+        );
+        assert_eq!(
+            definitions.request::<Request>("b").unwrap_err().message(),
+            "this component has no tool named \"b\""
+        );
         let tools = definitions.tools();
         assert_eq!(tools.len(), 2);
         let [first, second] = <[Tool; 2]>::try_from(tools).unwrap();

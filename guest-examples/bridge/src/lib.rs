@@ -1,16 +1,19 @@
-//! `bridge`: tools for the operations of an HTTP API. `toolcell add openapi.json` makes a component
-//! of this one, with the document's tools in its memory; by itself it has none.
+//! `bridge`: tools of an HTTP API, or of another MCP server. `toolcell add` makes a component of this
+//! one, with the tools in its memory; by itself it has none.
 //! The lesson: a component whose tools are data. What it reaches stands in the manifest alone.
 //!
 //! Holds the way of a call; must hold neither the form of requests nor that of answers.
 
 mod answer;
 mod definitions;
+mod icons;
 mod memory;
 mod query;
+mod remote;
 mod request;
 
 use serde_json::{Map, Value};
+use toolcell_bridge_lines::{BridgeServer, RemoteCall, Request};
 use toolkit::http::{self, Target};
 use toolkit::{CallResult, Failure, Guest, Tool};
 
@@ -28,14 +31,23 @@ impl Guest for Bridge {
 
     fn call_tool(name: String, arguments_json: String) -> Result<CallResult, Failure> {
         let definitions = Definitions::of(memory::embedded())?;
-        let definition = definitions.request(&name)?;
-        let arguments: Map<String, Value> = toolkit::arguments(&arguments_json)?;
-        let wanted = request::wanted(&definition, &arguments)?;
-        let url = format!("{}{}", definitions.origin(), wanted.path);
-        let target = Target::of(&url)?;
-        let fields: Vec<(&str, &str)> =
-            wanted.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let answer = http::send(&definition.method, target, &fields, wanted.body.as_deref())?;
-        answer::result(&definition, &url, answer)
+        match definitions.server() {
+            BridgeServer::Origin(origin) => requested(origin, &definitions.request(&name)?, &arguments_json),
+            BridgeServer::Mcp(server) => {
+                let call: RemoteCall = definitions.request(&name)?;
+                remote::called(server, &call, arguments_json)
+            }
+        }
     }
+}
+
+/// Makes the request of an operation.
+fn requested(origin: &str, definition: &Request, arguments_json: &str) -> Result<CallResult, Failure> {
+    let arguments: Map<String, Value> = toolkit::arguments(arguments_json)?;
+    let wanted = request::wanted(definition, &arguments)?;
+    let url = format!("{origin}{}", wanted.path);
+    let target = Target::of(&url)?;
+    let fields: Vec<(&str, &str)> = wanted.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let answer = http::send(&definition.method, target, &fields, wanted.body.as_deref())?;
+    answer::result(definition, &url, answer)
 }

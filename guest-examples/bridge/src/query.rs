@@ -1,10 +1,9 @@
 //! Names and values in queries and forms.
 
 use serde_json::Value;
+use toolcell_bridge_lines::Style;
 use toolkit::Failure;
 use toolkit::http::escaped;
-
-use crate::definitions::Style;
 
 /// Pairs with `&` between them, escaped.
 #[derive(Default)]

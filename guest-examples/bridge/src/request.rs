@@ -1,10 +1,10 @@
 //! From arguments to one request. Nothing in a value ends the part of the request that it stands in.
 
 use serde_json::{Map, Value};
+use toolcell_bridge_lines::{Parameter, Place, Request, Style};
 use toolkit::Failure;
 use toolkit::http::escaped;
 
-use crate::definitions::{Parameter, Place, Request, Style};
 use crate::query::{Pairs, scalar};
 
 /// What the host is asked for.
@@ -42,7 +42,8 @@ pub fn wanted(request: &Request, arguments: &Map<String, Value>) -> Result<Wante
     }
     let query = query.text();
     if !query.is_empty() {
-        path = format!("{path}?{query}");
+        let between = if path.contains('?') { '&' } else { '?' };
+        path = format!("{path}{between}{query}");
     }
     let body = body(request, arguments)?;
     if let (Some(_), Some(definition)) = (&body, &request.body) {
@@ -201,7 +202,7 @@ mod tests {
         request.path = "/".to_owned();
         request.parameters.clear();
         let media = "application/x-www-form-urlencoded".to_owned();
-        request.body = Some(crate::definitions::Body {
+        request.body = Some(toolcell_bridge_lines::Body {
             argument: "body".to_owned(),
             media,
             form: true,

@@ -4,6 +4,8 @@
 #[cfg(target_arch = "wasm32")]
 mod request;
 
+use std::time::Duration;
+
 use crate::Failure;
 
 /// Where a request goes.
@@ -32,7 +34,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The beginning of an answer: its status and fields. Its body comes with [`Answer::read`].
+/// The beginning of an answer: its status and fields. Its body comes with [`Answer::read`], or block by block with
+/// [`Answer::blocks`].
 #[derive(Debug)]
 pub struct Answer {
     /// The status.
@@ -62,6 +65,39 @@ impl Answer {
     }
 }
 
+/// A body while it comes. Where it is dropped before its end, the host closes the connection.
+#[derive(Debug)]
+pub struct Blocks {
+    #[cfg(target_arch = "wasm32")]
+    blocks: request::Blocks,
+}
+
+impl Answer {
+    /// Reads the body as it comes.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] where there is none.
+    pub fn blocks(self) -> Result<Blocks, Failure> {
+        #[cfg(target_arch = "wasm32")]
+        return Ok(Blocks { blocks: self.body.blocks()? });
+        #[cfg(not(target_arch = "wasm32"))]
+        Err(Failure::Failed("there is no body".to_owned()))
+    }
+}
+
+impl Blocks {
+    /// Waits for the next bytes; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Answer::read`].
+    pub fn block(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        #[cfg(target_arch = "wasm32")]
+        return self.blocks.block();
+        #[cfg(not(target_arch = "wasm32"))]
+        Ok(None)
+    }
+}
+
 /// Asks with `GET` and these fields.
 ///
 /// # Errors
@@ -76,11 +112,34 @@ pub fn get(target: Target<'_>, fields: &[(&str, &str)]) -> Result<Answer, Failur
 /// # Errors
 /// As [`get`].
 pub fn send(method: &str, target: Target<'_>, fields: &[(&str, &str)], body: Option<&[u8]>) -> Result<Answer, Failure> {
+    asked(method, target, fields, body, None)
+}
+
+/// Asks without a body, and gives up where the answer does not begin within this time.
+///
+/// # Errors
+/// As [`get`].
+pub fn send_within(
+    time: Duration,
+    method: &str,
+    target: Target<'_>,
+    fields: &[(&str, &str)],
+) -> Result<Answer, Failure> {
+    asked(method, target, fields, None, Some(time))
+}
+
+fn asked(
+    method: &str,
+    target: Target<'_>,
+    fields: &[(&str, &str)],
+    body: Option<&[u8]>,
+    time: Option<Duration>,
+) -> Result<Answer, Failure> {
     #[cfg(target_arch = "wasm32")]
-    return request::send(method, target, fields, body);
+    return request::send(method, target, fields, body, time);
     #[cfg(not(target_arch = "wasm32"))]
     {
-        let _ = (method, target, fields, body);
+        let _ = (method, target, fields, body, time);
         Err(Failure::Failed("there is no host to ask".to_owned()))
     }
 }

@@ -52,4 +52,4 @@ pub use bindings::toolcell::mcp::types::{
     Role, TextContent, Theme, Tool,
 };
 pub use outcome::arguments;
-pub use progress::report_progress;
+pub use progress::{pass_progress, report_progress};

@@ -8,3 +8,11 @@ pub fn report_progress(done: u32, total: u32, message: &str) {
     #[cfg(not(target_arch = "wasm32"))]
     let _ = (done, total, message);
 }
+
+/// Says what another service says of its progress, in that service's own numbers.
+pub fn pass_progress(done: f64, total: Option<f64>, message: Option<&str>) {
+    #[cfg(target_arch = "wasm32")]
+    crate::bindings::toolcell::mcp::progress::report(done, total, message);
+    #[cfg(not(target_arch = "wasm32"))]
+    let _ = (done, total, message);
+}

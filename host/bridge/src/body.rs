@@ -1,6 +1,6 @@
 //! The body of a request: JSON, or the fields of a form.
-use serde::Serialize;
 use serde_json::{Map, Value, json};
+use toolcell_bridge_lines::Body;
 
 use crate::document::Document;
 use crate::limits::SCHEMA_TEXT_BYTES_MAX;
@@ -16,19 +16,6 @@ const FIELDS_MAX: usize = 200;
 
 /// The fields of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
-
-/// How a request's body is made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Body {
-    /// The argument that has it.
-    pub(crate) argument: String,
-    pub(crate) media: String,
-    /// True for the fields of a form.
-    pub(crate) form: bool,
-    /// Fields of a form whose items have an index each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) deep: Vec<String>,
-}
 
 /// The body of an operation, whose schema joins its parameters'. `Err` is why there can be no
 /// request, as the end of a sentence.

@@ -3,20 +3,14 @@
 //! of one tool, and no schema.
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::Origin;
-use crate::body::Body;
-use crate::parameters::Parameter;
-
-/// Version of the lines. The guest refuses others.
-const FORMAT: u32 = 1;
+use toolcell_bridge_lines::{BridgeServer, FORMAT, Head, Hints, RemoteCall, Request};
 
 /// Tools of a bridge.
 #[derive(Clone, Debug)]
 pub struct Definitions {
     /// The server of all requests.
-    pub origin: Origin,
-    /// In the order of the document.
+    pub server: BridgeServer,
+    /// In the order of the document or the list.
     pub tools: Vec<ToolDefinition>,
 }
 
@@ -35,70 +29,43 @@ pub struct ToolDefinition {
     /// JSON Schema of its structured results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What its method says.
+    /// What its method or its server says of it.
     pub hints: Hints,
+    /// Pictures, as the protocol writes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub icons: Option<Value>,
     /// The request that it makes.
     #[serde(skip)]
-    pub(crate) request: Request,
+    pub(crate) call: ToolCall,
 }
 
-/// What a method says of a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Hints {
-    /// GET and HEAD.
-    pub read_only: bool,
-    /// DELETE. Of other methods that change something nothing is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destructive: Option<bool>,
-    /// GET, HEAD, PUT and DELETE.
-    pub idempotent: bool,
+/// What a tool asks for.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ToolCall {
+    /// An operation of an HTTP API.
+    Http(Request),
+    /// A tool of another MCP server.
+    Remote(RemoteCall),
 }
 
-impl Hints {
-    /// By RFC 9110, section 9.2.
-    pub(crate) fn of(method: &str) -> Self {
-        let read_only = matches!(method, "GET" | "HEAD");
-        let destructive = if read_only { Some(false) } else { (method == "DELETE").then_some(true) };
-        Self { read_only, destructive, idempotent: read_only || matches!(method, "PUT" | "DELETE") }
+/// What a method says of a tool, by RFC 9110, section 9.2. Of methods that change something, only
+/// DELETE says what.
+pub(crate) fn hints_of_method(method: &str) -> Hints {
+    let read_only = matches!(method, "GET" | "HEAD");
+    Hints {
+        read_only: Some(read_only),
+        destructive: if read_only { Some(false) } else { (method == "DELETE").then_some(true) },
+        idempotent: Some(read_only || matches!(method, "PUT" | "DELETE")),
+        open_world: Some(true),
     }
 }
 
-/// The request of a tool.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Request {
-    pub(crate) method: &'static str,
-    /// From the root of the server, with `{NAME}` in a parameter's place.
-    pub(crate) path: String,
-    pub(crate) parameters: Vec<Parameter>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) body: Option<Body>,
-    pub(crate) accept: String,
-    pub(crate) output: OutputForm,
-}
-
-/// How a JSON answer becomes structured content, which is an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OutputForm {
-    /// As it is; nothing where it is not an object.
-    Free,
-    /// As it is, by the output schema.
-    Object,
-    /// As the member `result`, by the output schema.
-    Result,
-}
-
 #[derive(Serialize)]
-struct Head<'a> {
-    format: u32,
-    origin: &'a str,
-}
-
-#[derive(Serialize)]
-struct RequestLine<'a> {
+struct CallLine<'a> {
     tool: &'a str,
     #[serde(flatten)]
-    request: &'a Request,
+    call: &'a ToolCall,
 }
 
 impl Definitions {
@@ -106,9 +73,9 @@ impl Definitions {
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        push_line(&mut bytes, &Head { format: FORMAT, origin: &self.origin.to_string() });
+        push_line(&mut bytes, &Head { format: FORMAT, server: self.server.clone() });
         for tool in &self.tools {
-            push_line(&mut bytes, &RequestLine { tool: &tool.name, request: &tool.request });
+            push_line(&mut bytes, &CallLine { tool: &tool.name, call: &tool.call });
         }
         self.tools.iter().for_each(|tool| push_line(&mut bytes, tool));
         bytes
@@ -122,9 +89,13 @@ fn push_line(bytes: &mut Vec<u8>, line: &impl Serialize) {
 }
 
 impl ToolDefinition {
-    /// The method and path of its requests, for people.
+    /// What it asks for, for people: the method and path of its requests, or the tool's name at the
+    /// other server.
     #[must_use]
     pub fn operation(&self) -> String {
-        format!("{} {}", self.request.method, self.request.path)
+        match &self.call {
+            ToolCall::Http(request) => format!("{} {}", request.method, request.path),
+            ToolCall::Remote(call) => call.remote.clone(),
+        }
     }
 }

@@ -74,6 +74,21 @@ pub fn embedded(component: &[u8], definitions: &[u8]) -> Result<Vec<u8>, EmbedEr
     Ok(out)
 }
 
+/// The definitions of a bridge's component; `None` if it is not one, or has none.
+#[must_use]
+pub fn extracted(component: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = component.strip_prefix(&COMPONENT)?;
+    let sections = sections(&mut rest)?;
+    let mut main = sections.iter().filter(|section| section.id == CORE_MODULE && marker(section.body).is_some());
+    let mut rest = main.next().filter(|_| main.next().is_none())?.body.strip_prefix(&MODULE)?;
+    let data = self::sections(&mut rest)?.into_iter().find(|section| section.id == DATA)?;
+    let at = marker(data.body)? + MAGIC.len() + 4;
+    let length = u32::from_le_bytes(data.body.get(at..at + 4)?.try_into().ok()?);
+    // The segment that was added is the last one.
+    let start = data.body.len().checked_sub(usize::try_from(length).ok()?)?;
+    data.body.get(start..).filter(|_| start > at).map(<[u8]>::to_vec)
+}
+
 /// The place of the marker.
 fn marker(bytes: &[u8]) -> Option<usize> {
     bytes.windows(MAGIC.len()).position(|window| window == MAGIC)
@@ -227,6 +242,7 @@ mod tests {
             push_section(&mut expected, DATA, &data);
             push_section(&mut expected, 0, b"\x04rest");
             assert_eq!(made, component(&[MODULE.to_vec(), expected]));
+            assert_eq!(extracted(&made).as_deref(), Some(&b"{}"[..]));
         }
     }
 
@@ -243,8 +259,10 @@ mod tests {
             assert_eq!(embedded(&bytes, b"{}"), Err(error));
         }
         let whole = component(&[bridge]);
+        assert_eq!(extracted(&whole), None, "it has no definitions");
         for end in 0..whole.len() {
             let _ = embedded(&whole[..end], b"{}");
+            assert_eq!(extracted(&whole[..end]), None);
         }
     }
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::definitions::ToolDefinition;
+use crate::definitions::{ToolCall, ToolDefinition};
+use crate::parameters::is_header;
 use crate::server::Origin;
 
 /// Grants of a bridge.
@@ -70,6 +71,34 @@ pub struct LoginGrant {
     pub scopes: Vec<String>,
 }
 
+/// Begins the source of a secret.
+const SOURCES: [&str; 4] = ["env:", "file:", "keyring:", "oauth:"];
+
+impl SecretGrant {
+    /// The secret of `NAME=SECRET` on the command line, such as `Authorization=Bearer env:TOKEN`,
+    /// for requests to this address. `None` if it has no name, or no source of a secret.
+    #[must_use]
+    pub fn of_header(component: &str, header: &str, target: &str) -> Option<Self> {
+        let (name, value) = header.split_once('=')?;
+        let name = name.trim();
+        if !is_header(name) {
+            return None;
+        }
+        let at = SOURCES.iter().filter_map(|source| value.find(source)).min()?;
+        let (before, from) = value.split_at_checked(at)?;
+        let from = from.trim();
+        if before.contains('{') {
+            return None;
+        }
+        let own = match from.strip_prefix("env:") {
+            Some(variable) => crate::names::variable(&[variable]),
+            None => crate::names::variable(&[component, name]),
+        };
+        let place = SecretPlace::Header { name: name.to_owned(), value: format!("{}{{}}", before.trim_start()) };
+        Some(Self { name: own, from: from.to_owned(), place, target: target.to_owned() })
+    }
+}
+
 impl SecretPlace {
     /// True if a request has one place for both.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
@@ -86,7 +115,11 @@ impl BridgeGrants {
     pub(crate) fn of(origin: &Origin, tools: &[ToolDefinition]) -> Self {
         let mut paths: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for tool in tools {
-            paths.entry(pattern(&tool.request.path)).or_default().insert(tool.request.method);
+            if let ToolCall::Http(request) = &tool.call {
+                // A rule has no query.
+                let path = request.path.split('?').next().unwrap_or_default();
+                paths.entry(pattern(path)).or_default().insert(&request.method);
+            }
         }
         let rule = |(path, methods): (String, BTreeSet<&str>)| {
             format!("{} {origin}{path}", methods.into_iter().collect::<Vec<_>>().join(","))

@@ -1,8 +1,9 @@
 //! From an OpenAPI document (3.0 or 3.1) to tools: one for each operation, with what it reaches.
-//! The result is embedded into a component, so the host has no second kind of tool.
+//! And from the list of another MCP server. The result is embedded into a component, so the host
+//! has no second kind of tool.
 //!
-//! Deliberately absent: files, addresses, and the meaning of components' code. The same document
-//! and options always give the same bytes.
+//! Deliberately absent: files, network, and the meaning of components' code. The same document or
+//! list and the same options always give the same bytes.
 #![forbid(unsafe_code)]
 
 mod body;
@@ -10,6 +11,7 @@ mod definitions;
 mod document;
 mod embed;
 mod grants;
+mod http_tool;
 mod leb;
 mod limits;
 mod merge;
@@ -17,6 +19,7 @@ mod names;
 mod operations;
 mod parameters;
 mod read;
+mod remote;
 mod responses;
 mod schema;
 mod security;
@@ -28,12 +31,15 @@ mod tests;
 
 use serde_json::Value;
 
-pub use definitions::{Definitions, Hints, ToolDefinition};
-pub use embed::{EmbedError, MAGIC, embedded};
+pub use definitions::{Definitions, ToolDefinition};
+pub use embed::{EmbedError, MAGIC, embedded, extracted};
 pub use grants::{BridgeGrants, LoginGrant, SecretGrant, SecretPlace};
+pub use http_tool::HttpToolRequest;
 pub use limits::{DOCUMENT_BYTES_MAX, OPERATIONS_DEFAULT, OPERATIONS_MAX};
 pub use read::read;
+pub use remote::{RemoteList, RemoteOptions, endpoint, remote_server};
 pub use server::Origin;
+pub use toolcell_bridge_lines as lines;
 
 /// What a person asks for, next to the document.
 #[derive(Clone, Debug, Default)]
@@ -56,11 +62,13 @@ pub struct BridgeOptions {
     pub client_id: Option<String>,
 }
 
-/// Tools of a document, and what they reach.
+/// Tools of a document or another server, and what they reach.
 #[derive(Clone, Debug)]
 pub struct Bridge {
-    /// The document's title and version, for people.
+    /// The title and version of the document or the server, for people.
     pub title: String,
+    /// The server of all requests.
+    pub origin: Origin,
     /// What the guest reads.
     pub definitions: Definitions,
     /// What the manifest gets.
@@ -71,16 +79,16 @@ pub struct Bridge {
     pub notes: Vec<String>,
 }
 
-/// An operation that does not become a tool.
+/// An operation, or a tool of another server, that does not become a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its method and path.
+    /// Its method and path, or its name.
     pub operation: String,
     /// The reason, as the end of a sentence.
     pub reason: String,
 }
 
-/// Why a document gives no tools.
+/// Why a document or a list gives no tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct BridgeError {

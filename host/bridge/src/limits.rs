@@ -1,4 +1,4 @@
-//! Every bound on a document, with its unit and its reason.
+//! Every bound on a document or a list, with its unit and its reason.
 
 /// Largest document, in bytes. 32 MiB: GitHub's has 12 MB, Stripe's 7.
 pub const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -65,3 +65,19 @@ pub const NAME_CHARS_MAX: usize = 64;
 
 /// Members of an `allOf`, `anyOf` or `oneOf`. 200: GitHub's events are the largest with about 60.
 pub const MEMBERS_MAX: usize = 200;
+
+/// Longest name of a tool of another MCP server, in bytes: what the protocol allows.
+pub const REMOTE_NAME_BYTES_MAX: usize = 128;
+
+/// Longest description of a tool of another MCP server, in bytes. 16 KiB: the host's own bound.
+pub const REMOTE_TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// Icons of a tool of another MCP server, and the longest address of one in bytes. 8 KiB: a small
+/// picture in a `data:` address.
+pub const REMOTE_ICONS_MAX: usize = 8;
+pub const REMOTE_ICON_BYTES_MAX: usize = 8 * 1024;
+
+/// Arguments of one tool that headers repeat, and the objects that they may lie in. 32 and 8:
+/// proxies route by one or two at the top.
+pub const MIRRORED_MAX: usize = 32;
+pub const MIRRORED_LEVELS_MAX: usize = 8;

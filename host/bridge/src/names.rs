@@ -49,6 +49,13 @@ pub(crate) fn of_operation(id: Option<&str>, method: &str, path: &str) -> String
     legal(&words.join("_"), "")
 }
 
+/// The name of another server's tool, before it is made unique: as it is there where every API
+/// takes that.
+pub(crate) fn of_remote(name: &str) -> String {
+    let legal = legal(name, "-_");
+    if legal.is_empty() { "tool".to_owned() } else { legal }
+}
+
 /// The name of an argument, before it is made unique: as the parameter's where every API takes
 /// that.
 pub(crate) fn of_argument(name: &str) -> String {

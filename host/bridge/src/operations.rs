@@ -1,7 +1,8 @@
 //! Operations as tools.
 use serde_json::{Value, json};
+use toolcell_bridge_lines::{BridgeServer, Request};
 
-use crate::definitions::{Definitions, Hints, Request, ToolDefinition};
+use crate::definitions::{Definitions, ToolCall, ToolDefinition, hints_of_method};
 use crate::document::Document;
 use crate::grants::BridgeGrants;
 use crate::limits::{DEFINITIONS_BYTES_MAX, SCHEMA_BYTES_MAX, SCHEMA_BYTES_MIN, TITLE_BYTES_MAX, TOOL_TEXT_BYTES_MAX};
@@ -61,7 +62,8 @@ pub(crate) fn bridge(
     let title = clipped(document.info("title"), TITLE_BYTES_MAX);
     let version = clipped(document.info("version"), TITLE_BYTES_MAX);
     let title = format!("{title} {version}").trim().to_owned();
-    Ok(Bridge { title, definitions: Definitions { origin: base.origin, tools }, grants, left_out, notes })
+    let definitions = Definitions { server: BridgeServer::Origin(base.origin.to_string()), tools };
+    Ok(Bridge { title, origin: base.origin, definitions, grants, left_out, notes })
 }
 
 fn all(
@@ -110,7 +112,7 @@ fn made(
         input.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
     let request = Request {
-        method: operation.method,
+        method: operation.method.to_owned(),
         path: format!("{}{}", base.path, operation.path),
         parameters: parameters.list,
         body,
@@ -123,8 +125,9 @@ fn made(
         description: description(operation),
         input,
         output: answer.output,
-        hints: Hints::of(operation.method),
-        request,
+        hints: hints_of_method(operation.method),
+        icons: None,
+        call: ToolCall::Http(request),
     };
     Ok(Made { tool, base, is_cut: parameters.is_cut || answer.is_cut, notes: parameters.notes })
 }

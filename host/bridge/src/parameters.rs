@@ -1,8 +1,8 @@
 //! Parameters of an operation: which argument each is, and how its value is written.
 use std::collections::BTreeSet;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
+use toolcell_bridge_lines::{Parameter, Place, Style};
 
 use crate::document::Document;
 use crate::limits::{PARAMETERS_MAX, SCHEMA_TEXT_BYTES_MAX};
@@ -36,43 +36,6 @@ const HEADERS_OF_HOST: [&str; 17] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// One parameter of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Parameter {
-    /// Its name in the request.
-    pub(crate) name: String,
-    /// The argument that has its value.
-    pub(crate) argument: String,
-    pub(crate) place: Place,
-    pub(crate) style: Style,
-    /// True if each item of a list, and each member of an object, stands by itself.
-    pub(crate) explode: bool,
-}
-
-/// Where a parameter stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Place {
-    Path,
-    Query,
-    Header,
-}
-
-/// How its value is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Style {
-    /// Items with commas between them.
-    Simple,
-    Form,
-    Space,
-    Pipe,
-    /// `name[member]=value`.
-    Deep,
-    /// One JSON text.
-    Json,
-}
 
 /// Parameters of an operation, and their schemas.
 #[derive(Default)]

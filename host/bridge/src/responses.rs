@@ -1,9 +1,9 @@
 //! What an operation answers with: the schema of its structured result, and what a request says
 //! that it accepts.
 use serde_json::{Map, Value, json};
+use toolcell_bridge_lines::OutputForm;
 
 use crate::body::{is_json, is_media};
-use crate::definitions::OutputForm;
 use crate::document::Document;
 use crate::schema::{SchemaUse, inlined};
 

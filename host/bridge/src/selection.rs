@@ -136,7 +136,7 @@ fn all<'a>(
 }
 
 /// Why no request can be made for this path; `None` if one can.
-fn path_problem(method: &str, path: &str) -> Option<&'static str> {
+pub(crate) fn path_problem(method: &str, path: &str) -> Option<&'static str> {
     let is_plain = |segment: &str| {
         let mut text = String::new();
         let mut rest = segment;

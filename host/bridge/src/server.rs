@@ -112,7 +112,7 @@ fn resolved(address: &str, document: Option<&str>) -> Result<Base, String> {
 
 impl Base {
     /// A server's address. `Err` is a sentence's end, or a whole one.
-    fn parse(address: &str) -> Result<Self, String> {
+    pub(crate) fn parse(address: &str) -> Result<Self, String> {
         let wrong = |problem: &str| format!("{} {problem}", shown(address));
         if address.len() > ADDRESS_BYTES_MAX {
             return Err(wrong("is too long for the address of a server"));

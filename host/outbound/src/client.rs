@@ -7,7 +7,7 @@ use http::{Request, Response};
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use crate::{OutboundError, Reach, Way, machine_connector, send};
+use crate::{AnswerBody, OutboundError, Reach, Way, machine_connector, send};
 
 /// Bounds of a request.
 #[derive(Clone, Copy, Debug)]
@@ -58,10 +58,19 @@ impl OutboundClient {
         tokio::time::timeout(whole, self.exchange(request)).await.map_err(|_| OutboundError::Time(whole))?
     }
 
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
+    /// Sends the request, and gives the answer before its body. Only the bound on connecting holds:
+    /// the caller bounds the rest.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub async fn open(&self, request: Request<Bytes>) -> Result<Response<AnswerBody>, OutboundError> {
         let url = Url::parse(&request.uri().to_string()).map_err(|_| OutboundError::Address)?;
         let way = Way { reach: self.reach, tls: self.tls.as_ref(), connect: self.bounds.connect };
-        let (parts, mut body) = send(&url, request, &way).await?.into_parts();
+        send(&url, request, &way).await
+    }
+
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
+        let (parts, mut body) = self.open(request).await?.into_parts();
         match body.beginning(self.bounds.body_bytes).await? {
             (bytes, true) => Ok(Response::from_parts(parts, bytes.into())),
             (_, false) => Err(OutboundError::TooLong(self.bounds.body_bytes)),

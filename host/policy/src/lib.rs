@@ -70,8 +70,8 @@ pub use limits::{
 pub use manifest::{
     APPS_MAX, AlertsPolicy, AppRule, Approval, ApprovalPolicy, ApproveIn, ArgumentRule, AuditArguments, AuditPolicy,
     CODE, Callable, CallerRule, Callers, CallingTool, ClientAuth, ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX,
-    Description, Discovery, EXPORTS_MAX, ExportedFunctions, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, IconRule,
-    InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits,
+    Description, Discovery, EXPORTS_MAX, ExportedFunctions, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, HttpTool,
+    IconRule, InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits,
     LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy, PROMPT_BYTES_MAX,
     PROMPTS_MAX, PackageRegistry, PausedPolicy, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX,
     RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer,

@@ -176,7 +176,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 40);
+        assert_eq!(tables().len(), 41);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, with keys that others depend on.
-    const PLACES: [(&str, &str, Lines); 40] = [
+    const PLACES: [(&str, &str, Lines); 41] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -253,6 +253,7 @@ mod tests {
         ("Trust", "[trust.'r.example/a/']", &[("signed_by", "[{ key = 'k.pub' }]")]),
         ("Signer", "[[trust.'r.example/a/'.signed_by]]", &[]),
         ("Component", "[components.a]", &[]),
+        ("HttpTool", "[components.a.http_tool]", &[("url", "'https://a.example/'"), ("description", "'d'")]),
         ("Mount", "[components.a.filesystem.'/m']", &[("path", "'d'"), ("access", "'write'")]),
         ("Network", "[components.a.network]", &[]),
         ("EnvFrom", "[components.a.env.V]", &[]),

@@ -31,7 +31,7 @@ mod state;
 pub use call::{CallTraces, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
 pub use error::StartError;
-pub use fetching::{download, registries, requested_permissions, trust};
+pub use fetching::{download, registries, remotes, requested_permissions, trust};
 pub use files::{Watch, file, shipped, wit};
 pub use identity::{login, secret_store, secrets};
 pub use machine::{CodeCacheOptions, Note, shell, workers};

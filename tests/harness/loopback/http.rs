@@ -8,8 +8,8 @@
 //! | `/status/N` | that status with a short body |
 //! | `/silent` | nothing, as long as the client waits |
 //! | `/slow-head` | a head that never ends, byte by byte |
-//! | `/dribble` | a body that never ends, byte by byte |
-//! | `/endless` | a body that never ends, as fast as it is read |
+//! | `/dribble?TYPE` | a body that never ends, byte by byte, of this type if there is one |
+//! | `/endless?TYPE` | a body that never ends, as fast as it is read, of this type if there is one |
 //! | `/bytes/N` | a body of N bytes |
 //! | `/cut` | ten bytes of a body of a hundred |
 //! | `/fields/N` | N fields |
@@ -339,10 +339,10 @@ fn answer(seen: &Seen, out: &mut dyn Write) -> Result<()> {
             byte_by_byte(out)
         }
         "dribble" => {
-            out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")?;
+            out.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 100000000{}\r\n\r\n", typed(query)).as_bytes())?;
             byte_by_byte(out)
         }
-        "endless" => endless(out),
+        "endless" => endless(out, &typed(query)),
         "bytes" => whole(out, "200 OK", &[], &vec![b'b'; number()]),
         "cut" => {
             out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n0123456789")?;
@@ -420,8 +420,13 @@ fn byte_by_byte(out: &mut dyn Write) -> Result<()> {
     }
 }
 
-fn endless(out: &mut dyn Write) -> Result<()> {
-    out.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+/// The line of a body's type.
+fn typed(kind: &str) -> String {
+    if kind.is_empty() { String::new() } else { format!("\r\nContent-Type: {kind}") }
+}
+
+fn endless(out: &mut dyn Write, kind: &str) -> Result<()> {
+    out.write_all(format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked{kind}\r\n\r\n").as_bytes())?;
     let block = [b'e'; 0x4000];
     loop {
         out.write_all(b"4000\r\n")?;

@@ -2,9 +2,11 @@
 
 use bindings::wasi::http::outgoing_handler::handle;
 use bindings::wasi::http::types::{
-    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
+    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, RequestOptions, Scheme,
 };
-use bindings::wasi::io::streams::StreamError;
+use bindings::wasi::io::streams::{InputStream, StreamError};
+
+use std::time::Duration;
 
 use super::{Answer, Target};
 use crate::Failure;
@@ -37,7 +39,21 @@ pub struct Body {
     body: IncomingBody,
 }
 
-pub fn send(method: &str, target: Target<'_>, fields: &[(&str, &str)], body: Option<&[u8]>) -> Result<Answer, Failure> {
+/// A body that is being read. The stream goes before the body that it is of.
+#[derive(Debug)]
+pub struct Blocks {
+    url: String,
+    stream: InputStream,
+    body: IncomingBody,
+}
+
+pub fn send(
+    method: &str,
+    target: Target<'_>,
+    fields: &[(&str, &str)],
+    body: Option<&[u8]>,
+    time: Option<Duration>,
+) -> Result<Answer, Failure> {
     let url = format!("{}://{}{}", target.scheme, target.authority, target.path);
     let wrong = |part: &str| Failure::invalid(format!("{url:?} has no proper {part}"));
     let length = body.map(|body| body.len().to_string());
@@ -51,7 +67,7 @@ pub fn send(method: &str, target: Target<'_>, fields: &[(&str, &str)], body: Opt
     request.set_authority(Some(target.authority)).map_err(|()| wrong("host"))?;
     request.set_path_with_query(Some(target.path)).map_err(|()| wrong("path"))?;
     let outgoing = body.and_then(|body| Some((request.body().ok()?, body)));
-    let future = handle(request, None).map_err(|error| failed(&url, &error))?;
+    let future = handle(request, time.and_then(options)).map_err(|error| failed(&url, &error))?;
     if let Some((outgoing, body)) = outgoing {
         // Where it cannot be written, the answer says why.
         write(outgoing, body);
@@ -62,6 +78,15 @@ pub fn send(method: &str, target: Target<'_>, fields: &[(&str, &str)], body: Opt
         Some(Ok(Err(error))) => Err(failed(&url, &error)),
         _ => Err(Failure::Failed(format!("{url} was never answered"))),
     }
+}
+
+/// What gives up where the answer does not begin in time. `None` where the host cannot.
+fn options(time: Duration) -> Option<RequestOptions> {
+    let nanoseconds = u64::try_from(time.as_nanos()).ok();
+    let options = RequestOptions::new();
+    options.set_connect_timeout(nanoseconds).ok()?;
+    options.set_first_byte_timeout(nanoseconds).ok()?;
+    Some(options)
 }
 
 fn method_of(method: &str) -> Method {
@@ -99,28 +124,48 @@ fn came(url: String, response: &IncomingResponse) -> Result<Answer, Failure> {
 
 impl Body {
     pub fn read(self, bytes_max: usize) -> Result<Vec<u8>, Failure> {
-        let Self { url, body } = self;
-        let held = blocks(&body, bytes_max).map_err(|error| failed(&url, &error))?;
-        drop(IncomingBody::finish(body));
+        let mut blocks = self.blocks()?;
+        let mut held = Vec::new();
+        while held.len() < bytes_max {
+            match blocks.block()? {
+                Some(block) => held.extend(block),
+                None => {
+                    blocks.finish();
+                    break;
+                }
+            }
+        }
+        held.truncate(bytes_max);
         Ok(held)
+    }
+
+    pub fn blocks(self) -> Result<Blocks, Failure> {
+        let Self { url, body } = self;
+        match body.stream() {
+            Ok(stream) => Ok(Blocks { url, stream, body }),
+            Err(()) => Err(failed(&url, &ErrorCode::InternalError(None))),
+        }
     }
 }
 
-fn blocks(body: &IncomingBody, bytes_max: usize) -> Result<Vec<u8>, ErrorCode> {
-    let stream = body.stream().map_err(|()| ErrorCode::InternalError(None))?;
-    let mut held = Vec::new();
-    while held.len() < bytes_max {
-        match stream.blocking_read(BLOCK_BYTES) {
-            Ok(block) => held.extend(block),
-            Err(StreamError::Closed) => break,
+impl Blocks {
+    pub fn block(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        match self.stream.blocking_read(BLOCK_BYTES) {
+            Ok(block) => Ok(Some(block)),
+            Err(StreamError::Closed) => Ok(None),
             Err(StreamError::LastOperationFailed(error)) => {
                 let code = bindings::wasi::http::types::http_error_code(&error);
-                return Err(code.unwrap_or_else(|| ErrorCode::InternalError(Some(error.to_debug_string()))));
+                let code = code.unwrap_or_else(|| ErrorCode::InternalError(Some(error.to_debug_string())));
+                Err(failed(&self.url, &code))
             }
         }
     }
-    held.truncate(bytes_max);
-    Ok(held)
+
+    fn finish(self) {
+        let Self { stream, body, .. } = self;
+        drop(stream);
+        drop(IncomingBody::finish(body));
+    }
 }
 
 fn failed(url: &str, error: &ErrorCode) -> Failure {

@@ -1,7 +1,9 @@
 //! Documents and what becomes of them, a table for each noun.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 mod bombs;
+mod http_tool;
 mod operations;
+mod remote;
 mod schemas;
 mod security;
 mod servers;

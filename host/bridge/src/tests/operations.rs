@@ -50,7 +50,7 @@ fn an_operation_is_a_tool_with_its_parameters_and_its_body() {
         })
     );
     assert_eq!(tool.output, Some(json!({"type": "object", "properties": {"name": {"type": ["string", "null"]}}})));
-    assert_eq!((tool.hints.read_only, tool.hints.destructive, tool.hints.idempotent), (false, None, true));
+    assert_eq!((tool.hints.read_only, tool.hints.destructive, tool.hints.idempotent), (Some(false), None, Some(true)));
     assert_eq!(
         request(&document),
         json!({
@@ -86,8 +86,12 @@ fn methods_say_what_a_tool_does_and_rules_join_them() {
         .map(|tool| (tool.name.as_str(), tool.hints.read_only, tool.hints.destructive))
         .collect();
     // `day` and `pair` do not declare the parameters of their paths.
-    let expected =
-        [("list", true, Some(false)), ("add", false, None), ("clear", false, Some(true)), ("count", true, Some(false))];
+    let expected = [
+        ("list", Some(true), Some(false)),
+        ("add", Some(false), None),
+        ("clear", Some(false), Some(true)),
+        ("count", Some(true), Some(false)),
+    ];
     assert_eq!(hints, expected);
     assert_eq!(bridge.grants.http, ["DELETE,GET,HEAD,POST https://api.example.com/v1/pets"]);
     let left_out: Vec<_> = bridge.left_out.iter().map(|left| format!("{} {}", left.operation, left.reason)).collect();

@@ -17,15 +17,19 @@ Examples:
   toolcell add acme:weather@1.2.0                   pulls it as [packages] says
   toolcell add openapi.json --only pets             makes tools of an API
   toolcell add https://example.com/openapi.yaml
+  toolcell add --mcp https://mcp.example.com/mcp    takes a server's tools
 
 The manifest is made where there is none, and the lock pins the component. It reaches nothing until `toolcell grant`
 says so. A linked component is pinned only where there is a lock already, since its code is still worked on.
 
 An OpenAPI document (3.0 or 3.1, JSON or YAML) becomes a component with one tool for each operation. What that is
-granted stands in the document: these methods and paths of its server, and secrets that the host adds.")]
+granted stands in the document: these methods and paths of its server, and secrets that the host adds.
+
+Another MCP server is asked for its list once. Its tools are shown with all their texts, and pinned.")]
 pub struct AddArgs {
     /// A component's file, a project's folder, oci://HOST/REPOSITORY:TAG,
-    /// NAMESPACE:NAME@VERSION, URL@sha256:DIGEST, or an OpenAPI document's file or URL
+    /// NAMESPACE:NAME@VERSION, URL@sha256:DIGEST, an OpenAPI document's file or URL, or
+    /// with --mcp the URL of another MCP server
     #[arg(value_name = "SOURCE")]
     pub source: String,
     /// The component's name in the manifest [default: made of the file's]
@@ -50,7 +54,39 @@ pub struct AddArgs {
     #[command(flatten)]
     pub code: CodeCacheArgs,
     #[command(flatten)]
+    pub bridge: BridgeArgs,
+    #[command(flatten)]
     pub document: DocumentArgs,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Options of `toolcell add` for OpenAPI documents and other MCP servers.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "OpenAPI documents and other MCP servers")]
+pub struct BridgeArgs {
+    /// Only tools of this name, operation's id or tag; again for more
+    #[arg(long, value_name = "TOOL|TAG")]
+    pub only: Vec<String>,
+    /// More than 100 tools
+    #[arg(long)]
+    pub all: bool,
+    /// The bridge's component [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub bridge: Option<PathBuf>,
+}
+
+/// Options of `toolcell add` for other MCP servers.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Other MCP servers")]
+pub struct ServerArgs {
+    /// Take the tools of the MCP server at the URL SOURCE
+    #[arg(long, conflicts_with_all = ["openapi", "link"])]
+    pub mcp: bool,
+    /// Have the host add this header, with a secret in it, to each request: 'Authorization=Bearer
+    /// env:TOKEN'; again for more
+    #[arg(long = "header", value_name = "NAME=SECRET", requires = "mcp")]
+    pub headers: Vec<String>,
 }
 
 /// Options of `toolcell add` for OpenAPI documents.
@@ -60,24 +96,15 @@ pub struct DocumentArgs {
     /// Read SOURCE as a document, whatever its name is [default: .json, .yaml and .yml]
     #[arg(long)]
     pub openapi: bool,
-    /// Only operations with this tag, id or tool's name; again for more
-    #[arg(long, value_name = "TAG|OPERATION")]
-    pub only: Vec<String>,
     /// Deprecated operations too
     #[arg(long)]
     pub deprecated: bool,
-    /// More than 100 operations
-    #[arg(long)]
-    pub all: bool,
     /// Send requests to this server instead of the document's
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The client that you registered for the document's OAuth login
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
-    /// The bridge's component [default: beside this program]
-    #[arg(long, value_name = "FILE")]
-    pub bridge: Option<PathBuf>,
 }
 
 /// `toolcell remove`.

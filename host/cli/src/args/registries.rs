@@ -95,9 +95,9 @@ Examples:
   toolcell update --json                 the changes as JSON; nothing is written
 
 Shows for each component the digest, who signed it, how its tools and imports differ, and asks. Then the manifest and
-the lock pin the new one.")]
+the lock pin the new one. A bridge's server is asked for its list again; the words that changed are shown.")]
 pub struct UpdateArgs {
-    /// The component, as the manifest names it [default: all that come from registries]
+    /// The component, as the manifest names it [default: all that come from registries or servers]
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Follow this tag from now on
@@ -106,6 +106,9 @@ pub struct UpdateArgs {
     /// Take it even if others signed it than those that the lock pins
     #[arg(long)]
     pub allow_signer_change: bool,
+    /// The component of bridges [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub bridge: Option<PathBuf>,
     #[command(flatten)]
     pub manifest: ManifestArg,
     #[command(flatten)]
@@ -124,8 +127,8 @@ Examples:
   toolcell outdated
   toolcell outdated --json    for a program that opens pull requests
 
-Asks registries where tags lead, and for the newest version. Changes nothing. Ends with 1 if something is outdated.
-Ends with 3 if nothing is, as far as is known, and a registry did not answer.")]
+Asks registries where tags lead, and for the newest version. Asks the servers of bridges for their lists. Changes
+nothing. Ends with 1 if something is outdated. Ends with 3 if nothing is, as far as is known, and one did not answer.")]
 pub struct OutdatedArgs {
     #[command(flatten)]
     pub manifest: ManifestArg,

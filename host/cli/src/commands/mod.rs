@@ -29,6 +29,7 @@ pub mod pull;
 pub mod push;
 mod registries;
 pub mod reload;
+mod remotes;
 pub mod remove;
 pub mod rename;
 mod requested_permissions;

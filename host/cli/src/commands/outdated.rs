@@ -1,5 +1,5 @@
-//! `toolcell outdated`: where tags of registries lead now, for people and for programs that open
-//! pull requests.
+//! `toolcell outdated`: where tags of registries lead now, and what other MCP servers list, for
+//! people and for programs that open pull requests.
 use serde_json::{Value, json};
 use toolcell_policy::{AdvisedFault, Reference};
 use toolcell_registry::TAGS_MAX;
@@ -7,6 +7,7 @@ use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, Registries};
 
 use super::registries::read_manifest;
+use super::remotes::{self, KnownBridge};
 use crate::args::OutdatedArgs;
 use crate::exit::{Exit, Failure, reported};
 use crate::terminal;
@@ -17,6 +18,14 @@ struct ComponentNews<'m> {
     reference: &'m Reference,
     found: FoundVersions,
     /// Why the rest is unknown.
+    fault: Option<AdvisedFault>,
+}
+
+/// The answer of a bridge's server.
+struct BridgeNews<'m> {
+    bridge: KnownBridge<'m>,
+    /// True if its list makes other tools than the embedded ones.
+    is_changed: bool,
     fault: Option<AdvisedFault>,
 }
 
@@ -50,14 +59,24 @@ fn outdated(args: &OutdatedArgs) -> anyhow::Result<Exit> {
             ComponentNews { name, reference, found, fault }
         })
         .collect();
-    let is_outdated = asked.iter().any(ComponentNews::is_outdated);
-    let is_failed = asked.iter().any(|news| news.fault.is_some());
+    let bridges: Vec<BridgeNews<'_>> = remotes::of_manifest(&manifest, &folder)
+        .into_iter()
+        .map(|bridge| match bridge.changed(&manifest, &folder) {
+            Ok(changed) => BridgeNews { bridge, is_changed: changed.is_some(), fault: None },
+            Err(fault) => BridgeNews { bridge, is_changed: false, fault: Some(fault) },
+        })
+        .collect();
+    let is_outdated = asked.iter().any(ComponentNews::is_outdated) || bridges.iter().any(|news| news.is_changed);
+    let mut faults = asked.iter().map(|news| &news.fault).chain(bridges.iter().map(|news| &news.fault));
+    let is_failed = faults.any(Option::is_some);
     if args.json {
-        let components: Vec<Value> = asked.iter().map(ComponentNews::json).collect();
+        let bridged = bridges.iter().map(BridgeNews::json);
+        let components: Vec<Value> = asked.iter().map(ComponentNews::json).chain(bridged).collect();
         let answer = json!({"outdated": is_outdated, "failed": is_failed, "components": components});
         terminal::print(&format!("{answer:#}\n"))?;
     } else {
         asked.iter().try_for_each(ComponentNews::print)?;
+        bridges.iter().try_for_each(BridgeNews::print)?;
         if !is_outdated && !is_failed {
             terminal::eprint(&format!("{}: nothing is outdated\n", file.name()));
         }
@@ -130,6 +149,30 @@ impl ComponentNews<'_> {
             "outdated": (self.is_outdated() || fault.is_none()).then_some(self.is_outdated()),
             "tag_leads_to": moved, "newest": newer, "tags_complete": fault.is_none().then_some(!has_more_tags),
             "problem": fault.as_ref().map(|fault| &fault.problem), "hint": fault.as_ref().and_then(AdvisedFault::hint),
+        })
+    }
+}
+
+impl BridgeNews<'_> {
+    fn print(&self) -> anyhow::Result<()> {
+        let name = self.bridge.component.name();
+        let url = &self.bridge.server.url;
+        if self.is_changed {
+            terminal::print(&format!("{name}: {url} lists other tools now; `toolcell update {name}` shows them\n"))?;
+        }
+        if let Some(fault) = &self.fault {
+            terminal::error(&format!("{name}: {}", fault.problem), fault.hint());
+        }
+        Ok(())
+    }
+
+    /// As JSON, with `null` for unknown values.
+    fn json(&self) -> Value {
+        json!({
+            "name": self.bridge.component.name(), "source": self.bridge.server.url,
+            "outdated": self.fault.is_none().then_some(self.is_changed),
+            "problem": self.fault.as_ref().map(|fault| &fault.problem),
+            "hint": self.fault.as_ref().and_then(AdvisedFault::hint),
         })
     }
 }

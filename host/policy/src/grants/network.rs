@@ -138,6 +138,12 @@ impl Network {
         http || self.tcp.iter().chain(&self.udp).any(|rule| rule.meets(entry))
     }
 
+    /// True if one rule allows every request that this one allows.
+    #[must_use]
+    pub fn allows_all_of(&self, rule: &HttpRule) -> bool {
+        self.http.iter().any(|wider| rule.lies_within(wider))
+    }
+
     /// Decides on sending a request.
     ///
     /// # Errors

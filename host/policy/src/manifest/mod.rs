@@ -12,6 +12,7 @@ pub(crate) mod console;
 pub(crate) mod discovery;
 pub(crate) mod hints;
 pub(crate) mod http;
+pub(crate) mod http_tool;
 pub(crate) mod icons;
 pub(crate) mod instance;
 pub(crate) mod login;
@@ -52,6 +53,7 @@ pub use console::ConsolePolicy;
 pub use discovery::Discovery;
 pub use hints::Hints;
 pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
+pub use http_tool::HttpTool;
 pub use icons::IconRule;
 pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
@@ -179,6 +181,8 @@ pub enum SourceRef {
     Registry(Reference),
     /// The engine of scripts that comes with this program.
     Shipped,
+    /// The bridge that comes with this program, with this request in it.
+    HttpTool(Arc<HttpTool>),
 }
 
 accessors! {
@@ -318,6 +322,7 @@ impl std::fmt::Display for SourceRef {
             Self::File(path) => formatter.write_str(path),
             Self::Registry(reference) => reference.fmt(formatter),
             Self::Shipped => formatter.write_str("the engine of scripts"),
+            Self::HttpTool(tool) => write!(formatter, "http_tool {} {}", tool.method(), tool.url()),
         }
     }
 }

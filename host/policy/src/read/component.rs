@@ -11,6 +11,7 @@ use crate::limits::{LIMITS, LOAD, LoadLimits, PlacedLimits};
 use crate::manifest::LoginPolicy;
 use crate::manifest::approval::REMEMBER;
 use crate::manifest::code::{CODE, SCRIPTS};
+use crate::manifest::http_tool::{self, HTTP_TOOL};
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
 use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, EXPORTS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
@@ -28,10 +29,13 @@ table! {
     pub(crate) COMPONENT "Component" {
         /// The component's file, relative to the manifest, or its place in a registry with the
         /// digest that `toolcell add` and `toolcell update` write.
-        "source" required: Text, {"minLength": 1, "examples": [
+        "source": Text, {"minLength": 1, "examples": [
             "components/weather.wasm",
             "oci://ghcr.io/acme/weather:1.2.0@sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
         ]};
+        /// One request over HTTP, which is the component's only tool, in place of `source`. Its
+        /// rule stands in `network`.
+        "http_tool": Table(&HTTP_TOOL), {};
         /// Stands before the name of each of the component's tools.
         "prefix": Text, {"pattern": "^[A-Za-z0-9_-]{1,63}$", "examples": ["wx_"]};
         /// The `.wit` file or folder, relative to the manifest, whose comments describe the
@@ -321,6 +325,14 @@ fn of_section(
 }
 
 fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<(SourceRef, Span)> {
+    if let Some(tool) = section.get("http_tool") {
+        if section.get("source").is_some() {
+            let message = format!("component {:?} has a source and an http_tool", component.key);
+            return problems.refuse(tool.key_error("components::source", message).hint("leave one of the two out"));
+        }
+        let span = tool.key_span.clone();
+        return http_tool::read(&tool, problems).map(|tool| (SourceRef::HttpTool(Arc::new(tool)), span));
+    }
     let Some(entry) = section.get("source") else {
         let message = format!("component {:?} has no source", component.key);
         return problems.refuse(

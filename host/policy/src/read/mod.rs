@@ -4,7 +4,7 @@
 pub(crate) mod callers;
 pub(crate) mod component;
 pub(crate) mod enclosure;
-mod input;
+pub(crate) mod input;
 pub(crate) mod limits;
 pub(crate) mod metadata;
 pub(crate) mod paths;

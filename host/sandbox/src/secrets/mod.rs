@@ -72,7 +72,8 @@ impl SecretValue {
     }
 
     /// The value itself, for the place it was made for.
-    pub(crate) fn reveal(&self) -> &str {
+    #[must_use]
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -8,6 +8,12 @@ const SHARED: &str = "../share/toolcell";
 /// The file of the engine of scripts.
 const ENGINE: &str = "toolcell-code.wasm";
 
+/// The bridge's file, and that of a clone, whose program is in `target/release`.
+const BRIDGE: [&str; 2] = ["toolcell-bridge.wasm", "../../guest-examples/components/bridge.wasm"];
+
+/// How to get the bridge where it is missing.
+pub const BRIDGE_HOW: &str = "in a clone, `make guests` builds it; every package has it";
+
 /// How to get the engine where it is missing.
 pub const HOW: &str = "in a clone, `make code` builds it; every package has it; or name one: engine = \"FILE.wasm\"";
 
@@ -16,9 +22,14 @@ pub fn engine() -> Option<PathBuf> {
     component(&[ENGINE])
 }
 
+/// The bridge without tools. `None` if it is nowhere.
+pub fn bridge() -> Option<PathBuf> {
+    component(&BRIDGE)
+}
+
 /// The first of these files, from this program's folder or that of its data. `None` if none of them
 /// is there.
-pub fn component(files: &[&str]) -> Option<PathBuf> {
+fn component(files: &[&str]) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let folder = program.parent()?;
     let places = files.iter().flat_map(|file| [folder.join(file), folder.join(SHARED).join(file)]);

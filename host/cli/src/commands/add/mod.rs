@@ -3,8 +3,11 @@
 //!
 //! The file is placed before the manifest is written, and removed again if anything fails. The
 //! manifest is the last thing written.
+pub mod bridge;
 mod document;
+mod pinning;
 mod placing;
+mod remote;
 mod source;
 
 use std::io::IsTerminal as _;
@@ -15,8 +18,8 @@ use toolcell_mcp::sanitize;
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
 use toolcell_policy::{Manifest, Source, names, parse};
 use toolcell_sandbox::ShapeName;
-use toolcell_server::catalog::{Catalog, folder_of};
-use toolcell_server::lock::{self, Lock, LockPath};
+use toolcell_server::catalog::folder_of;
+use toolcell_server::lock;
 use toolcell_server::machine::Machine;
 use toolcell_server::{ManifestFile, OpenOptions};
 
@@ -30,6 +33,7 @@ use crate::exit::{Exit, Failure, reported};
 use crate::manifest::{open_file_or_report, report_note};
 use crate::sandbox_process;
 use crate::terminal;
+use pinning::{WrittenLock, pin};
 use placing::PlacedFile;
 use source::{FoundComponent, ServedFrom};
 
@@ -71,8 +75,8 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
         let problem = format!("{} cannot have it: {problem}", file.name());
         return Err(Failure::at_fault(problem, "give it another name with --name").into());
     }
-    if let Some(document) = &addition.found.document
-        && let Err(problem) = document.grant(&addition.name, &mut edit)
+    if let Some(bridge) = &addition.found.bridge
+        && let Err(problem) = bridge.grant(&addition.name, &mut edit)
     {
         let problem = format!("{} cannot have its grants: {problem}", file.name());
         return Err(Failure::at_fault(problem, "give it another name with --name").into());
@@ -144,8 +148,8 @@ impl Addition {
         if inspected.found.inspection.is_later_wasi() {
             entry.set("wasi", "0.3".into());
         }
-        if let Some(document) = &found.document {
-            document.enter(&mut entry);
+        if let Some(bridge) = &found.bridge {
+            bridge.enter(&mut entry);
         }
         if inspected.found.skips_functions() {
             entry.set("skip_unsupported", true.into());
@@ -176,8 +180,8 @@ impl Addition {
         let mut text = format!("{}\n", terminal::bold(&sanitize::line(&self.found.shown), style));
         text.push_str(&format!("  digest   {}\n", inspection.digest()));
         text.push_str(&format!("  size     {} bytes\n", inspection.size_bytes()));
-        if let Some(document) = &self.found.document {
-            return format!("{text}{}\n", document.text());
+        if let Some(bridge) = &self.found.bridge {
+            return format!("{text}{}\n", bridge.text());
         }
         let tools = match (&self.inspected.found.tools, self.inspected.found.shape) {
             (_, Some(ShapeName::Program)) => "those that the manifest makes of this program".to_owned(),
@@ -248,8 +252,8 @@ impl Addition {
         };
         let opened = ManifestFile::unwritten(manifest, edit.text());
         let options = OpenOptions { code: args.code.options(), ..OpenOptions::default() };
-        if let Some(document) = &self.found.document
-            && let Some(command) = document.secret_command(manifest)
+        if let Some(bridge) = &self.found.bridge
+            && let Some(command) = bridge.secret_command(manifest)
             && lacks_values(file, &opened)?
         {
             edit::write(file, opened.text())?;
@@ -270,7 +274,7 @@ impl Addition {
         }
         placed.into_iter().for_each(PlacedFile::keep);
         if args.json {
-            terminal::print(&format!("{:#}\n", self.json(&locked, manifest)))?;
+            terminal::print(&inspect::json_text(&self.json(&locked, manifest)))?;
         } else {
             self.print_next(args, &locked);
         }
@@ -282,7 +286,7 @@ impl Addition {
         let manifest = args.manifest.manifest.as_path();
         if args.json {
             let locked = WrittenLock { path: lock::path_beside(manifest), before: None, after: None };
-            terminal::print(&format!("{:#}\n", self.json(&locked, manifest)))?;
+            terminal::print(&inspect::json_text(&self.json(&locked, manifest)))?;
         }
         terminal::eprint(&format!(
             "{}: {} is added, and a secret has no value yet\n\nhint: `{command}` asks for it; then `toolcell lock` pins the component\n",
@@ -303,7 +307,7 @@ impl Addition {
             terminal::eprint(&format!(
                 "\nhint: grant what you agree with of what it requests, and nothing else:\n{commands}"
             ));
-        } else if self.found.document.is_some() {
+        } else if self.found.bridge.is_some() {
             terminal::eprint(&format!(
                 "\nhint: `toolcell list --manifest {manifest}` shows its tools, `toolcell call` calls one\n"
             ));
@@ -339,8 +343,8 @@ impl Addition {
             let carried = requested_permissions::json(&self.inspected.requested).into_iter();
             let carried = carried.chain(metadata::json(&self.inspected.metadata)).chain(self.offer.json());
             members.extend(carried.map(|(name, value)| (name.to_owned(), value)));
-            let document = self.found.document.iter().map(|document| ("document".to_owned(), document.json()));
-            members.extend(document);
+            let bridge = self.found.bridge.iter().map(|bridge| (bridge.key().to_owned(), bridge.json()));
+            members.extend(bridge);
         }
         json
     }
@@ -358,47 +362,4 @@ fn with_component(edit: &ManifestEdit, name: &str, entry: &ComponentEntry) -> Op
     edit.insert_component(name, entry).ok()?;
     let text = edit.text();
     Some(parse(&Source { name: "", text: &text }).ok()?.manifest)
-}
-
-/// The lock before and after.
-struct WrittenLock {
-    path: LockPath,
-    before: Option<Lock>,
-    after: Option<Lock>,
-}
-
-/// Pins the component in addition to those already pinned, or all if there is no lock. Adding a
-/// linked component does not create a lock, since its code still changes.
-fn pin(manifest: &Path, name: &str, catalog: &Catalog, is_linked: bool) -> Result<WrittenLock, Failure> {
-    let path = lock::path_beside(manifest);
-    let wrong = |error: lock::LockError| Failure::at_fault(error.to_string(), error.hint());
-    let before = lock::read(&path).map_err(wrong)?;
-    let now = Lock::of(catalog);
-    let after = match &before {
-        None if is_linked => None,
-        None => Some(now),
-        Some(before) => {
-            let mut after = before.clone();
-            after
-                .components
-                .extend(now.components.get_key_value(name).map(|(name, pinned)| (name.clone(), pinned.clone())));
-            Some(after)
-        }
-    };
-    if let Some(after) = &after {
-        lock::write(&path, after).map_err(wrong)?;
-    }
-    Ok(WrittenLock { path, before, after })
-}
-
-impl WrittenLock {
-    /// Restores the lock, since the manifest could not be written.
-    fn take_back(&self) {
-        // If this fails, the lock pins a component that the manifest does not name.
-        let _ = match (&self.before, &self.after) {
-            (Some(before), Some(_)) => lock::write(&self.path, before).is_ok(),
-            (None, Some(_)) => std::fs::remove_file(&*self.path).is_ok(),
-            _ => true,
-        };
-    }
 }

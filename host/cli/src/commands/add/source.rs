@@ -1,5 +1,5 @@
 //! Where the bytes of an added component come from: a file, a project's folder, a registry or a
-//! URL. Documents are in `document.rs`.
+//! URL. Documents are in `document.rs`, other servers in `remote.rs`.
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
@@ -11,7 +11,8 @@ use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
 use toolcell_server::registries::{LeftOut, Registries};
 
-use super::document::{self, AddedDocument};
+use super::bridge::AddedBridge;
+use super::{document, remote};
 use crate::args::{AddArgs, MANIFEST};
 use crate::commands::inspect::REGISTRY;
 use crate::commands::registries::{manifest_of, pull, signers};
@@ -44,8 +45,8 @@ pub struct FoundComponent {
     pub signers: Vec<String>,
     /// Attached artifacts that could not be fetched.
     pub not_attached: LeftOut,
-    /// The document that it was made of.
-    pub document: Option<AddedDocument>,
+    /// The bridge that it is, made of a document or another server's list.
+    pub bridge: Option<AddedBridge>,
 }
 
 impl FoundComponent {
@@ -55,7 +56,7 @@ impl FoundComponent {
         let left_out = Vec::new();
         let signers = Vec::new();
         let not_attached = LeftOut::default();
-        Self { shown, bytes, name, place, entry, left_out, signers, not_attached, document: None }
+        Self { shown, bytes, name, place, entry, left_out, signers, not_attached, bridge: None }
     }
 }
 
@@ -71,6 +72,9 @@ pub enum ServedFrom {
 /// Finds the component. `folder` is the manifest's, and `text` its current content.
 pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Result<FoundComponent, Failure> {
     let source = args.source.as_str();
+    if args.server.mcp {
+        return remote::find(args, text, folder, machine);
+    }
     if document::is_document(args) {
         return document::find(args, machine);
     }
@@ -149,7 +153,7 @@ fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComp
         place: ServedFrom::Store(reference.to_string()),
         entry: None,
         left_out: Vec::new(),
-        document: None,
+        bridge: None,
         signers: signers(&pulled),
         not_attached: pulled.left_out,
         bytes: pulled.component.bytes,
@@ -160,7 +164,10 @@ fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComp
 fn fetch(source: &str, machine: &Machine) -> Result<FoundComponent, Failure> {
     let hint = "write URL@sha256:DIGEST, with the digest that its publisher names, or that `sha256sum` gives of a file you trust";
     let Some((address, digits)) = source.rsplit_once(DIGEST) else {
-        return Err(Failure::usage(format!("{source} has no digest"), hint));
+        return Err(Failure::usage(
+            format!("{source} has no digest"),
+            format!("{hint}; or add --mcp, if an MCP server is there"),
+        ));
     };
     let digits = digits.to_ascii_lowercase();
     if digits.len() != DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {

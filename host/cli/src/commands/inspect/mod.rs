@@ -91,7 +91,7 @@ pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<In
 }
 
 /// JSON with escapes for terminals: JSON itself does not escape all control characters.
-fn json_text(json: &Value) -> String {
+pub(super) fn json_text(json: &Value) -> String {
     let text = format!("{json:#}\n");
     escaped(&text, false).unwrap_or(text)
 }

@@ -1,4 +1,5 @@
-//! The bytes of components: from files, or from the store, with their signers.
+//! The bytes of components: from files, or from the store, with their signers. Requests of the
+//! manifest are in `http_tool.rs`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use toolcell_policy::{
 use toolcell_registry::{Store, StoreError};
 
 use super::basis::{Pin, Withheld};
+use super::http_tool;
 use super::problems::{past, unreadable};
 use crate::catalog::DevFolder;
 use crate::fetching::registries;
@@ -79,6 +81,7 @@ impl<'m> CodePlaces<'m> {
             }
             SourceRef::Registry(reference) => self.stored(policy, reference),
             SourceRef::Shipped => shipped_code(policy),
+            SourceRef::HttpTool(tool) => http_tool::code(policy, tool),
             _ => Err(not_read(policy, "its source is of a kind that is not supported".to_owned(), String::new())),
         }
     }
@@ -92,7 +95,7 @@ impl<'m> CodePlaces<'m> {
             return self.stored(policy, &reference).ok().filter(is_pinned);
         }
         let digest = Digest::parse(&pin.digest).ok()?;
-        let SourceRef::File(_) = policy.source() else { return None };
+        let (SourceRef::File(_) | SourceRef::HttpTool(_)) = policy.source() else { return None };
         // A lookup does not create the store.
         let folder = registries::store_folder(self.manifest.server(), self.folder);
         let store = folder.is_dir().then(|| self.store())?.ok()?;
@@ -160,7 +163,7 @@ fn shipped_code(policy: &ComponentPolicy) -> Result<Code, Diagnostic> {
     Ok(Code { bytes: bytes.into(), signed: Signed::default(), dev_source: None })
 }
 
-fn not_read(policy: &ComponentPolicy, problem: String, hint: String) -> Diagnostic {
+pub(super) fn not_read(policy: &ComponentPolicy, problem: String, hint: String) -> Diagnostic {
     let message = format!("component \"{}\": {problem}", policy.name());
     let problem = Diagnostic::error("components::source", message).at(policy.source_span());
     if hint.is_empty() { problem } else { problem.hint(hint) }

@@ -4,6 +4,7 @@ mod basis;
 mod code;
 mod compiler;
 mod draft;
+mod http_tool;
 mod precheck;
 mod problems;
 mod typed;

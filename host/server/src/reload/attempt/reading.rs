@@ -111,6 +111,7 @@ pub(super) fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
         let code = match component.source() {
             SourceRef::File(written) => Some(absolute(&folder.join(written))),
             SourceRef::Shipped => shipped::engine(),
+            SourceRef::HttpTool(_) => shipped::bridge(),
             _ => None,
         };
         side_files::files(component, &folder).into_iter().chain(code)

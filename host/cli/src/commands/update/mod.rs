@@ -1,4 +1,7 @@
-//! `toolcell update`: pins what the tags of registries lead to now, once a person has seen it.
+//! `toolcell update`: pins what the tags of registries lead to now, and what other MCP servers
+//! list, once a person has seen it.
+mod bridged;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -11,6 +14,7 @@ use toolcell_server::registries::{self, Pulled, Registries};
 use toolcell_server::{ManifestFile, OpenOptions, Ready};
 
 use super::registries::{json_of, left_out_lines, manifest_of, pull, signers};
+use super::remotes;
 use crate::args::UpdateArgs;
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure, reported};
@@ -35,6 +39,8 @@ struct TagChecks {
     failed: Vec<FailedUpdate>,
     /// Components whose pinned versions cannot be read.
     unread: BTreeSet<String>,
+    /// Bridges that have the tools of their servers' lists now.
+    bridged: Vec<bridged::BridgeChange>,
 }
 
 /// A component that cannot be updated.
@@ -60,7 +66,17 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     let path = args.manifest.manifest.as_path();
     let (file, mut edit) = edit::read(path)?;
     let manifest = manifest_of(&file)?;
-    let checks = check_tags(args, &manifest)?;
+    let folder = folder_of(path);
+    let mut bridges = remotes::of_manifest(&manifest, &folder);
+    bridges.retain(|bridge| args.name.as_deref().is_none_or(|wanted| wanted == bridge.component.name()));
+    let is_bridge = args.name.is_some() && !bridges.is_empty();
+    if is_bridge && args.tag.is_some() {
+        return Err(Failure::usage("a bridge follows its server, and no tag", "leave --tag out").into());
+    }
+    let bridged = bridged::update(args, &file, &manifest, &bridges)?;
+    let mut checks = if is_bridge { TagChecks::default() } else { check_tags(args, &manifest)? };
+    checks.bridged = bridged.changes;
+    checks.failed.extend(bridged.failed);
     for one in &checks.moved {
         edit.set_source(&one.name, &one.to.to_string());
     }
@@ -69,8 +85,9 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     }
     if args.json {
         terminal::print(&format!("{:#}\n", checks.json(&[])))?;
-    } else if checks.failed.is_empty() {
-        terminal::eprint(&format!("{}: no tag has moved\n", file.name()));
+    } else if checks.failed.is_empty() && checks.bridged.is_empty() {
+        let nothing = if bridges.is_empty() { "no tag has moved" } else { "nothing is new" };
+        terminal::eprint(&format!("{}: {nothing}\n", file.name()));
     }
     Ok(checks.exit())
 }
@@ -84,7 +101,7 @@ fn check_tags(args: &UpdateArgs, manifest: &Manifest) -> Result<TagChecks, Failu
         .filter(|(name, _)| args.name.as_deref().is_none_or(|wanted| wanted == *name))
         .collect();
     if let (Some(name), true) = (&args.name, wanted.is_empty()) {
-        let problem = format!("the manifest has no component {name:?} that comes from a registry");
+        let problem = format!("the manifest has no component {name:?} that comes from a registry or another server");
         return Err(Failure::usage(problem, "`toolcell list` shows the components"));
     }
     let mut checks = TagChecks::default();
@@ -169,7 +186,9 @@ impl TagChecks {
 
     /// The answer, with what was updated.
     fn json(&self, changes: &[UpdateChange<'_>]) -> Value {
-        let mut json = json!({"ok": self.failed.is_empty(), "updated": changes_json(changes)});
+        let bridged = self.bridged.iter().map(bridged::BridgeChange::json);
+        let updated: Vec<Value> = bridged.chain(changes.iter().map(UpdateChange::json)).collect();
+        let mut json = json!({"ok": self.failed.is_empty(), "updated": updated});
         if let (Some(first), Some(members)) = (self.failed.first(), json.as_object_mut()) {
             members.insert("problem".to_owned(), format!("{}: {}", first.name, first.fault.problem).into());
             members.insert("hint".to_owned(), json!(first.fault.hint()));

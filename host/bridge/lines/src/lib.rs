@@ -1,0 +1,19 @@
+//! What both ends of a bridge have in common: the lines that `toolcell add` embeds and the guest
+//! reads, and what both say to other MCP servers.
+//!
+//! Deliberately absent: files, network, and documents that lines are made of. It is compiled for
+//! the host and for guests.
+
+mod answers;
+mod exchange;
+mod head;
+mod message;
+mod request;
+
+pub use answers::{AnswerBounds, Answers, NotAnswered};
+pub use exchange::{
+    Era, MODERN, SESSION_REVISIONS, SessionState, call, discover, fields, initialize, initialized, list, refusal,
+};
+pub use head::{BridgeServer, FORMAT, Head, Hints, REQUEST, RemoteServer, Selection};
+pub use message::{Message, RpcFailure};
+pub use request::{Body, MirroredParameter, OutputForm, Parameter, Place, RemoteCall, Request, Style, bytes_of_base64};

@@ -1,0 +1,90 @@
+//! Bridges to other MCP servers: their lists read now, for the commands that add, compare and
+//! update them.
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use toolcell_bridge::lines::RemoteServer;
+use toolcell_bridge::{Bridge, BridgeError, RemoteList, RemoteOptions, ToolDefinition, extracted, remote_server};
+use toolcell_mcp::{McpTool, ToolDefinition as ServedDefinition};
+use toolcell_policy::{AdvisedFault, ComponentPolicy, Manifest, SourceRef};
+use toolcell_sandbox::COMPONENT_BYTES_MAX;
+use toolcell_server::file::read_bounded;
+use toolcell_server::remotes;
+
+/// Time to check the schemas of one list. The author of a schema decides how much work it is.
+const CHECKED_WITHIN: Duration = Duration::from_secs(20);
+
+/// Problems of a definition that are shown: the first one says what to look at.
+const PROBLEM_CHARS_MAX: usize = 200;
+
+/// A component of the manifest that is a bridge to another MCP server.
+pub struct KnownBridge<'m> {
+    pub component: &'m ComponentPolicy,
+    /// Its file.
+    pub path: PathBuf,
+    pub server: RemoteServer,
+    /// Its definitions, as they are embedded.
+    definitions: Vec<u8>,
+}
+
+/// The bridges among a manifest's components. Files that cannot be read are passed over: loading
+/// them reports that.
+pub fn of_manifest<'m>(manifest: &'m Manifest, folder: &Path) -> Vec<KnownBridge<'m>> {
+    manifest.components().iter().filter_map(|component| KnownBridge::of(component, folder)).collect()
+}
+
+/// Runs this to its end, on a runtime of its own.
+pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, AdvisedFault> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| AdvisedFault::unadvised(format!("no thread can be made ready: {error}")))?;
+    Ok(runtime.block_on(work))
+}
+
+/// The tools of a list that this host can serve.
+pub fn bridge(list: RemoteList, options: RemoteOptions) -> Result<Bridge, BridgeError> {
+    let end = Instant::now() + CHECKED_WITHIN;
+    Bridge::of_remote(list, options, |tool| check(tool, end))
+}
+
+/// Why the host cannot serve a tool, as the end of a sentence.
+fn check(tool: &ToolDefinition, end: Instant) -> Result<(), String> {
+    if Instant::now() > end {
+        return Err(format!("is not checked: the schemas of this list take longer than {CHECKED_WITHIN:?}"));
+    }
+    let definition = ServedDefinition {
+        title: tool.title.clone(),
+        output_schema: tool.output.clone(),
+        ..ServedDefinition::new(tool.name.as_str(), tool.description.as_str(), tool.input.clone())
+    };
+    let Err(problems) = McpTool::compile(definition) else { return Ok(()) };
+    let first = problems.first().map(|problem| format!("{}: {}", problem.field, problem.message));
+    let first: String = first.unwrap_or_default().chars().take(PROBLEM_CHARS_MAX).collect();
+    Err(format!("cannot be served: {first}"))
+}
+
+impl<'m> KnownBridge<'m> {
+    fn of(component: &'m ComponentPolicy, folder: &Path) -> Option<Self> {
+        let SourceRef::File(source) = component.source() else { return None };
+        let path = folder.join(source);
+        let bytes = read_bounded(&path, COMPONENT_BYTES_MAX).ok()?;
+        let server = remote_server(&bytes)?;
+        Some(Self { component, path, server, definitions: extracted(&bytes)? })
+    }
+
+    /// The bridge as its server's list makes it now, if that is another one.
+    pub fn changed(&self, manifest: &Manifest, folder: &Path) -> Result<Option<Bridge>, AdvisedFault> {
+        let state = folder.join(manifest.server().state());
+        let read = block_on(async {
+            let fields = remotes::secret_fields(self.component, &self.server.url, folder, &state).await?;
+            remotes::read(&self.server.url, &fields).await
+        })??;
+        let options = RemoteOptions {
+            address: self.server.url.clone(),
+            selection: self.server.selection.clone(),
+            secrets: Vec::new(),
+        };
+        let now = bridge(read.list, options).map_err(|error| AdvisedFault::new(error.problem, error.hint))?;
+        Ok(Some(now).filter(|now| now.definitions.bytes() != self.definitions))
+    }
+}

@@ -83,6 +83,7 @@ mod skills;
 mod start;
 mod state_resources;
 mod stopping;
+mod streams;
 mod tasks;
 mod terminal;
 mod top;

@@ -6,8 +6,10 @@
 //! Promise: a request goes where its rule says.
 //! Promise: a socket goes where a rule says.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use toolcell_tests::loopback::{HttpServer, NameServer, Named, TcpEcho};
+use toolcell_tests::loopback::{HttpServer, NameServer, Named, TcpEcho, UdpEcho};
 use toolcell_tests::{Answer, Command, Folder, TestHost, manifest_of};
 
 /// A manifest that serves this fixture with WASI 0.3, and these further tables. `{c}` in them
@@ -365,7 +367,6 @@ fn a_connection_goes_where_a_rule_says_and_nowhere_else() {
         assert!(told.contains("denied: ") && told.contains(asked), "{tool}: {told}");
     }
     assert_eq!(outcome(&host.call("bind", json!({"address": "0.0.0.0:0"}))), Ok(Value::Null));
-    assert_eq!(outcome(&host.call("udp", json!({}))), Err("NotSupported".to_owned()));
     let record = host.recorded("the denial", |record| record["event"] == "call.denied");
     assert_eq!(record["section"], "components.p3_sockets.network", "{record}");
     assert_eq!((beside.connections(), names.asked_for("other.example")), (0, 0));
@@ -387,5 +388,125 @@ fn sockets_and_their_bytes_are_counted_and_end_with_their_call() {
     assert!(many.contains("as many sockets as it may"), "{many}");
     let waited = host.call("waits", json!({"address": address.to_string()}));
     assert_eq!(waited.error_text(), "deadline exceeded: the call took longer than 2s (limit \"deadline\")");
+    host.still_works();
+}
+
+#[test]
+fn packets_go_where_a_rule_says_and_are_counted() {
+    let names = NameServer::answering(&[]);
+    let server = UdpEcho::start();
+    let beside = UdpEcho::start();
+    let address = server.address().to_string();
+    let rules = format!("udp = [\"{address}\"]\nprivate = [\"127.0.0.1\"]");
+    let mut host = dialing(&names, &rules, "egress = \"64KiB\"\ndeadline = \"5s\"");
+    for connect in [false, true] {
+        let arguments = json!({"address": address, "texts": ["one", "two"], "connect": connect});
+        assert_eq!(outcome(&host.call("packets", arguments)), Ok(json!(["one", "two"])), "{connect}");
+        let elsewhere = json!({"address": beside.address().to_string(), "texts": ["x"], "connect": connect});
+        let answer = host.call("packets", elsewhere);
+        assert_eq!(outcome(&answer), Err("AccessDenied".to_owned()), "{connect}");
+        let told = answer.result()["content"].to_string();
+        assert!(told.contains("denied: ") && told.contains("udp 127.0.0.1:"), "{told}");
+    }
+    assert_eq!(outcome(&host.call("one_of_many", json!({"address": address, "tasks": 100}))), Ok(json!("for one")));
+    assert_eq!(outcome(&host.call("gives_up", json!({"address": address, "count": 100}))), Ok(json!("the last")));
+    let refusals = result(&mut host, "udp_refusals", json!({"address": address}));
+    assert_eq!(
+        refusals,
+        json!([
+            "InvalidState",
+            "InvalidState",
+            "InvalidState",
+            "InvalidArgument",
+            "fine",
+            "fine",
+            "InvalidArgument",
+            "DatagramTooLarge",
+            "InvalidState",
+            "fine",
+            "AccessDenied",
+            "InvalidArgument"
+        ])
+    );
+    let flooded = result(&mut host, "floods_packets", json!({"address": address, "size": 1000}));
+    assert!(flooded.as_str().unwrap().ends_with(" after 65"), "{flooded}");
+    let waited = host.call("waits_for_packet", json!({}));
+    assert_eq!(waited.error_text(), "deadline exceeded: the call took longer than 5s (limit \"deadline\")");
+    let record = host.recorded("the denial", |record| record["event"] == "call.denied");
+    assert_eq!(record["section"], "components.p3_sockets.network", "{record}");
+    assert_eq!(beside.datagrams(), 0);
+    host.still_works();
+}
+
+/// Answers the next question with this choice, after `wait`.
+fn choose(host: &mut TestHost, wait: Duration, choice: &str) -> String {
+    let asked = host.next_of("elicitation/create");
+    std::thread::sleep(wait);
+    let result = json!({"action": "accept", "content": {"allow": choice}});
+    host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
+    asked["params"]["message"].as_str().unwrap().to_owned()
+}
+
+/// True for an error with this code, next to what was denied.
+fn is_refused(answer: &Answer, code: &str) -> bool {
+    let content = answer.result()["content"].to_string();
+    answer.is_error() && content.contains("denied: ") && content.contains(code)
+}
+
+#[test]
+fn a_person_is_asked_about_what_no_rule_allows_while_the_deadline_stands_still() {
+    let server = HttpServer::start();
+    let mut host = host("p3", "ungranted = \"ask\"\n[{c}.limits]\ndeadline = \"1s\"\n");
+    host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let url = server.url("/x");
+    let id = host.start_call("fetch", get(url.clone()));
+    let message = choose(&mut host, Duration::from_millis(1500), "once");
+    assert!(message.contains(&format!("GET {url}\n")), "{message}");
+    assert_eq!(outcome(&host.answer_to(&id)).unwrap()[0], 200);
+    let id = host.start_call("fetch", get(url));
+    choose(&mut host, Duration::ZERO, "no");
+    let answer = host.answer_to(&id);
+    assert!(is_refused(&answer, "HttpRequestDenied"), "{answer:?}");
+    let denied = host.recorded("the denial", |record| record["event"] == "call.denied");
+    assert_eq!(denied["capability"], "http", "{denied}");
+    assert_eq!(server.seen().len(), 1);
+    host.still_works();
+}
+
+#[test]
+fn a_person_is_asked_about_sockets_by_address_and_by_name() {
+    let names = NameServer::answering(&[("localhost", &[Named::at(&["127.0.0.1"])])]);
+    let tcp = TcpEcho::start();
+    let udp = UdpEcho::start();
+    let port = tcp.address().port();
+    let dns = names.address();
+    let mut host = host("p3_sockets", &format!("ungranted = \"ask\"\n\n[server]\ndns = [\"{dns}\"]\n"));
+    host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let by_address = json!({"address": tcp.address().to_string(), "text": "one"});
+    let packet = |connect: bool| json!({"address": udp.address().to_string(), "texts": ["two"], "connect": connect});
+    for (tool, arguments, asked, answer) in [
+        ("echoes", by_address.clone(), format!("tcp 127.0.0.1:{port}"), json!("one")),
+        (
+            "echo_name",
+            json!({"name": "localhost", "port": port, "text": "one"}),
+            format!("tcp localhost:{port}"),
+            json!("one"),
+        ),
+        ("packets", packet(true), format!("udp 127.0.0.1:{}", udp.address().port()), json!(["two"])),
+    ] {
+        let id = host.start_call(tool, arguments);
+        let message = choose(&mut host, Duration::ZERO, "once");
+        assert!(message.contains(&asked), "{tool}: {message}");
+        assert_eq!(outcome(&host.answer_to(&id)), Ok(answer), "{tool}");
+    }
+    for (tool, arguments) in [("echoes", by_address), ("packets", packet(true))] {
+        let id = host.start_call(tool, arguments);
+        choose(&mut host, Duration::ZERO, "no");
+        let answer = host.answer_to(&id);
+        assert!(is_refused(&answer, "AccessDenied"), "{tool}: {answer:?}");
+    }
+    let answer = host.call("packets", packet(false));
+    assert!(is_refused(&answer, "AccessDenied"), "nobody is asked: {answer:?}");
+    assert_eq!((tcp.connections(), udp.datagrams()), (2, 1));
     host.still_works();
 }

@@ -242,6 +242,18 @@ fn a_flood_of_requests_is_asked_about_up_to_the_calls_limit() {
 }
 
 #[test]
+fn the_deadline_stands_still_while_a_person_is_asked() {
+    let server = HttpServer::start();
+    let mut host = legacy(&asking("reach_http", "[components.reach_http.limits]\ndeadline = \"1s\"\n"));
+    let id = host.start_call("http", url(&server, "/x"));
+    let asked = host.next_of("elicitation/create");
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let result = json!({"action": "accept", "content": {"allow": "once"}});
+    host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
+    assert!(went_well(&host.answer_to(&id)));
+}
+
+#[test]
 fn two_calls_that_want_the_same_ask_once_where_the_answer_is_for_both() {
     let server = HttpServer::start();
     let mut host = legacy(&asking("reach_http", ""));

@@ -1,4 +1,5 @@
 //! From a file's bytes to a compiled component, counted before.
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wasmtime::Engine;
@@ -11,6 +12,7 @@ use super::imports;
 use super::inspect::{ComponentNames, before_code, component_names};
 use super::precompiled;
 use super::preview1;
+use super::readers;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey::{self, SurveyedComponent};
 use crate::engine::errors::{one_line, panic_line};
@@ -72,13 +74,26 @@ pub(crate) fn compile<'e>(
     bytes: &[u8],
 ) -> Result<CompiledComponent, LoadError> {
     guarded(bytes, || {
-        let SurveyedComponent { cost, engine } = counted(bytes)?;
-        let compiler = engine_of(engine);
-        check_names(compiler, engine, bytes)?;
-        let code = precompiled::serialized(compiler, bytes);
+        let mut surveyed = counted(bytes)?;
+        let compiler = engine_of(surveyed.engine);
+        check_names(compiler, surveyed.engine, bytes)?;
+        let whole = with_readers(bytes, &mut surveyed)?;
+        let SurveyedComponent { cost, engine } = surveyed;
+        let code = precompiled::serialized(compiler, &whole);
         let code = code.map_err(|error| features::named(error.into(), bytes))?;
         Ok(CompiledComponent { cost, engine, code })
     })
+}
+
+/// The component with readers for the streams that its functions return, counted again if it has
+/// any.
+fn with_readers<'b>(bytes: &'b [u8], surveyed: &mut SurveyedComponent) -> Result<Cow<'b, [u8]>, LoadError> {
+    if surveyed.engine == GuestEngine::Sync {
+        return Ok(bytes.into());
+    }
+    let Some(whole) = readers::added(bytes) else { return Ok(bytes.into()) };
+    *surveyed = survey::component(&whole)?;
+    Ok(whole.into())
 }
 
 /// Runs `work` on these bytes. The engine has bugs, and some end in a panic. A panic refuses this

@@ -1,5 +1,6 @@
 //! The exports and imports of a component, from its code or from its bytes before compiling.
 //! Nothing of it runs.
+use crate::shape::typed::READERS;
 use toolcell_wall::load::facts::SourceFacts;
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::sections::is_module;
@@ -15,7 +16,8 @@ use wasmtime::component::types::{ComponentItem, ResourceType};
 pub(crate) fn of_code(component: &Component, source: SourceFacts) -> Inspection {
     let ty = component.component_type();
     let engine = component.engine();
-    let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
+    let own = ty.exports(engine).filter(|(name, _)| *name != READERS);
+    let exports = own.map(|(name, item)| describe(name, &item.ty)).collect();
     let mut named = NamedTypes { engine, resources: Vec::new() };
     let wanted = ty.imports(engine).filter(|(_, item)| !named.hold(&item.ty));
     let imports: Vec<String> = wanted.map(|(name, _)| name.to_owned()).collect();

@@ -6,6 +6,7 @@
 //! | `compile.rs`, `component.rs` | compiling; [`ToolComponent`](crate::ToolComponent), linked |
 //! | `survey/` | the cost of a component, counted before the engine reads it |
 //! | `preview1/` | programs for WASI preview 1, made into components |
+//! | `readers/` | readers of streams and futures, added to components that return some |
 //! | `precompiled.rs` | machine code, and the name of what it is for |
 //! | `functions/` | compiled functions, kept for the next version of a component |
 //! | `start_code.rs` | a component's start code, as far as it is known |
@@ -22,6 +23,7 @@ pub(crate) mod imports;
 pub(crate) mod inspect;
 pub(crate) mod precompiled;
 pub(crate) mod preview1;
+pub(crate) mod readers;
 pub(crate) mod sandbox;
 pub(crate) mod start_code;
 pub(crate) mod survey;

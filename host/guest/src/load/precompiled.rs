@@ -9,13 +9,14 @@ use wasmtime::component::Component;
 use wasmtime::{CodeBuilder, Engine};
 
 use crate::load::preview1;
+use crate::load::readers;
 use crate::load::survey::{self, Refusal};
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::sections::is_module;
 
 /// Bump this when a change of this crate makes earlier code unusable in a way that wasmtime cannot
 /// see, or when it refuses components that it compiled before.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 
 /// Why a component was not compiled.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub(crate) fn engine_name<'e>(engines: impl IntoIterator<Item = &'e Engine>) -> 
         engine.precompile_compatibility_hash().hash(&mut settings);
     }
     settings.write_u8(FORMAT);
+    settings.write_u8(readers::FORMAT);
     let (format, adapter) = preview1::adapter();
     settings.write_u8(format);
     settings.write(adapter);

@@ -1,69 +1,84 @@
 //! A guest's questions, in its own process. The deadline of its call stands still while they wait.
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use toolcell_policy::Limits;
 use toolcell_wall::asking::{AskBudget, AskRefusal, Inquiry};
+use toolcell_wall::load::facts::GuestEngine;
 
 use crate::engine::epoch::{Resting, Running, RunningAt};
 
-/// The questions of one call: their budget, and the time it spends waiting for a person.
-pub(crate) struct CallQuestions {
-    budget: AskBudget,
-    waits: Option<Arc<AskWaits>>,
+/// The questions of one call: their budget, and the time it spends waiting for a person. Tasks of
+/// an async guest share it.
+#[derive(Clone)]
+pub(crate) struct CallQuestions(Arc<Questions>);
+
+struct Questions {
+    budget: Mutex<AskBudget>,
+    waits: OnceLock<Arc<AskWaits>>,
+    /// Held while the host may ask for one of the guest's tasks.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl CallQuestions {
     pub(crate) fn of(limits: &Limits) -> Self {
-        Self { budget: AskBudget::of(limits), waits: None }
+        let budget = Mutex::new(AskBudget::of(limits));
+        Self(Arc::new(Questions { budget, waits: OnceLock::new(), turn: tokio::sync::Mutex::default() }))
+    }
+
+    fn budget(&self) -> MutexGuard<'_, AskBudget> {
+        self.0.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time the call spends waiting for a person, for the call's deadline.
-    pub(crate) fn waits(&mut self, running: &Running) -> Arc<AskWaits> {
-        let waits = Arc::new(AskWaits {
-            running: running.place(),
-            began: Instant::now(),
-            state: Mutex::default(),
-            ended: Notify::new(),
-        });
-        self.waits = Some(Arc::clone(&waits));
-        waits
+    pub(crate) fn waits(&self, running: &Running, engine: GuestEngine) -> Arc<AskWaits> {
+        let running = (engine == GuestEngine::Sync).then(|| running.place());
+        let waits = AskWaits { running, began: Instant::now(), state: Mutex::default(), ended: Notify::new() };
+        Arc::clone(self.0.waits.get_or_init(|| Arc::new(waits)))
+    }
+
+    /// Waits until the host asks for no other task of the guest. A person is asked one question
+    /// after the other.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.turn.lock().await
     }
 
     /// True if the call may ask at all.
     pub(crate) fn may_ask(&self) -> bool {
-        self.budget.may_ask()
+        self.budget().may_ask()
     }
 
     /// Takes one question that the host asks itself from the budget.
-    pub(crate) fn charge_own(&mut self) {
-        self.budget.charge_own();
+    pub(crate) fn charge_own(&self) {
+        self.budget().charge_own();
     }
 
     /// Takes these questions from the budget.
     ///
     /// # Errors
     /// They are more or larger than the call may ask.
-    pub(crate) fn charge(&mut self, asks: &[Inquiry]) -> Result<(), AskRefusal> {
-        self.budget.charge(asks)
+    pub(crate) fn charge(&self, asks: &[Inquiry]) -> Result<(), AskRefusal> {
+        self.budget().charge(asks)
     }
 
     /// Waits for the answers while the call's deadline stands still; `None` if the call has no time
     /// left to wait.
-    pub(crate) async fn wait_for<T>(&mut self, answers: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn wait_for<T>(&self, answers: impl Future<Output = T>) -> Option<T> {
         let began = Instant::now();
-        let waiting = self.waits.as_ref().map(AskWaits::wait);
-        let asked = tokio::time::timeout(self.budget.wait_left(), answers).await;
+        let waiting = self.0.waits.get().map(AskWaits::wait);
+        let left = self.budget().wait_left();
+        let asked = tokio::time::timeout(left, answers).await;
         drop(waiting);
-        self.budget.waited(began.elapsed());
+        self.budget().waited(began.elapsed());
         asked.ok()
     }
 }
 
 /// The time a call spends waiting for a person. Its deadline stands still meanwhile.
 pub(crate) struct AskWaits {
-    running: RunningAt,
+    /// `None` for an async guest, whose other tasks go on: the clock must interrupt them.
+    running: Option<RunningAt>,
     began: Instant,
     state: Mutex<WaitState>,
     ended: Notify,
@@ -71,7 +86,9 @@ pub(crate) struct AskWaits {
 
 #[derive(Default)]
 struct WaitState {
-    waits: bool,
+    /// How many wait, and since when one of them does.
+    waits: usize,
+    since: Option<Instant>,
     waited: Duration,
 }
 
@@ -89,7 +106,7 @@ impl AskWaits {
             let ended = self.ended.notified();
             let (waits, waited) = {
                 let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                (state.waits, state.waited)
+                (state.waits > 0, state.waited)
             };
             if waits {
                 ended.await;
@@ -104,24 +121,28 @@ impl AskWaits {
     }
 
     fn wait(self: &Arc<Self>) -> AskWait {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).waits = true;
-        AskWait { waits: Arc::clone(self), began: Instant::now(), _resting: self.running.rest() }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waits += 1;
+        state.since.get_or_insert_with(Instant::now);
+        AskWait { waits: Arc::clone(self), _resting: self.running.as_ref().map(RunningAt::rest) }
     }
 }
 
 /// One wait.
 struct AskWait {
     waits: Arc<AskWaits>,
-    began: Instant,
-    _resting: Resting,
+    _resting: Option<Resting>,
 }
 
 impl Drop for AskWait {
     fn drop(&mut self) {
         {
             let mut state = self.waits.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.waits = false;
-            state.waited += self.began.elapsed();
+            state.waits = state.waits.saturating_sub(1);
+            if state.waits == 0 {
+                let waited = state.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+                state.waited += waited;
+            }
         }
         self.waits.ended.notify_waiters();
     }

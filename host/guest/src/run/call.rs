@@ -259,11 +259,12 @@ async fn run<T>(
     let running = component.sandbox().clock().running();
     // Calls of other tools may wait for a person, too.
     let calls = !instance.store.data().capabilities().grants().calls().is_empty();
-    let may_wait = calls || component.inspection().asks();
-    let waits = may_wait.then(|| instance.store.data_mut().asking.waits(&running));
+    let may_wait = calls || component.inspection().asks() || instance.store.data().capabilities().may_ask();
+    let engine = component.sandbox().options().engine;
+    let waits = may_wait.then(|| instance.store.data().asking.waits(&running, engine));
     let started = Instant::now();
     let deadline = Deadline { started, limits, waits: waits.as_deref() };
-    let turns = Turns::of(component.sandbox().options().engine, limits);
+    let turns = Turns::of(engine, limits);
     let answer = if caller.is_cancelled() {
         // The caller stopped waiting, or lost its rights while it waited, so nothing of the call
         // runs.

@@ -71,7 +71,7 @@ impl OutsideCalling {
     pub(crate) async fn request(
         &mut self,
         outside: Arc<dyn Outside>,
-        questions: &mut CallQuestions,
+        questions: &CallQuestions,
         request: &CallingRequest,
         mut each: impl FnMut(CallingReply) -> Result<bool, DoorError>,
     ) -> Result<Result<(), WaitedTooLong>, DoorError> {

@@ -258,8 +258,8 @@ impl CallState {
     }
 
     /// The calls of other tools, and the time that they may wait for persons.
-    pub(crate) fn calling(&mut self) -> (&mut OutsideCalling, &mut CallQuestions) {
-        (&mut self.calling, &mut self.asking)
+    pub(crate) fn calling(&mut self) -> (&mut OutsideCalling, &CallQuestions) {
+        (&mut self.calling, &self.asking)
     }
 
     /// The capabilities of the tool.

@@ -19,9 +19,10 @@ use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
 use toolcell_wall::failure::CallFailure;
 
-/// The export of a program, up to its version, in WASI 0.2 and 0.3. In 0.3 its function is async,
-/// which makes no difference to its caller.
-const EXPORTS: [&str; 2] = ["wasi:cli/run@0.2.", "wasi:cli/run@0.3."];
+/// The export of a program, up to its version, in WASI 0.3 and 0.2. In 0.3 its function is async,
+/// which makes no difference to its caller. A program that has both means 0.3: Rust's standard
+/// library adds that of 0.2 to every one.
+const EXPORTS: [&str; 2] = ["wasi:cli/run@0.3.", "wasi:cli/run@0.2."];
 
 /// The function that `wasi:cli/run` exports. It returns success or failure, unless the guest exits
 /// before.
@@ -118,7 +119,8 @@ pub(super) fn is_export(name: &str) -> bool {
 /// # Errors
 /// It exports something else under that name.
 pub(super) fn detect(component: &Component, exports: &[String]) -> Result<Option<ComponentExportIndex>, ShapeError> {
-    let Some(name) = exports.iter().find(|name| is_export(name)) else { return Ok(None) };
+    let export = |begin: &&str| exports.iter().find(|name| name.starts_with(*begin));
+    let Some(name) = EXPORTS.iter().find_map(export) else { return Ok(None) };
     let run = || {
         let (_, interface) = component.get_export(None, name)?;
         let (item, index) = component.get_export(Some(&interface), "run")?;
@@ -142,4 +144,31 @@ fn is_too_much(invocation: &Invocation) -> bool {
     let args = invocation.args.iter().map(String::len).max().unwrap_or_default() + 8 * invocation.args.len();
     let env = invocation.env.iter().map(|(name, value)| name.len() + value.len()).max().unwrap_or_default();
     args > AT_ONCE_BYTES_MAX || env + 16 * invocation.env.len() > AT_ONCE_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use wasmtime::Engine;
+
+    use super::*;
+
+    #[test]
+    fn a_program_of_both_versions_is_run_as_one_of_0_3() {
+        // What is exported for 0.2 is no program.
+        let text = r#"(component
+            (core module $m (func (export "ok") (result i32) i32.const 0) (func (export "no")))
+            (core instance $i (instantiate $m))
+            (func $ok (result (result)) (canon lift (core func $i "ok")))
+            (func $no (canon lift (core func $i "no")))
+            (instance $new (export "run" (func $ok)))
+            (instance $old (export "run" (func $no)))
+            (export "wasi:cli/run@0.2.3" (instance $old))
+            (export "wasi:cli/run@0.3.0" (instance $new)))"#;
+        let component = Component::new(&Engine::default(), wat::parse_str(text).unwrap()).unwrap();
+        let both = ["wasi:cli/run@0.2.3".to_owned(), "wasi:cli/run@0.3.0".to_owned()];
+        assert!(detect(&component, &both).unwrap().is_some());
+        assert!(detect(&component, &both[..1]).is_err());
+        assert!(detect(&component, &[]).unwrap().is_none());
+    }
 }

@@ -143,6 +143,8 @@ impl Seed<'_, '_> {
             Ty::Flags(labels) => format!("an array of {}", listed(labels.iter().map(String::as_str))),
             Ty::Option(inner) => format!("null or {}", self.at(*inner, self.path).wanted()),
             Ty::Result(..) => "an object with \"ok\" or \"err\"".to_owned(),
+            // No parameter has one.
+            Ty::Stream(_) | Ty::Future(_) => "nothing".to_owned(),
         }
     }
 

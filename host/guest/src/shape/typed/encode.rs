@@ -160,8 +160,25 @@ impl ValueWriter<'_> {
                 };
                 self.tagged(key, (*ty).zip(payload.as_deref()))
             }
+            (Ty::Stream(Some(item)), Val::List(values)) => self.array(values.iter().map(|value| (*item, value))),
+            (Ty::Stream(Some(_)), Val::String(bytes)) => self.string(bytes),
+            (Ty::Stream(None), Val::List(nothings)) => self.nulls(nothings.len()),
+            (Ty::Future(item), Val::List(values)) => match (item, values.as_slice()) {
+                (Some(item), [value]) => self.value(*item, value),
+                (None, [_]) => self.push("null"),
+                _ => Err(EncodeError::Mismatch),
+            },
             _ => Err(EncodeError::Mismatch),
         }
+    }
+
+    /// The items of a stream without a type.
+    fn nulls(&mut self, count: usize) -> Result<(), EncodeError> {
+        self.push("[")?;
+        for at in 0..count {
+            self.push(if at == 0 { "null" } else { ",null" })?;
+        }
+        self.push("]")
     }
 
     fn integer(&mut self, int: Int, value: &Val) -> Result<(), EncodeError> {

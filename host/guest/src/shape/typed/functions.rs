@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use toolcell_policy::Limit;
 use toolcell_wall::load::facts::LeftOutFunction;
 use wasmtime::Store;
-use wasmtime::component::types::{self, ComponentFunc, ComponentItem};
+use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
 
 use super::describe::{TypeName, part_names};
+use super::exports::{each, unversioned};
 use super::names::{self, WitName};
+use super::streams::{Readers, Reading, TypedValue};
 use super::texts::WitTexts;
 use super::ty::{TyId, TypedField, Types, Unsupported};
 use super::{decode, encode, section};
-use crate::shape::CONTRACT;
 use crate::shape::error::ShapeError;
 use crate::shape::tool_call::{ToolAnswer, ToolCall};
 use crate::wasi::state::CallState;
@@ -25,28 +26,15 @@ const NAMES_PER_TYPE_MAX: usize = 64;
 /// Bytes of all names that are kept of a component's functions; a name counts once for each
 /// function that has it. A thousand functions of five parameters with ordinary names need a
 /// twentieth of it.
-const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// Bytes of the names of nested instances on the way to a function. Each level needs one at least,
-/// so it also bounds how deep they are followed.
-const NESTED_PATH_BYTES_MAX: usize = 256;
-
-/// The interfaces that runtimes and this host call, by their prefix: those of WASI (`wasi:cli/run`,
-/// `wasi:http/incoming-handler`), the tool contract, and that of `toolcell dev`.
-const OF_RUNTIMES: [&str; 3] = ["wasi:", CONTRACT, "toolcell:dev/"];
-
-/// The interface through which componentize-py prepares its components.
-const OF_PYTHON: &str = "exports";
-
-/// The function, and its parameters, through which componentize-qjs prepares its components. It
-/// stays among their exports.
-const OF_QUICKJS: (&str, [&str; 4]) = ("init", ["shim", "script", "entry-path", "disable-gc"]);
+pub(super) const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The functions of one component, ready to be called.
 pub(crate) struct TypedFunctions {
     pub(super) types: Types,
     pub(super) functions: Vec<TypedFunction>,
     left_out: Vec<LeftOutFunction>,
+    /// For the streams and futures in results.
+    readers: Readers,
     /// The component's names for its types.
     pub(super) type_names: HashMap<TyId, Vec<TypeName>>,
     /// The WIT comments that it carries.
@@ -78,8 +66,30 @@ pub(super) enum Returns {
     Result(Option<TyId>, Option<TyId>),
 }
 
+impl Returns {
+    /// The types of the result.
+    fn types(self) -> impl Iterator<Item = TyId> {
+        let (one, other) = match self {
+            Self::Value(ty) => (ty, None),
+            Self::Result(ok, err) => (ok, err),
+        };
+        one.into_iter().chain(other)
+    }
+
+    /// The value that the result is, with its type, if there is one.
+    fn value(self, result: &mut Val) -> Option<TypedValue<'_>> {
+        match (self, result) {
+            (Self::Value(ty), value) => Some(TypedValue { ty: ty?, value }),
+            (Self::Result(ty, _), Val::Result(Ok(value))) | (Self::Result(_, ty), Val::Result(Err(value))) => {
+                Some(TypedValue { ty: ty?, value: value.as_deref_mut()? })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Names take more than the bytes that are left.
-struct TooLong;
+pub(super) struct TooLong;
 
 impl From<TooLong> for ShapeError {
     fn from(_: TooLong) -> Self {
@@ -107,11 +117,14 @@ impl TypedFunctions {
             types: Types::default(),
             functions: Vec::new(),
             left_out: Vec::new(),
+            readers: Readers::default(),
             type_names: HashMap::new(),
             texts: section::texts(bytes),
             names_left: NAMES_BYTES_MAX,
         };
         each(component, &mut |names, function, export| found.add(names, function, export))?;
+        found.readers = Readers::of(component, &found.types);
+        found.leave_out_unread();
         found.name_tools();
         if !found.functions.is_empty() {
             found.name_types(component)?;
@@ -190,6 +203,18 @@ impl TypedFunctions {
             Err(reason) => self.left_out.push(LeftOutFunction { function: names.to_string(), reason }),
         }
         Ok(())
+    }
+
+    /// Leaves out the functions whose results have streams that nothing reads.
+    fn leave_out_unread(&mut self) {
+        for function in std::mem::take(&mut self.functions) {
+            if self.readers.cover(&self.types, function.returns.types()) {
+                self.functions.push(function);
+            } else {
+                let reason = format!("its result has {}", Unsupported::Unread);
+                self.left_out.push(LeftOutFunction { function: function.names().to_string(), reason });
+            }
+        }
     }
 
     /// Gives each function the name of its tool. A function is left out if another one could have
@@ -294,6 +319,9 @@ impl TypedFunctions {
         export.call_async(&mut *store, &arguments, &mut results).await?;
         // Frees their room for the answer's text.
         drop(arguments);
+        if let Some(value) = results.first_mut().and_then(|result| function.returns.value(result)) {
+            self.readers.read_all(store, instance, Reading::new(&self.types, ask.limits), value).await?;
+        }
         let output_bytes_max = usize::try_from(ask.limits.output_bytes()).unwrap_or(usize::MAX).saturating_add(1);
         self.answer(function, results.first(), output_bytes_max)
     }
@@ -318,96 +346,4 @@ impl TypedFunctions {
         let structured_json = Some(json);
         Ok(Ok(contract::GuestResult { content, structured_json, is_error, meta_json: None }))
     }
-}
-
-/// Each function of a component that only this host could call, as left out for this reason.
-pub(crate) fn left_out_all(component: &Component, reason: &str) -> Vec<LeftOutFunction> {
-    let mut left_out = Vec::new();
-    let mut bytes_left = NAMES_BYTES_MAX;
-    // Past the bound, some are missing. They are not tools, and nothing depends on them.
-    let _ = each(component, &mut |names, _, _| {
-        let bytes = size_of::<LeftOutFunction>() + names.bytes() + reason.len();
-        bytes_left = bytes_left.checked_sub(bytes).ok_or(TooLong)?;
-        left_out.push(LeftOutFunction { function: names.to_string(), reason: reason.to_owned() });
-        Ok(())
-    });
-    left_out
-}
-
-/// Takes one function of a component.
-type FunctionVisit<'v> = dyn FnMut(WitName<'_>, &ComponentFunc, ComponentExportIndex) -> Result<(), TooLong> + 'v;
-
-/// Visits each function that a component exports for models to call.
-fn each(component: &Component, visit: &mut FunctionVisit<'_>) -> Result<(), TooLong> {
-    let ty = component.component_type();
-    let engine = component.engine();
-    for (name, export) in ty.exports(engine) {
-        match export.ty {
-            ComponentItem::ComponentFunc(function) if !prepares_quickjs(name, &function) => {
-                if let Some(index) = component.get_export_index(None, name) {
-                    visit(WitName { interface: None, version: None, name }, &function, index)?;
-                }
-            }
-            ComponentItem::ComponentInstance(instance) if !is_of_runtime(name) => {
-                let Some(index) = component.get_export_index(None, name) else { continue };
-                each_of(component, &InterfaceExport { name, path: "", index, ty: &instance }, visit)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// An instance that a component exports, or one within it.
-struct InterfaceExport<'a> {
-    /// The name of the outermost one, with its version.
-    name: &'a str,
-    /// The way from there, such as `inner/`. No toolchain makes any.
-    path: &'a str,
-    index: ComponentExportIndex,
-    ty: &'a types::ComponentInstance,
-}
-
-/// Visits the functions of an instance. The names of those within a further one have a slash.
-fn each_of(
-    component: &Component,
-    &InterfaceExport { name, path, index, ty }: &InterfaceExport<'_>,
-    visit: &mut FunctionVisit<'_>,
-) -> Result<(), TooLong> {
-    let version = name.split_once('@').map(|(_, version)| version);
-    for (inner, export) in ty.exports(component.engine()) {
-        let Some(index) = component.get_export_index(Some(&index), inner) else { continue };
-        match export.ty {
-            ComponentItem::ComponentFunc(function) => {
-                let whole = format!("{path}{inner}");
-                visit(WitName { interface: Some(unversioned(name)), version, name: &whole }, &function, index)?;
-            }
-            ComponentItem::ComponentInstance(ty) => {
-                let path = format!("{path}{inner}/");
-                if path.len() > NESTED_PATH_BYTES_MAX {
-                    return Err(TooLong);
-                }
-                each_of(component, &InterfaceExport { name, path: &path, index, ty: &ty }, visit)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// True for interfaces that runtimes and this host call, rather than models.
-pub(crate) fn is_of_runtime(interface: &str) -> bool {
-    interface == OF_PYTHON || OF_RUNTIMES.iter().any(|begin| interface.starts_with(begin))
-}
-
-/// True for the function by which componentize-qjs hands a script to its engine. As a tool, it
-/// would run scripts of the caller in the author's place.
-fn prepares_quickjs(name: &str, function: &ComponentFunc) -> bool {
-    let (own_name, parameters) = OF_QUICKJS;
-    name == own_name && function.params().map(|(parameter, _)| parameter).eq(parameters)
-}
-
-/// `acme:weather/forecasts@1.0.0` without its version.
-fn unversioned(interface: &str) -> &str {
-    interface.split_once('@').map_or(interface, |(name, _)| name)
 }

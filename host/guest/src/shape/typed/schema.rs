@@ -156,6 +156,8 @@ impl<'a> SchemaWriter<'a> {
             Ty::Flags(_) => "flags",
             Ty::Tuple(_) => "tuple",
             Ty::List(_) | Ty::FixedList(..) => "list",
+            Ty::Stream(_) => "stream",
+            Ty::Future(_) => "future",
             Ty::Option(_) => "option",
             Ty::Result(..) => "result",
             _ => "type",
@@ -171,8 +173,12 @@ impl<'a> SchemaWriter<'a> {
             Ty::F32 | Ty::F64 => json!({"anyOf": [{"type": "number"}, special()]}),
             Ty::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
             Ty::Text => json!({"type": "string"}),
-            Ty::Bytes => json!({"type": "string", "contentEncoding": "base64", "pattern": BASE64_PATTERN}),
-            Ty::List(item) => json!({"type": "array", "items": self.schema(*item)}),
+            Ty::Bytes => bytes(),
+            Ty::Stream(_) if types.is_bytes(ty) => bytes(),
+            Ty::List(item) | Ty::Stream(Some(item)) => json!({"type": "array", "items": self.schema(*item)}),
+            Ty::Stream(None) => json!({"type": "array", "items": {"type": "null"}}),
+            Ty::Future(Some(item)) => self.schema(*item),
+            Ty::Future(None) => json!({"type": "null"}),
             Ty::FixedList(item, length) => {
                 json!({"type": "array", "items": self.schema(*item), "minItems": length, "maxItems": length})
             }
@@ -291,6 +297,10 @@ fn integer(int: Int) -> Value {
 /// Decimal digits without leading zeros or `-0`, as many as 64 bits may need.
 const U64_PATTERN: &str = "^(0|[1-9][0-9]{0,19})$";
 const S64_PATTERN: &str = "^(0|-?[1-9][0-9]{0,18})$";
+
+fn bytes() -> Value {
+    json!({"type": "string", "contentEncoding": "base64", "pattern": BASE64_PATTERN})
+}
 
 fn special() -> Value {
     json!({"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]})

@@ -22,6 +22,8 @@ pub(crate) struct Types {
     nodes: Vec<Ty>,
     /// The height of each type: the number of types nested within each other.
     heights: Vec<usize>,
+    /// True for each type with a stream or a future in it.
+    streams: Vec<bool>,
     /// The engine's own type of each node, by its debug text. That text has the type's number in
     /// its component. Any other comparison walks the types, which takes as long as the component
     /// likes.
@@ -48,6 +50,10 @@ pub(crate) enum Ty {
     Flags(Vec<String>),
     Option(TyId),
     Result(Option<TyId>, Option<TyId>),
+    /// A stream in a result. `None` if its items have no type.
+    Stream(Option<TyId>),
+    /// A future in a result.
+    Future(Option<TyId>),
 }
 
 /// An integer type.
@@ -85,7 +91,7 @@ pub(crate) struct Case {
 pub(crate) enum Unsupported {
     Resource,
     Stream,
-    Future,
+    Unread,
     ErrorContext,
     Map,
     TooDeep,
@@ -96,8 +102,8 @@ impl fmt::Display for Unsupported {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Resource => "a resource",
-            Self::Stream => "a stream",
-            Self::Future => "a future",
+            Self::Stream => "a stream or a future, which only results may have",
+            Self::Unread => "a stream or a future of values that cannot be read: resources, or larger than 4,096 bytes",
             Self::ErrorContext => "an error-context",
             Self::Map => "a map",
             Self::TooDeep => "types nested deeper than 48",
@@ -187,7 +193,10 @@ impl Types {
             return Err(Unsupported::TooMany);
         }
         let id = TyId(self.nodes.len());
+        let is_stream = matches!(ty, Ty::Stream(_) | Ty::Future(_));
         self.nodes.push(ty);
+        let has_streams = is_stream || self.parts(id).into_iter().any(|part| self.has_streams(part));
+        self.streams.push(has_streams);
         let height = |part: TyId| self.heights.get(part.0).copied().unwrap_or(DEPTH_MAX);
         let height = self.parts(id).into_iter().map(height).max().map_or(1, |highest| highest + 1);
         self.heights.push(height);
@@ -233,8 +242,8 @@ impl Types {
                 Ty::Result(ok, err)
             }
             Type::Own(_) | Type::Borrow(_) => return Err(Unsupported::Resource),
-            Type::Stream(_) => return Err(Unsupported::Stream),
-            Type::Future(_) => return Err(Unsupported::Future),
+            Type::Stream(stream) => Ty::Stream(stream.ty().map(|ty| self.add_at(&ty, depth)).transpose()?),
+            Type::Future(future) => Ty::Future(future.ty().map(|ty| self.add_at(&ty, depth)).transpose()?),
             Type::ErrorContext => return Err(Unsupported::ErrorContext),
             Type::Map(_) => return Err(Unsupported::Map),
         })
@@ -247,7 +256,18 @@ impl Types {
 
     /// A parameter of a function.
     pub(crate) fn parameter(&mut self, wit_name: &str, ty: &Type) -> Result<TypedField, Unsupported> {
-        self.field(wit_name, ty, 0)
+        let field = self.field(wit_name, ty, 0)?;
+        if self.has_streams(field.ty) { Err(Unsupported::Stream) } else { Ok(field) }
+    }
+
+    /// True if a value of this type has a stream or a future in it.
+    pub(crate) fn has_streams(&self, id: TyId) -> bool {
+        self.streams.get(id.0).copied().unwrap_or(false)
+    }
+
+    /// True for a stream of bytes, which is shown as one text.
+    pub(crate) fn is_bytes(&self, id: TyId) -> bool {
+        matches!(self.get(id), Ty::Stream(Some(item)) if *self.get(*item) == Ty::Int(Int::U8))
     }
 
     /// The types that a type is made of, one level down.
@@ -258,6 +278,7 @@ impl Types {
             Ty::Record(fields) => fields.iter().map(|field| field.ty).collect(),
             Ty::Variant(cases) => cases.iter().filter_map(|case| case.payload).collect(),
             Ty::Result(ok, err) => ok.iter().chain(err).copied().collect(),
+            Ty::Stream(item) | Ty::Future(item) => item.iter().copied().collect(),
             _ => Vec::new(),
         }
     }

@@ -94,7 +94,7 @@ fn names(ty: &Ty) -> usize {
         Ty::Variant(cases) => cases.iter().map(|case| 2 * case.name.len() + FRAME_BYTES).fold(0, usize::saturating_add),
         Ty::Enum(labels) | Ty::Flags(labels) => listed(labels),
         Ty::Int(int) if int.is_wide() => WIDE_BYTES,
-        Ty::F32 | Ty::F64 | Ty::Bytes | Ty::Result(..) => 2 * FRAME_BYTES,
+        Ty::F32 | Ty::F64 | Ty::Bytes | Ty::Result(..) | Ty::Stream(_) => 2 * FRAME_BYTES,
         _ => 0,
     }
 }

@@ -89,6 +89,7 @@ impl Leaving {
         let HttpDoor { mut reader, writer } = self.door(head).await.map_err(|_| Error::ConnectionTerminated)?;
         let mut sending = Box::pin(send(writer, request.into_body(), body_bytes));
         let mut writer = None;
+        let mut wrong_length = None;
         let mut is_sent = false;
         let answer = {
             let mut answer = pin!(reader.message::<HttpReply>(HOST_BYTES_MAX));
@@ -97,7 +98,10 @@ impl Leaving {
                     biased;
                     sent = &mut sending, if !is_sent => {
                         is_sent = true;
-                        writer = sent;
+                        match sent {
+                            Sent::Whole(door) => writer = Some(door),
+                            Sent::Abandoned(error) => wrong_length = error,
+                        }
                     }
                     answer = &mut answer => break answer,
                 }
@@ -110,14 +114,15 @@ impl Leaving {
                 let response = response(head, body).ok_or(Error::HttpProtocolError)?;
                 let ready: Worker = Box::new(std::future::ready(Ok(())));
                 let rest = async move {
-                    if let Some(writer) = sending.await {
+                    if let Sent::Whole(writer) = sending.await {
                         writer.forget();
                     }
                     Ok(())
                 };
                 Ok((response, if is_sent { ready } else { Box::new(rest) }))
             }
-            Ok(HttpReply::Failed(fault)) => Err(fault::error(fault)),
+            // wasi:http knows how long a body of another length is. The host did not get all of it.
+            Ok(HttpReply::Failed(fault)) => Err(wrong_length.unwrap_or_else(|| fault::error(fault))),
             // The host closes a door before the answer if it does not serve it.
             _ => Err(Error::ConnectionTerminated),
         }
@@ -139,19 +144,33 @@ fn waits(options: Option<RequestOptions>) -> RequestWaits {
     RequestWaits { connect: connect_timeout, first_byte: first_byte_timeout, between_bytes: between_bytes_timeout }
 }
 
-/// Sends the queued head and the guest's body. Returns the writer if the door may carry another
-/// request. If the host refuses the body, its answer has the reason.
-async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u64>) -> Option<FrameWriter> {
-    if let Ok(true) = send_all(&mut writer, &mut body, body_bytes).await {
-        return Some(writer);
+/// How sending a request ended.
+enum Sent {
+    /// The door may carry another request.
+    Whole(FrameWriter),
+    /// Not all was sent, perhaps because the guest's body is not as long as it said.
+    Abandoned(Option<Error>),
+}
+
+/// Sends the queued head and the guest's body. If the host refuses the body, its answer has the
+/// reason.
+async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u64>) -> Sent {
+    let mut wrong_length = None;
+    if let Ok(true) = send_all(&mut writer, &mut body, body_bytes, &mut wrong_length).await {
+        return Sent::Whole(writer);
     }
     // The side that reads closes the door.
     writer.forget();
-    None
+    Sent::Abandoned(wrong_length)
 }
 
 /// Sends everything. True if the guest did not abandon its body.
-async fn send_all(writer: &mut FrameWriter, body: &mut WasiBody, body_bytes: Option<u64>) -> Result<bool, DoorError> {
+async fn send_all(
+    writer: &mut FrameWriter,
+    body: &mut WasiBody,
+    body_bytes: Option<u64>,
+    wrong_length: &mut Option<Error>,
+) -> Result<bool, DoorError> {
     let end = loop {
         match writer.ready(body.frame()).await? {
             Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
@@ -159,7 +178,10 @@ async fn send_all(writer: &mut FrameWriter, body: &mut WasiBody, body_bytes: Opt
                 Err(Ok(trailers)) => break BodyEnd::Trailers(HeaderFields::from(&trailers)),
                 Err(Err(_)) => {}
             },
-            Some(Err(_)) => break BodyEnd::Aborted,
+            Some(Err(error)) => {
+                *wrong_length = matches!(error, Error::HttpRequestBodySize(_)).then_some(error);
+                break BodyEnd::Aborted;
+            }
             None => break BodyEnd::Whole,
         }
     };

@@ -4,7 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `tcp.rs`, `streams.rs` | TCP sockets, and the two directions of a connection |
-//! | `udp.rs` | UDP sockets |
+//! | `udp.rs`, `udp_link.rs` | UDP sockets, and the door of one |
 //! | `lookup.rs` | look-ups of names |
 //! | `bindings.rs` | generated |
 //! | `p3/` | the interface of WASI 0.3, over the same sockets |
@@ -16,6 +16,7 @@ pub(crate) mod tcp;
 #[cfg(test)]
 mod tests;
 pub(crate) mod udp;
+mod udp_link;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

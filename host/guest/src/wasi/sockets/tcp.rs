@@ -76,7 +76,7 @@ impl TcpSocket {
         Poll::Ready(())
     }
 
-    fn may_connect(&self) -> SocketResult<()> {
+    pub(super) fn may_connect(&self) -> SocketResult<()> {
         match self.state {
             TcpState::New | TcpState::Bound => Ok(()),
             TcpState::Binding | TcpState::Connecting(_) | TcpState::ConnectingInTask | TcpState::Tried(_) => {

@@ -1,15 +1,10 @@
 //! UDP sockets of a guest in a sandbox process.
-use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::sync::Arc;
 
 use toolcell_policy::Capability;
-use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::doors::socket_options::SocketOptions;
-use toolcell_wall::doors::sockets::{self, PACKET_BYTES_MAX, UdpReply, UdpWanted, UdpWants};
-use toolcell_wall::doors::{Opening, decode};
-use toolcell_walls::door::{self, DoorError, DoorFrame, FrameReader, FrameWriter, HOST_BYTES_MAX};
+use toolcell_wall::doors::sockets::{UdpWanted, UdpWants};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
 use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketError, SocketResult, subscribe};
@@ -18,15 +13,13 @@ use super::bindings::wasi::sockets::udp::{
     Host, HostIncomingDatagramStream, HostOutgoingDatagramStream, HostUdpSocket, IncomingDatagram, OutgoingDatagram,
 };
 use super::bindings::wasi::sockets::udp_create_socket;
-use super::{error_code, set};
+use super::set;
+use super::udp_link::{Connected, Opened, Route, UdpLink, is_remote};
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Outside;
 
 /// Packets that are sent or received at once, as in wasmtime-wasi.
 const PACKETS_MAX: usize = 16;
-
-/// Packets that arrived and are still unread. More are dropped, as UDP may.
-const WAITING_MAX: usize = 64;
 
 /// A socket: its options, and the host's socket.
 pub struct UdpSocket {
@@ -37,6 +30,8 @@ pub struct UdpSocket {
     local: Option<SocketAddr>,
     remote: Option<SocketAddr>,
     link: Option<UdpLink>,
+    /// Held while a task of a guest of WASI 0.3 binds it or sends.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The packets that come.
@@ -44,109 +39,8 @@ pub struct Incoming(UdpLink);
 
 /// The packets that go.
 pub struct Outgoing {
-    link: UdpLink,
-    remote: Option<SocketAddr>,
-    family: IpAddressFamily,
+    connected: Connected,
     permitted: usize,
-}
-
-/// The door of a socket, which its streams share. A guest does one thing at a time, so nobody waits
-/// for it.
-#[derive(Clone)]
-struct UdpLink(Arc<Mutex<Sides>>);
-
-struct Sides {
-    reader: FrameReader,
-    writer: Option<FrameWriter>,
-    waiting: VecDeque<(SocketAddr, Vec<u8>)>,
-    answer: Option<Result<Option<SocketAddr>, ErrorCode>>,
-    /// Why nothing more comes.
-    end: Option<ErrorCode>,
-}
-
-impl Sides {
-    /// Handles one message of the host.
-    fn poll_said(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let said = match ready!(self.reader.poll_frame(context, HOST_BYTES_MAX)) {
-            Ok(Some(DoorFrame::Message(message))) => decode(&message).map_err(DoorError::from),
-            Ok(_) => Err(DoorError::Closed),
-            Err(error) => Err(error),
-        };
-        match said {
-            Ok(UdpReply::Done(done)) => self.answer = Some(done.map_err(error_code)),
-            Ok(UdpReply::Received(from, Blob(data))) if self.waiting.len() < WAITING_MAX => {
-                self.waiting.push_back((from, data));
-            }
-            Ok(UdpReply::Received(..)) => {}
-            Ok(UdpReply::Over) => self.end = Some(ErrorCode::OutOfMemory),
-            Err(_) => self.end = Some(ErrorCode::ConnectionAborted),
-        }
-        Poll::Ready(())
-    }
-
-    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<SocketAddr>, ErrorCode>> {
-        loop {
-            match (self.answer.take(), self.end) {
-                (Some(answer), _) => return Poll::Ready(answer),
-                (None, Some(code)) if code != ErrorCode::OutOfMemory => return Poll::Ready(Err(code)),
-                _ => ready!(self.poll_said(context)),
-            }
-        }
-    }
-
-    fn poll_packet(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while self.waiting.is_empty() && self.end.is_none() {
-            ready!(self.poll_said(context));
-        }
-        Poll::Ready(())
-    }
-}
-
-impl UdpLink {
-    async fn open(outside: &dyn Outside, wanted: UdpWanted) -> Result<(Self, SocketAddr), ErrorCode> {
-        let opened = door::open(outside, &Opening::Udp(wanted)).await;
-        let (reader, writer) = opened.map_err(|_| ErrorCode::NewSocketLimit)?;
-        let sides = Sides { reader, writer: Some(writer), waiting: VecDeque::new(), answer: None, end: None };
-        let link = Self(Arc::new(Mutex::new(sides)));
-        match link.answer().await? {
-            Some(local) => Ok((link, local)),
-            None => Err(ErrorCode::Unknown),
-        }
-    }
-
-    fn sides(&self) -> MutexGuard<'_, Sides> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn answer(&self) -> Result<Option<SocketAddr>, ErrorCode> {
-        std::future::poll_fn(|context| self.sides().poll_answer(context)).await
-    }
-
-    /// Asks the host to do this.
-    async fn ask(&self, wants: &UdpWants) -> Result<Option<SocketAddr>, ErrorCode> {
-        let taken = self.sides().writer.take();
-        let Some(mut writer) = taken else { return Err(ErrorCode::ConnectionAborted) };
-        let mut is_sent = false;
-        let answer = {
-            // The host may only read on once its packets are read, so this does both at once.
-            let mut sending = std::pin::pin!(writer.message(wants));
-            std::future::poll_fn(|context| {
-                if !is_sent {
-                    match sending.as_mut().poll(context) {
-                        Poll::Ready(Ok(())) => is_sent = true,
-                        Poll::Ready(Err(_)) => return Poll::Ready(Err(ErrorCode::ConnectionAborted)),
-                        Poll::Pending => {}
-                    }
-                }
-                self.sides().poll_answer(context)
-            })
-            .await
-        };
-        if is_sent {
-            self.sides().writer = Some(writer);
-        }
-        answer
-    }
 }
 
 #[wasmtime_wasi::async_trait]
@@ -166,25 +60,101 @@ impl Pollable for Outgoing {
     async fn ready(&mut self) {}
 }
 
-/// True for an address that a socket of this family sends to.
-fn is_remote(to: SocketAddr, family: IpAddressFamily) -> bool {
-    sockets::is_remote(to, family == IpAddressFamily::Ipv6)
-}
-
 impl Host for CallState {}
 
 impl udp_create_socket::Host for CallState {
     fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
         let outside = self.new_socket()?;
         let options = SocketOptions::default();
-        let socket = UdpSocket { outside, family, options, binding: false, local: None, remote: None, link: None };
+        let turn = Arc::default();
+        let socket =
+            UdpSocket { outside, family, options, binding: false, local: None, remote: None, link: None, turn };
         Ok(self.table().push(socket)?)
     }
 }
 
 impl CallState {
-    fn udp_socket(&mut self, socket: &Resource<UdpSocket>) -> SocketResult<&mut UdpSocket> {
+    pub(super) fn udp_socket(&mut self, socket: &Resource<UdpSocket>) -> SocketResult<&mut UdpSocket> {
         Ok(self.table().get_mut(socket)?)
+    }
+
+    /// Binds a socket, if it may be bound to this address.
+    pub(super) async fn bind_udp(&mut self, socket: &Resource<UdpSocket>, to: SocketAddr) -> SocketResult<()> {
+        self.may_bind(Capability::Udp, to)?;
+        let socket = self.udp_socket(socket)?;
+        if socket.local.is_some() {
+            return Err(ErrorCode::InvalidState.into());
+        }
+        if to.is_ipv6() != socket.is_six() {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
+        let opened = socket.opening().await?;
+        socket.opened(opened);
+        Ok(())
+    }
+
+    /// Connects a bound socket to an address that a person may be asked about, or to none.
+    pub(super) async fn connect_udp(
+        &mut self,
+        socket: &Resource<UdpSocket>,
+        to: Option<SocketAddr>,
+    ) -> SocketResult<Connected> {
+        let mut remote = to;
+        if let Some(address) = remote {
+            let asked = self.ask_before_socket(Capability::Udp, address).await;
+            remote = Some(asked.map_err(SocketError::trap)?);
+        }
+        let own = self.udp_socket(socket)?;
+        let Some(link) = own.link.clone() else { return Err(ErrorCode::InvalidState.into()) };
+        if remote.is_some_and(|to| !own.reaches(to)) {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
+        link.ask(&UdpWants::Connect(remote)).await?;
+        own.remote = remote;
+        Ok(Connected { link, route: own.route() })
+    }
+}
+
+impl UdpSocket {
+    /// True for an address that a packet of it can go to.
+    pub(super) fn reaches(&self, to: SocketAddr) -> bool {
+        is_remote(to, self.family)
+    }
+
+    fn is_six(&self) -> bool {
+        self.family == IpAddressFamily::Ipv6
+    }
+
+    /// Lets the host make the socket.
+    pub(super) fn opening(&self) -> impl Future<Output = Result<Opened, ErrorCode>> + Send + use<> {
+        let wanted = UdpWanted { six: self.is_six(), options: self.options.clone() };
+        let outside = Arc::clone(&self.outside);
+        async move {
+            let (link, local) = UdpLink::open(&*outside, wanted).await?;
+            Ok(Opened { link, local })
+        }
+    }
+
+    pub(super) fn opened(&mut self, opened: Opened) {
+        self.link = Some(opened.link);
+        self.local = Some(opened.local);
+    }
+
+    /// Its door, if it is bound.
+    pub(super) fn link(&self) -> Option<UdpLink> {
+        self.link.clone()
+    }
+
+    pub(super) fn route(&self) -> Route {
+        Route { remote: self.remote, family: self.family }
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    pub(super) fn turn(&self) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(&self.turn)
     }
 }
 
@@ -196,21 +166,11 @@ impl HostUdpSocket for CallState {
         to: IpSocketAddress,
     ) -> SocketResult<()> {
         self.table().get(&network)?;
-        self.may_bind(Capability::Udp, to.into())?;
-        let socket = self.udp_socket(&socket)?;
-        if socket.binding {
+        if self.udp_socket(&socket)?.binding {
             return Err(ErrorCode::ConcurrencyConflict.into());
         }
-        if socket.local.is_some() {
-            return Err(ErrorCode::InvalidState.into());
-        }
-        let six = matches!(socket.family, IpAddressFamily::Ipv6);
-        if SocketAddr::from(to).is_ipv6() != six {
-            return Err(ErrorCode::InvalidArgument.into());
-        }
-        let wanted = UdpWanted { six, options: socket.options.clone() };
-        let (link, local) = UdpLink::open(&*socket.outside, wanted).await?;
-        (socket.link, socket.local, socket.binding) = (Some(link), Some(local), true);
+        self.bind_udp(&socket, to.into()).await?;
+        self.udp_socket(&socket)?.binding = true;
         Ok(())
     }
 
@@ -229,21 +189,9 @@ impl HostUdpSocket for CallState {
         if has_streams {
             return Err(SocketError::trap(wasmtime::Error::msg("the streams of a UDP socket are not dropped yet")));
         }
-        let mut remote = to.map(SocketAddr::from);
-        if let Some(address) = remote {
-            let asked = self.ask_before_socket(Capability::Udp, address).await;
-            remote = Some(asked.map_err(SocketError::trap)?);
-        }
-        let own = self.udp_socket(&socket)?;
-        let Some(link) = own.link.clone() else { return Err(ErrorCode::InvalidState.into()) };
-        if remote.is_some_and(|to| !is_remote(to, own.family)) {
-            return Err(ErrorCode::InvalidArgument.into());
-        }
-        link.ask(&UdpWants::Connect(remote)).await?;
-        own.remote = remote;
-        let outgoing = Outgoing { link: link.clone(), remote, family: own.family, permitted: 0 };
-        let incoming = self.table().push_child(Incoming(link), &socket)?;
-        let outgoing = self.table().push_child(outgoing, &socket)?;
+        let connected = self.connect_udp(&socket, to.map(SocketAddr::from)).await?;
+        let incoming = self.table().push_child(Incoming(connected.link.clone()), &socket)?;
+        let outgoing = self.table().push_child(Outgoing { connected, permitted: 0 }, &socket)?;
         Ok((incoming, outgoing))
     }
 
@@ -302,11 +250,10 @@ impl HostIncomingDatagramStream for CallState {
         let packets_max = usize::try_from(packets_max).unwrap_or(usize::MAX).min(PACKETS_MAX);
         let mut packets = Vec::new();
         while packets.len() < packets_max {
-            let _ = sides.poll_packet(&mut Context::from_waker(Waker::noop()));
-            let Some((from, data)) = sides.waiting.pop_front() else { break };
+            let Some((from, data)) = sides.take_packet() else { break };
             packets.push(IncomingDatagram { data, remote_address: from.into() });
         }
-        match sides.end {
+        match sides.end() {
             Some(code) if packets.is_empty() && packets_max > 0 => Err(code.into()),
             _ => Ok(packets),
         }
@@ -338,18 +285,13 @@ impl HostOutgoingDatagramStream for CallState {
         if packets.len() > std::mem::take(&mut stream.permitted) {
             return Err(SocketError::trap(wasmtime::Error::msg("more is sent than `check-send` permitted")));
         }
-        let link = stream.link.clone();
-        let remote = stream.remote;
-        let family = stream.family;
+        let connected = stream.connected.clone();
         let mut sent = 0;
         for OutgoingDatagram { data, remote_address } in packets {
             let to = remote_address.map(SocketAddr::from);
-            let done = match to.or(remote) {
-                _ if data.len() > PACKET_BYTES_MAX => Err(ErrorCode::DatagramTooLarge),
-                Some(to) if is_remote(to, family) && remote.is_none_or(|remote| remote == to) => {
-                    link.ask(&UdpWants::Send(Some(to), Blob(data))).await.map(drop)
-                }
-                _ => Err(ErrorCode::InvalidArgument),
+            let done = match connected.route.target(to, data.len()) {
+                Ok(to) => connected.link.send(to, data).await,
+                Err(code) => Err(code),
             };
             match done {
                 Ok(()) => sent += 1,

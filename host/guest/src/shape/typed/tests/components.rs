@@ -129,6 +129,7 @@ fn define(types: &Types, ty: TyId, defined: &mut Vec<TyId>, text: &mut String) {
         Ty::Flags(all) => format!("(flags{})", labels(all)),
         Ty::Option(inner) => format!("(option {})", name(*inner)),
         Ty::Result(ok, err) => format!("(result {} {})", of("{}", ok), of("(error {})", err)),
+        Ty::Stream(_) | Ty::Future(_) => unreachable!("no parameter has one"),
     };
     let number = ty.number();
     if types.get(ty).has_parts() {

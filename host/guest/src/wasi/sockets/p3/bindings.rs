@@ -7,13 +7,16 @@ wasmtime::component::bindgen!({
     imports: {
         "wasi:sockets/types.[method]tcp-socket.send": store | trappable,
         "wasi:sockets/types.[method]tcp-socket.receive": store | trappable,
+        "wasi:sockets/types.[method]udp-socket.bind": async | trappable,
+        "wasi:sockets/types.[method]udp-socket.connect": async | trappable,
+        "wasi:sockets/types.[method]udp-socket.disconnect": async | trappable,
         default: trappable,
     },
     trappable_error_type: { "wasi:sockets/types.error-code" => crate::wasi::sockets::p3::Refused },
     with: {
         "wasi:clocks": wasmtime_wasi::p3::bindings::clocks,
         "wasi:sockets/types.tcp-socket": crate::wasi::sockets::tcp::TcpSocket,
-        "wasi:sockets/types.udp-socket": crate::wasi::sockets::p3::NoUdp,
+        "wasi:sockets/types.udp-socket": crate::wasi::sockets::udp::UdpSocket,
     },
 });
 

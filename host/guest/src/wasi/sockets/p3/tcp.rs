@@ -7,12 +7,12 @@ use wasmtime::component::{Access, Accessor, FutureReader, HasSelf, Resource, Str
 use super::super::bindings::wasi::sockets::tcp::HostTcpSocket as P2;
 use super::super::bindings::wasi::sockets::tcp_create_socket::Host as _;
 use super::super::tcp::{TcpSocket, connect};
-use super::Refused;
 use super::bindings::types::{
     ErrorCode, Host, HostTcpSocket, HostTcpSocketWithStore, IpAddressFamily, IpSocketAddress,
 };
 use super::convert::{self, refused};
 use super::streams::{Receiving, Sending};
+use super::{Refused, asked};
 use crate::wasi::state::CallState;
 
 type Result<T> = std::result::Result<T, Refused>;
@@ -40,6 +40,12 @@ fn failed(store: &mut Store<'_>, error: wasmtime_wasi::p2::SocketError) -> wasmt
 impl HostTcpSocketWithStore<CallState> for HasSelf<CallState> {
     async fn connect(store: &Accessor<CallState, Self>, socket: Socket, to: IpSocketAddress) -> Result<()> {
         let to = convert::target(to);
+        let question = store.with(|mut store| {
+            let state = store.get();
+            state.tcp_socket(&socket)?.may_connect()?;
+            Ok(state.question_before_socket(Capability::Tcp, to))
+        });
+        let to = asked(question.map_err(refused)?, to).await?;
         let attempt = store.with(|mut store| store.get().tcp_socket(&socket)?.begins_to_connect(to));
         let (outside, wanted) = attempt.map_err(refused)?;
         let connected = connect(outside, wanted).await;

@@ -1,85 +1,150 @@
-//! UDP sockets, which WASI 0.3 does not have here. None can be made, so nothing of them is called.
+//! UDP sockets of WASI 0.3. A socket is the same as in 0.2. Its tasks send one after the other, and
+//! a packet that is on its way is sent even if its task is given up.
+use tokio::sync::OwnedMutexGuard;
 use wasmtime::component::{Accessor, HasSelf, Resource};
+use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode as P2Error;
 
+use super::super::bindings::wasi::sockets::udp::HostUdpSocket as P2;
+use super::super::bindings::wasi::sockets::udp_create_socket::Host as _;
+use super::super::udp::UdpSocket;
+use super::super::udp_link::UdpLink;
 use super::Refused;
 use super::bindings::types::{ErrorCode, HostUdpSocket, HostUdpSocketWithStore, IpAddressFamily, IpSocketAddress};
+use super::convert::{self, refused};
 use crate::wasi::state::CallState;
 
-/// A socket that is never made.
-pub enum NoUdp {}
-
 type Result<T> = std::result::Result<T, Refused>;
-type Socket = Resource<NoUdp>;
+type Socket = Resource<UdpSocket>;
 
-fn none<T>() -> Result<T> {
-    Err(ErrorCode::NotSupported.into())
+fn failed(code: P2Error) -> Refused {
+    convert::error(code).into()
+}
+
+impl CallState {
+    /// The turn of a function that no task can wait for: it fails while one binds or sends.
+    fn udp_turn(&mut self, socket: &Socket) -> Result<OwnedMutexGuard<()>> {
+        let turn = self.udp_socket(socket).map_err(refused)?.turn();
+        turn.try_lock_owned().map_err(|_| ErrorCode::InvalidState.into())
+    }
 }
 
 impl HostUdpSocket for CallState {
-    fn create(&mut self, _: IpAddressFamily) -> Result<Socket> {
-        none()
+    fn create(&mut self, family: IpAddressFamily) -> Result<Socket> {
+        self.create_udp_socket(convert::family(family)).map_err(refused)
     }
 
-    fn bind(&mut self, _: Socket, _: IpSocketAddress) -> Result<()> {
-        none()
+    async fn bind(&mut self, socket: Socket, to: IpSocketAddress) -> Result<()> {
+        let _turn = self.udp_turn(&socket)?;
+        self.bind_udp(&socket, convert::target(to)).await.map_err(refused)
     }
 
-    fn connect(&mut self, _: Socket, _: IpSocketAddress) -> Result<()> {
-        none()
+    async fn connect(&mut self, socket: Socket, to: IpSocketAddress) -> Result<()> {
+        let _turn = self.udp_turn(&socket)?;
+        let to = convert::target(to);
+        let own = self.udp_socket(&socket).map_err(refused)?;
+        if !own.reaches(to) {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
+        if own.link().is_none() {
+            let opened = own.opening().await.map_err(failed)?;
+            own.opened(opened);
+        }
+        self.connect_udp(&socket, Some(to)).await.map(drop).map_err(refused)
     }
 
-    fn disconnect(&mut self, _: Socket) -> Result<()> {
-        none()
+    async fn disconnect(&mut self, socket: Socket) -> Result<()> {
+        let _turn = self.udp_turn(&socket)?;
+        if !self.udp_socket(&socket).map_err(refused)?.is_connected() {
+            return Err(ErrorCode::InvalidState.into());
+        }
+        self.connect_udp(&socket, None).await.map(drop).map_err(refused)
     }
 
-    fn get_local_address(&mut self, _: Socket) -> Result<IpSocketAddress> {
-        none()
+    fn get_local_address(&mut self, socket: Socket) -> Result<IpSocketAddress> {
+        let address = P2::local_address(self, socket).map_err(refused)?;
+        Ok(convert::address(address.into()))
     }
 
-    fn get_remote_address(&mut self, _: Socket) -> Result<IpSocketAddress> {
-        none()
+    fn get_remote_address(&mut self, socket: Socket) -> Result<IpSocketAddress> {
+        let address = P2::remote_address(self, socket).map_err(refused)?;
+        Ok(convert::address(address.into()))
     }
 
-    fn get_address_family(&mut self, _: Socket) -> wasmtime::Result<IpAddressFamily> {
-        Err(wasmtime::Error::msg("UDP is not offered"))
+    fn get_address_family(&mut self, socket: Socket) -> wasmtime::Result<IpAddressFamily> {
+        P2::address_family(self, socket).map(convert::family_of)
     }
 
-    fn get_unicast_hop_limit(&mut self, _: Socket) -> Result<u8> {
-        none()
+    fn get_unicast_hop_limit(&mut self, socket: Socket) -> Result<u8> {
+        P2::unicast_hop_limit(self, socket).map_err(refused)
     }
 
-    fn set_unicast_hop_limit(&mut self, _: Socket, _: u8) -> Result<()> {
-        none()
+    fn set_unicast_hop_limit(&mut self, socket: Socket, value: u8) -> Result<()> {
+        P2::set_unicast_hop_limit(self, socket, value).map_err(refused)
     }
 
-    fn get_receive_buffer_size(&mut self, _: Socket) -> Result<u64> {
-        none()
+    fn get_receive_buffer_size(&mut self, socket: Socket) -> Result<u64> {
+        P2::receive_buffer_size(self, socket).map_err(refused)
     }
 
-    fn set_receive_buffer_size(&mut self, _: Socket, _: u64) -> Result<()> {
-        none()
+    fn set_receive_buffer_size(&mut self, socket: Socket, value: u64) -> Result<()> {
+        P2::set_receive_buffer_size(self, socket, value).map_err(refused)
     }
 
-    fn get_send_buffer_size(&mut self, _: Socket) -> Result<u64> {
-        none()
+    fn get_send_buffer_size(&mut self, socket: Socket) -> Result<u64> {
+        P2::send_buffer_size(self, socket).map_err(refused)
     }
 
-    fn set_send_buffer_size(&mut self, _: Socket, _: u64) -> Result<()> {
-        none()
+    fn set_send_buffer_size(&mut self, socket: Socket, value: u64) -> Result<()> {
+        P2::set_send_buffer_size(self, socket, value).map_err(refused)
     }
 
     fn drop(&mut self, socket: Socket) -> wasmtime::Result<()> {
-        self.table().delete(socket)?;
-        Ok(())
+        P2::drop(self, socket)
     }
 }
 
+/// The door of a socket, which is bound first where it is not yet. Its turn is the caller's.
+async fn bound(store: &Accessor<CallState, HasSelf<CallState>>, socket: &Socket) -> Result<UdpLink> {
+    let opening = store.with(|mut store| {
+        let own = store.get().udp_socket(socket)?;
+        Ok(own.link().ok_or_else(|| own.opening()))
+    });
+    let opening = match opening.map_err(refused)? {
+        Ok(link) => return Ok(link),
+        Err(opening) => opening,
+    };
+    let opened = opening.await.map_err(failed)?;
+    let link = opened.link.clone();
+    let kept = store.with(|mut store| store.get().udp_socket(socket).map(|own| own.opened(opened)));
+    kept.map(|()| link).map_err(refused)
+}
+
 impl HostUdpSocketWithStore<CallState> for HasSelf<CallState> {
-    async fn send(_: &Accessor<CallState, Self>, _: Socket, _: Vec<u8>, _: Option<IpSocketAddress>) -> Result<()> {
-        none()
+    async fn send(
+        store: &Accessor<CallState, Self>,
+        socket: Socket,
+        data: Vec<u8>,
+        to: Option<IpSocketAddress>,
+    ) -> Result<()> {
+        let to = to.map(convert::target);
+        let turn = store.with(|mut store| store.get().udp_socket(&socket).map(|own| own.turn()));
+        let turn = turn.map_err(refused)?.lock_owned().await;
+        let route = store.with(|mut store| store.get().udp_socket(&socket).map(|own| own.route()));
+        let to = route.map_err(refused)?.target(to, data.len()).map_err(failed)?;
+        let link = bound(store, &socket).await?;
+        // What the host was asked to do is answered before anything else is.
+        let sending = tokio::spawn(async move {
+            let sent = link.send(to, data).await;
+            drop(turn);
+            sent
+        });
+        sending.await.unwrap_or(Err(P2Error::ConnectionAborted)).map_err(failed)
     }
 
-    async fn receive(_: &Accessor<CallState, Self>, _: Socket) -> Result<(Vec<u8>, IpSocketAddress)> {
-        none()
+    async fn receive(store: &Accessor<CallState, Self>, socket: Socket) -> Result<(Vec<u8>, IpSocketAddress)> {
+        let link = store.with(|mut store| store.get().udp_socket(&socket).map(|own| own.link()));
+        let Some(link) = link.map_err(refused)? else { return Err(ErrorCode::InvalidState.into()) };
+        let (from, data) = link.receive().await.map_err(failed)?;
+        Ok((data, convert::address(from)))
     }
 }

@@ -6,10 +6,10 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, Folder, TestHost, alone, manifest_of};
+use toolcell_tests::{Answer, Folder, TestHost, alone, manifest_of, patience};
 
 /// A person must approve `add`. `keyvalue` counts: its state is the proof of how often a call ran.
 fn manifest(lines: &str) -> String {
@@ -263,6 +263,11 @@ fn a_run_whose_sandbox_was_killed_goes_on_where_it_was() {
     idle.iter().copied().for_each(crate::walls::kill);
     while crate::walls::sealed(host.process_id()).iter().any(|process| idle.contains(process)) {
         std::thread::yield_now();
+    }
+    // The host may hear of an end after the next call was sent there. That call says so.
+    let until = Instant::now() + patience();
+    while host.call("echo", json!({"text": "x"})).is_error() {
+        assert!(Instant::now() < until);
     }
     host.still_works();
     let id = host.start("tools/call", params("relay_each", &calls, &accepting(&first)));

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import mcp.client.session
 import mcp.client.stdio
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ListenNotSupportedError
@@ -54,6 +55,10 @@ ASKED = [
     {"poem": {"sampling": {"messages": [{"role": "user", "content": {"type": "text", "text": "A poem"}}], "maxTokens": 9}}},
 ]
 """The questions that the asking tool is given: two at once, then a third."""
+
+mcp.client.session.DISCOVER_TIMEOUT_SECONDS = 60.0
+"""A server whose components are compiled for the first time answers late on a busy machine. After ten seconds the SDK
+would take it for one of the other era."""
 
 mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT = 60.0
 CLOSE_SECONDS_MAX = 30.0

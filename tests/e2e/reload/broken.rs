@@ -176,11 +176,11 @@ fn putting_back_what_was_there_is_no_swap_and_all_is_well() {
 
 #[test]
 fn a_component_past_its_size_is_refused_before_it_is_compiled() {
-    let load = "[components.tool.load]\ncomponent_size = \"100KiB\"\n";
+    let load = "[components.tool.load]\ncomponent_size = \"140KiB\"\n";
     let mut host = serving("versioned_a", load);
     assert_eq!(version(&mut host), "a");
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "good");
-    host.will_say("component \"tool\": components/tool.wasm is larger than 100KiB (limit \"component_size\")");
+    host.will_say("component \"tool\": components/tool.wasm is larger than 140KiB (limit \"component_size\")");
     assert_eq!(version(&mut host), "a");
     save_component(&host, &fixture_bytes("versioned_b"));
     host.serves_generation(2);

@@ -14,14 +14,15 @@ mod sketch;
 mod top;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use toolcell_mcp::sanitize;
 use toolcell_server::Watch;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
 use toolcell_server::lock::SeenDigest;
-use toolcell_server::{CodeCacheOptions, ConsoleAddress};
+use toolcell_server::{CodeCacheOptions, ConsoleAddress, shell};
 
 pub use authors::{AnnotateArgs, Engine, Example, InspectArgs, Language, NewArgs, Shape};
 pub use bundle::{BundleArgs, ManArgs};
@@ -45,6 +46,15 @@ pub use top::TopArgs;
 
 /// The manifest's default name.
 pub const MANIFEST: &str = "toolcell.toml";
+
+/// ` --manifest FILE` for a command that a person is told to type; empty where that file is the
+/// default.
+pub fn manifest_words(manifest: &Path) -> String {
+    match manifest == Path::new(MANIFEST) {
+        true => String::new(),
+        false => format!(" --manifest {}", shell::quoted(&sanitize::line(&manifest.to_string_lossy()))),
+    }
+}
 
 /// The variable that names another manifest.
 pub const MANIFEST_VARIABLE: &str = "TOOLCELL_MANIFEST";

@@ -8,7 +8,7 @@ use toolcell_policy::RequestedPermissions;
 use toolcell_policy::rights::blank;
 use toolcell_server::shell;
 
-use crate::args::MANIFEST;
+use crate::args::manifest_words;
 
 /// Requested permissions that are shown: two screens of them.
 const SHOWN_MAX: usize = 40;
@@ -54,10 +54,7 @@ pub fn text(requested: &ReadPermissions) -> String {
 /// The commands that grant requested permissions, a line each. Words in capitals are placeholders.
 pub fn commands(component: &str, manifest: &Path, requested: &ReadPermissions) -> String {
     let Ok(Some(requested)) = requested else { return String::new() };
-    let manifest = match manifest == Path::new(MANIFEST) {
-        true => String::new(),
-        false => format!(" --manifest {}", shell::quoted(&sanitize::line(&manifest.to_string_lossy()))),
-    };
+    let manifest = manifest_words(manifest);
     let rights = requested.rights();
     let (short, long): (Vec<&String>, Vec<&String>) =
         rights.iter().partition(|right| right.chars().count() <= SHOWN_CHARS_MAX);

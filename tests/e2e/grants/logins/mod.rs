@@ -244,6 +244,45 @@ fn a_person_logs_in_and_the_requests_carry_the_token_that_no_guest_sees() {
 }
 
 #[test]
+fn a_document_of_an_api_brings_the_login_that_its_operations_need() {
+    let server = AuthorizationServer::start();
+    let api = HttpServer::start();
+    let folder = Folder::with_manifest("version = 1\n");
+    let issuer = server.issuer();
+    let flow =
+        json!({"authorizationUrl": format!("{issuer}/auth"), "tokenUrl": format!("{issuer}/token"), "scopes": {}});
+    let document = json!({
+        "openapi": "3.1.0", "info": {"title": "Notes", "version": "1"}, "servers": [{"url": api.url("/api")}],
+        "security": [{"account": ["openid", "notes.read"]}],
+        "components": {"securitySchemes": {"account": {"type": "oauth2", "flows": {"authorizationCode": flow}}}},
+        "paths": {"/echo": {"get": {"operationId": "read", "responses": {"200": {"content": {"application/json": {}}}}}}},
+    });
+    folder.write("notes.json", document.to_string());
+    let bridge = concat!(env!("CARGO_MANIFEST_DIR"), "/../guest-examples/components/bridge.wasm");
+    let run = |arguments: &[&str]| Command::in_folder(&folder, arguments).run();
+    let added = run(&["add", "notes.json", "--client-id", "desk", "--yes", "--bridge", bridge]);
+    let _ = added.succeeded();
+    assert!(added.stderr.contains("toolcell secret login notes"), "{added:?}");
+
+    let before = run(&["call", "notes_read"]);
+    assert!(
+        before.stdout.contains("nobody is logged in") || before.stderr.contains("nobody is logged in"),
+        "{before:?}"
+    );
+    assert!(api.seen().is_empty());
+    let login = Login::begin(&folder, &[]);
+    assert_eq!(login.part("scope"), "notes.read+openid");
+    Browser::default().open(&login.address);
+    login.succeeds();
+    let stored: Value = serde_json::from_str(&folder.read(STORED)).unwrap();
+    let token = stored["access_token"].as_str().unwrap();
+    let read = run(&["call", "notes_read"]);
+    let _ = read.succeeded();
+    assert_eq!(api.seen().pop().unwrap().values("authorization"), [format!("Bearer {token}")]);
+    assert!(!format!("{read:?}").contains(token), "{read:?}");
+}
+
+#[test]
 fn a_person_agrees_on_another_machine_with_a_client_that_has_a_secret() {
     let scene = Scene::of(
         "issuer = \"{issuer}\"\nclient_id = \"office\"\nclient_secret = { from = \"env:OFFICE_SECRET\" }\n\

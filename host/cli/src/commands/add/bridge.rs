@@ -12,6 +12,7 @@ use toolcell_server::file::read_bounded;
 use toolcell_server::shipped;
 
 use super::remote;
+use crate::args::manifest_words;
 use crate::exit::Failure;
 use crate::naming::component_name;
 
@@ -178,12 +179,13 @@ impl AddedBridge {
     /// The command that gives a secret its value.
     pub fn secret_command(&self, manifest: &Path) -> Option<String> {
         let secret = self.bridge.grants.secrets.iter().find(|secret| secret.from.starts_with("env:"))?;
-        let at = if manifest == Path::new(crate::args::MANIFEST) {
-            String::new()
-        } else {
-            format!(" --manifest {}", manifest.display())
-        };
-        Some(format!("toolcell secret set {}{at}", secret.name))
+        Some(format!("toolcell secret set {}{}", secret.name, manifest_words(manifest)))
+    }
+
+    /// The command by which a person logs in, if its requests need that.
+    pub fn login_command(&self, manifest: &Path) -> Option<String> {
+        let login = self.bridge.grants.login.as_ref()?;
+        Some(format!("toolcell secret login {}{}", login.name, manifest_words(manifest)))
     }
 }
 

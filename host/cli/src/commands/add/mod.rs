@@ -23,7 +23,7 @@ use toolcell_server::lock;
 use toolcell_server::machine::Machine;
 use toolcell_server::{ManifestFile, OpenOptions};
 
-use crate::args::{AddArgs, Consent};
+use crate::args::{AddArgs, Consent, manifest_words};
 use crate::commands::inspect::{self, Inspected};
 use crate::commands::metadata::{self, Offer};
 use crate::commands::registries::{left_out_json, left_out_lines};
@@ -297,7 +297,8 @@ impl Addition {
     }
 
     fn print_next(&self, args: &AddArgs, locked: &WrittenLock) {
-        let manifest = args.manifest.manifest.display();
+        let path = args.manifest.manifest.as_path();
+        let manifest = path.display();
         terminal::eprint(&match &locked.after {
             Some(_) => format!("{manifest}: {} is added, and pinned in {}\n", self.name, locked.path.display()),
             None => format!("{manifest}: {} is added; `toolcell lock` pins it\n", self.name),
@@ -307,9 +308,11 @@ impl Addition {
             terminal::eprint(&format!(
                 "\nhint: grant what you agree with of what it requests, and nothing else:\n{commands}"
             ));
-        } else if self.found.bridge.is_some() {
+        } else if let Some(bridge) = &self.found.bridge {
+            let first = bridge.login_command(path).map_or_else(String::new, |command| format!("`{command}` logs in, "));
             terminal::eprint(&format!(
-                "\nhint: `toolcell list --manifest {manifest}` shows its tools, `toolcell call` calls one\n"
+                "\nhint: {first}`toolcell list{}` shows its tools, `toolcell call` calls one\n",
+                manifest_words(path)
             ));
         } else if let Some(need) = self.inspected.needs.asked.first() {
             terminal::eprint(&format!(

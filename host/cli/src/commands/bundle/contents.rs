@@ -9,10 +9,10 @@ use toolcell_policy::{
     Access, AppRule, ComponentPolicy, EnvSource, Manifest, MountKind, PromptRule, SecretSource, SourceRef,
 };
 use toolcell_server::file::{plain, read_bounded};
-use toolcell_server::{ManifestFile, lock, shipped};
+use toolcell_server::{ManifestFile, lock};
 
 use super::zip::ENTRIES_MAX;
-use super::{DESCRIPTION, ENGINE, PROGRAM};
+use super::{BRIDGE, DESCRIPTION, ENGINE, PROGRAM};
 use crate::exit::Failure;
 
 /// Bytes of all files. A client keeps a bundle in memory while it installs it.
@@ -23,6 +23,18 @@ const DEPTH_MAX: usize = 32;
 
 /// Advice for a path that leads out of the folder.
 const INSIDE: &str = "copy it into the manifest's folder, and name it by its path from there";
+
+/// A component that comes with the program.
+pub struct ShippedComponent {
+    /// Its name in the bundle.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub what: &'static str,
+    /// Where it is here.
+    pub find: fn() -> Option<PathBuf>,
+    /// How to get it.
+    pub how: &'static str,
+}
 
 /// The files of a bundle, by their names in it.
 #[derive(Default)]
@@ -108,7 +120,8 @@ impl Contents {
     fn add_component(&mut self, folder: &Path, component: &ComponentPolicy) -> Result<(), Failure> {
         match component.source() {
             SourceRef::File(source) => self.add(folder, source)?,
-            SourceRef::Shipped => self.add_engine()?,
+            SourceRef::Shipped => self.add_shipped(&ENGINE)?,
+            SourceRef::HttpTool(_) => self.add_shipped(&BRIDGE)?,
             other => return Err(Failure::at_fault(format!("{other} is not a file"), INSIDE)),
         }
         if let Some(wit) = component.typed().wit() {
@@ -133,13 +146,14 @@ impl Contents {
         Ok(())
     }
 
-    /// The engine of scripts, next to the program: there it is looked for.
-    fn add_engine(&mut self) -> Result<(), Failure> {
-        let missing = || Failure::at_fault("the engine of scripts is not there", shipped::HOW);
-        let path = shipped::engine().ok_or_else(missing)?;
+    /// A component that comes with the program, next to it: there it is looked for.
+    fn add_shipped(&mut self, component: &ShippedComponent) -> Result<(), Failure> {
+        let missing = || Failure::at_fault(format!("{} is not there", component.what), component.how);
+        let path = (component.find)().ok_or_else(missing)?;
         let bytes = read_bounded(&path, BYTES_MAX)
-            .map_err(|problem| Failure::at_fault(format!("{} {problem}", path.display()), shipped::HOW))?;
-        self.insert(ENGINE, bytes)
+            .map_err(|problem| Failure::at_fault(format!("{} {problem}", path.display()), component.how))?;
+        // A second tool of the same kind puts the same file there.
+        self.insert(component.name, bytes)
     }
 
     /// A read-only folder becomes part of the bundle; a writable one is created where the bundle is
@@ -225,7 +239,7 @@ impl Contents {
     fn put(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Failure> {
         if name == DESCRIPTION
             || name == PROGRAM
-            || name == ENGINE
+            || [ENGINE.name, BRIDGE.name].contains(&name)
             || name.starts_with("server/toolcell/")
             || name.is_empty()
         {

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::{Manifest, Server};
 use toolcell_server::file::{read_bounded, write_whole};
-use toolcell_server::{OpenOptions, lock};
+use toolcell_server::{OpenOptions, lock, shipped};
 
 use crate::args::BundleArgs;
 use crate::exit::{Exit, Failure};
 use crate::manifest::open_with_or_report;
 use crate::terminal;
-use contents::Contents;
+use contents::{Contents, ShippedComponent};
 use zip::{ENTRIES_MAX, TooLarge, Zip, ZipKind};
 
 /// Description of the bundle, for the client.
@@ -25,8 +25,21 @@ const DESCRIPTION: &str = "manifest.json";
 /// Program in the bundle.
 const PROGRAM: &str = "server/toolcell";
 
-/// Engine of scripts in the bundle, for manifests with `[code]`.
-const ENGINE: &str = "server/toolcell-code.wasm";
+/// For manifests with `[code]`.
+const ENGINE: ShippedComponent = ShippedComponent {
+    name: "server/toolcell-code.wasm",
+    what: "the engine of scripts",
+    find: shipped::engine,
+    how: shipped::HOW,
+};
+
+/// For components with an `http_tool`.
+const BRIDGE: ShippedComponent = ShippedComponent {
+    name: "server/toolcell-bridge.wasm",
+    what: "the component of bridges",
+    find: shipped::bridge,
+    how: shipped::BRIDGE_HOW,
+};
 
 /// Bytes of a program. Ours has 40 MB without its symbols, and 120 MB with them.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;

@@ -93,7 +93,7 @@ matrix: build guests fixtures ## Have the SDKs, clients of agents' frameworks, b
 	@$(PYTHON) tests/clients/matrix/matrix.py $(ARGS)
 
 console-check: build guests fixtures ## Look at the console's pages in a headless Chromium, with axe, and decide there (ARGS=served: only that)
-	$(CARGO) build --release --locked -p toolcell-console --example pages
+	$(quick) build $(host) --example pages
 	@tests/clients/console/check.py $(ARGS)
 
 registries-check: build guests fixtures ## Pull, verify and push components at docker-registry with what cosign, sigstore's client and wkg sign and push (ARGS=keys: only that; ARGS=--parts-only: without toolcell; ARGS="--without wkg": without what takes minutes to compile)

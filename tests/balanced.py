@@ -16,7 +16,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CARGO = ["cargo", "test", "--release", "--locked", "-p", "toolcell-tests", "--test", "e2e", "--"]
+# As `make test` has built them: with other settings they would be compiled anew.
+QUICK = str(ROOT / ".ci" / "quick.toml")
+CARGO = ["cargo", "--config", QUICK, "test", "--release", "--locked", "-p", "toolcell-tests", "--test", "e2e", "--"]
 # Clients that start a server of their own, over stdio, are not among them.
 FILTERS = ["http::", "asking::", "approval::", "resources::", "grants::state::", "over_http_in_every_mode", "sees_reloads_in_every_mode",
            "answers_what_tools_ask_in_every_mode"]

@@ -38,7 +38,7 @@ fn outcomes(records: &[Value]) -> Vec<[String; 2]> {
 }
 
 /// Waits until every call that began has its end in the audit, and gives the records.
-fn whole(host: &TestHost) -> Vec<Value> {
+pub(crate) fn whole(host: &TestHost) -> Vec<Value> {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
         let records = host.audit();

@@ -1,10 +1,10 @@
 //! Streams and futures in results, read to their end. All that are there are read at once: a guest
 //! may fill one before it goes on with another.
 use std::collections::{HashMap, HashSet};
-use std::pin::Pin;
-use std::task::Poll;
 
 use base64::Engine as _;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use toolcell_policy::{Limit, Limits};
 use toolcell_wall::failure::LimitReached;
 use wasmtime::Store;
@@ -98,8 +98,6 @@ struct Piece {
     value: Val,
 }
 
-type ComingPiece<'a> = Pin<Box<dyn Future<Output = wasmtime::Result<Piece>> + Send + 'a>>;
-
 /// The streams and futures of one result. Its value has a number in the place of each.
 pub(super) struct Reading<'a> {
     types: &'a Types,
@@ -123,19 +121,18 @@ impl<'a> Reading<'a> {
     }
 
     async fn run(&mut self, accessor: &Accessor<CallState>, functions: &HashMap<TyId, Func>) -> wasmtime::Result<()> {
-        let mut coming: Vec<ComingPiece<'_>> = Vec::new();
+        // Of many that wait, it polls only those that something came for.
+        let mut coming = FuturesUnordered::new();
         loop {
             for unread in std::mem::take(&mut self.waiting) {
                 let Some(function) = functions.get(&unread.ty) else { return Err(mismatched()) };
                 accessor.with(|mut store| {
                     store.get().called();
                 });
-                coming.push(Box::pin(piece(accessor, *function, unread)));
+                coming.push(piece(accessor, *function, unread));
             }
-            if coming.is_empty() {
-                return Ok(());
-            }
-            let Piece { number, ty, value } = first(&mut coming).await?;
+            let Some(read) = coming.next().await else { return Ok(()) };
+            let Piece { number, ty, value } = read?;
             self.take(number, ty, value)?;
         }
     }
@@ -267,20 +264,6 @@ async fn piece(accessor: &Accessor<CallState>, function: Func, unread: Unread) -
     function.call_concurrent(accessor, &[from], &mut results).await?;
     let [value] = results;
     Ok(Piece { number, ty, value })
-}
-
-/// Waits for the first of these.
-async fn first(coming: &mut Vec<ComingPiece<'_>>) -> wasmtime::Result<Piece> {
-    std::future::poll_fn(|context| {
-        for (at, piece) in coming.iter_mut().enumerate() {
-            if let Poll::Ready(piece) = piece.as_mut().poll(context) {
-                drop(coming.swap_remove(at));
-                return Poll::Ready(piece);
-            }
-        }
-        Poll::Pending
-    })
-    .await
 }
 
 fn take_off(left: u64, bytes: usize, limit: Limit) -> wasmtime::Result<u64> {

@@ -168,5 +168,6 @@ fn a_process_that_is_killed_is_an_error_for_the_script_or_for_its_call() {
     let said = host.answer_to(&id).error_text().to_owned();
     assert!(said.starts_with("the sandbox was ended"), "{said}");
     let _ = crate::nested::whole(&host);
+    crate::walls::recovers(&mut host, "echo", &json!({"text": "x"}));
     host.still_works();
 }

@@ -327,6 +327,7 @@ fn a_sandbox_that_dies_in_the_middle_ends_what_it_called() {
     assert!(answer.error_text().contains("the sandbox was ended"), "{}", answer.everything());
     let ended = outcomes(&whole(&host));
     assert!(ended.contains(&["spin".to_owned(), "cancelled".to_owned()]), "{ended:?}");
+    crate::walls::recovers(&mut host, "relay", &json!({"tool": "a tool that is not there"}));
     // The other way round it is a refusal that the caller goes on with.
     let id = host.start_call("relay", json!({"tool": "spin"}));
     let _ = host.recorded("the second inner call", |record| {

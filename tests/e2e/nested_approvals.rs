@@ -6,10 +6,10 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, Folder, TestHost, alone, manifest_of, patience};
+use toolcell_tests::{Answer, Folder, TestHost, alone, manifest_of};
 
 /// A person must approve `add`. `keyvalue` counts: its state is the proof of how often a call ran.
 fn manifest(lines: &str) -> String {
@@ -264,11 +264,7 @@ fn a_run_whose_sandbox_was_killed_goes_on_where_it_was() {
     while crate::walls::sealed(host.process_id()).iter().any(|process| idle.contains(process)) {
         std::thread::yield_now();
     }
-    // The host may hear of an end after the next call was sent there. That call says so.
-    let until = Instant::now() + patience();
-    while host.call("echo", json!({"text": "x"})).is_error() {
-        assert!(Instant::now() < until);
-    }
+    crate::walls::recovers(&mut host, "echo", &json!({"text": "x"}));
     host.still_works();
     let id = host.start("tools/call", params("relay_each", &calls, &accepting(&first)));
     let _ = host.recorded("it", |record| record["event"] == "call.started" && record["tool"] == "spin");

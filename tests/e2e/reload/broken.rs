@@ -219,7 +219,7 @@ fn a_right_that_a_broken_manifest_takes_away_is_not_taken_away_yet_and_that_is_s
     save_manifest(&host, &manifest("prefixx = \"my_\"\n"));
     host.will_say("a right that it takes away is not taken away yet");
     assert_eq!(host.call("linger", json!({})).text(), "a open");
-    save_manifest(&host, &manifest("[components.tool.limits]\ndeadline = \"100ms\"\n"));
+    save_manifest(&host, &manifest("[components.tool.tools.linger.limits]\ndeadline = \"100ms\"\n"));
     host.serves_generation(2);
     assert!(host.call("linger", json!({})).error_text().contains("(limit \"deadline\")"));
 }

@@ -78,7 +78,7 @@ fn another_limit_holds_from_the_next_call_on_and_is_no_other_list() {
 
 #[test]
 fn another_grant_holds_from_the_next_call_on_and_is_no_other_list() {
-    let limits = "[components.tool.limits]\ndeadline = \"100ms\"\n";
+    let limits = "[components.tool.tools.linger.limits]\ndeadline = \"100ms\"\n";
     let mut host = serving("versioned_a", limits);
     host.initialize("2025-11-25");
     host.folder().write("gate/open", "open");

@@ -65,7 +65,7 @@ fn calls_over_several_generations_each_end_on_their_own() {
 fn a_call_keeps_the_deadline_that_it_began_with() {
     let mut host = serving("versioned_a", GATE);
     let running = linger(&mut host);
-    save_manifest(&host, &format!("{GATE}[components.tool.limits]\ndeadline = \"50ms\"\n"));
+    save_manifest(&host, &format!("{GATE}[components.tool.tools.linger.limits]\ndeadline = \"50ms\"\n"));
     host.serves_generation(2);
     let later = host.call("linger", json!({}));
     assert!(later.error_text().contains("took longer than 50ms"), "{later:?}");
@@ -130,7 +130,7 @@ fn a_right_that_is_taken_away_leaves_running_calls_alone_where_the_manifest_says
     let server = "[server]\nnarrow_cancels = false\n";
     let mut host = serving("versioned_a", &format!("{GATE}{server}"));
     let running = linger(&mut host);
-    save_manifest(&host, &format!("[components.tool.limits]\ndeadline = \"50ms\"\n{server}"));
+    save_manifest(&host, &format!("[components.tool.tools.linger.limits]\ndeadline = \"50ms\"\n{server}"));
     host.serves_generation(2);
     assert!(host.call("linger", json!({})).error_text().contains("(limit \"deadline\")"), "new calls lack the right");
     assert_eq!(let_go(&mut host, &running).text(), "a open", "it still sees what it could see when it began");

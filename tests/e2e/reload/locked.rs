@@ -292,7 +292,7 @@ fn grants_that_grow_are_quarantined_and_grants_that_shrink_are_not() {
     assert_eq!(approved.code(), 0, "{approved:?}");
     host.folder().write("gate/open", "open");
     assert_eq!(host.call("linger", json!({})).text(), "a open");
-    save_manifest(host.folder(), "[components.tool.limits]\ndeadline = \"50ms\"\n");
+    save_manifest(host.folder(), "[components.tool.tools.linger.limits]\ndeadline = \"50ms\"\n");
     host.will_say("less is served than the lock pins: tool; ");
     host.serves_generation(3);
     assert!(host.call("linger", json!({})).error_text().contains("(limit \"deadline\")"), "the right is gone at once");

@@ -194,7 +194,12 @@ impl ToolChecks {
             None => {
                 // If this call gives up, later ones still use what was compiled.
                 let schemas = Arc::clone(&self.schemas);
-                in_time(tokio::spawn(async move { schemas.compiled().await }), within, caller).await??
+                let schemas = in_time(tokio::spawn(async move { schemas.compiled().await }), within, caller).await??;
+                // They may be ready in the very moment that the wait for them ends.
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    return Err(Unchecked::Late);
+                }
+                schemas
             }
         };
         let Some(schema) = pick.of(&schemas) else { return Ok(CheckedText { text, verdict: Ok(()) }) };

@@ -18,8 +18,8 @@ host := --release --locked --workspace --exclude toolcell-tests
 tests := --release --locked -p toolcell-tests
 # Our own crates with few optimisations, for what is built to be run once. All others stay as they are, and are not built again.
 quick := $(CARGO) --config .ci/quick.toml
-# End-to-end tests wait for processes of theirs about a third of their time.
-threads := $(shell expr "$$(nproc)" + 1)
+# End-to-end tests wait for processes of theirs most of their time.
+threads := $(shell expr "$$(nproc)" \* 3)
 # Guests run natively in their unit tests and for clippy; what they are built with is in guest-examples/build.sh.
 guests := --locked --manifest-path guest-examples/Cargo.toml --workspace --target-dir "$(target)/guests"
 fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --target-dir "$(target)/fixtures"

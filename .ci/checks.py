@@ -9,19 +9,22 @@
 A part's note, `.ci/notes/NAME.json`, holds the hash of the files that the part depends on. It is written after the part has
 passed, if these files are committed. Commit it with them. The note also names the versions of the tools, for readers.
 
-The gate runs all of its steps even if one fails, but for those after a failed `make run`. Then parts without a current note
+The gate runs all of its steps even if one fails, but for those after a failed `make run`. Neighbours that say `beside` run at
+the same time, since each waits for half of its time. Then parts without a current note
 run, overdue ones first and the others in an order that the commit's hash turns, as long as less than an hour has passed.
 A part that is left out is overdue when more than 30 commits have changed its files since its note, and fails the run.
 """
 
 import argparse
+import concurrent.futures
+import contextlib
 import dataclasses
 import datetime
 import hashlib
+import io
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -128,32 +131,35 @@ def readme_commands(text):
     return [line for line in lines if line]
 
 
-def cpu_seconds():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def run(name, command, environment=None):
-    """Runs one command of the shell, shows what it prints, and counts the results of tests in it."""
+def run(name, command, environment=None, held=False):
+    """Runs one command of the shell, shows what it prints, and counts the results of tests in it. What it prints is `held` until
+    it has ended where others run beside it."""
     print(f"\nci: {name}: {command}", flush=True)
-    began, cpu = time.monotonic(), cpu_seconds()
+    began = time.monotonic()
     ran = Ran(name, 1, 0.0, 0.0)
+    lines = []
     with subprocess.Popen(
         command, shell=True, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True, text=True, errors="replace",
     ) as process:  # fmt: skip
         CHILDREN.append(process)
         for line in process.stdout:
-            print(line, end="", flush=True)
+            if held:
+                lines.append(line)
+            else:
+                print(line, end="", flush=True)
             if found := TEST_RESULT.match(line):
                 ran.passed += int(found[1])
                 ran.failed += int(found[2])
-        ran.status = process.wait()
+        # Of this process alone: others may run beside it.
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = ran.status = os.waitstatus_to_exitcode(status)
         CHILDREN.remove(process)
     ran.seconds = time.monotonic() - began
-    ran.cpu_seconds = cpu_seconds() - cpu
+    ran.cpu_seconds = used.ru_utime + used.ru_stime
     how = "passed" if ran.status == 0 else f"FAILED with {ran.status}"
-    print(f"ci: {name} {how} after {ran.seconds:.0f} s", flush=True)
+    said = f"\nci: {name} printed:\n{''.join(lines)}" if held else ""
+    print(f"{said}ci: {name} {how} after {ran.seconds:.0f} s", flush=True)
     return ran
 
 
@@ -191,6 +197,17 @@ def in_turn(parts, commit):
     return turned
 
 
+def groups(steps):
+    """The steps in order. Neighbours with `beside = true` are one group, and run at the same time."""
+    found = []
+    for step in steps:
+        if step.get("beside") and found and found[-1][0].get("beside"):
+            found[-1].append(step)
+        else:
+            found.append([step])
+    return found
+
+
 def gate(options):
     began = time.monotonic()
     steps, parts = table()
@@ -200,12 +217,17 @@ def gate(options):
         sys.exit(f'ci: README\'s first block of shell is "{" ; ".join(stands)}", and the gate runs "{" ; ".join(wanted)}"')
     keep = options.keep or ROOT
     all_ran, skipped = [], []
-    for step in steps:
+    for group in groups(steps):
         if any(ran.name == BUILDS and ran.status for ran in all_ran):
-            skipped.append(step["name"])
+            skipped += [step["name"] for step in group]
             continue
-        environment = {**os.environ, "HOME": str(options.home)} if step["name"] == BUILDS and options.home else None
-        all_ran.append(run(step["name"], step.get("command") or step["readme"], environment))
+
+        def run_step(step, held=len(group) > 1):
+            environment = {**os.environ, "HOME": str(options.home)} if step["name"] == BUILDS and options.home else None
+            return run(step["name"], step.get("command") or step["readme"], environment, held)
+
+        with concurrent.futures.ThreadPoolExecutor(len(group)) as beside:
+            all_ran += beside.map(run_step, group)
         write_times(keep, all_ran)
     gate_s = time.monotonic() - began
     failed = [ran.name for ran in all_ran if ran.status]
@@ -292,6 +314,11 @@ def self_test():
     first = Part("a", "", "", [".ci/checks.py"])
     second = Part("b", "", "", [".ci/checks.toml"])
     assert {part.name for part in in_turn([first, second], "1")} == {"a", "b"}
+    named = [{"name": "a"}, {"name": "b", "beside": True}, {"name": "c", "beside": True}, {"name": "d"}]
+    assert [[step["name"] for step in group] for group in groups(named)] == [["a"], ["b", "c"], ["d"]]
+    with contextlib.redirect_stdout(io.StringIO()):
+        ran = run("a sample", "echo 'test result: ok. 2 passed; 0 failed'; exit 3", held=True)
+    assert (ran.status, ran.passed) == (3, 2)
     print("ci: the rules hold on the samples")
     return 0
 

@@ -11,6 +11,7 @@
 mod address_space;
 mod approval;
 mod apps;
+mod arguments;
 mod asking;
 mod audit;
 mod bombs;

@@ -33,6 +33,7 @@ pub fn run() -> std::process::ExitCode {
         Command::Annotate(args) => commands::annotate::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Audit(args) => commands::audit::run(&args),
+        Command::Usage(args) => commands::audit::usage::run(&args),
         Command::Token(args) => commands::token::run(&args),
         Command::ClientConfig(args) => commands::client_config::run(&args),
         Command::Add(args) => commands::add::run(&args),
@@ -56,5 +57,6 @@ pub fn run() -> std::process::ExitCode {
     };
     // Otherwise new tokens of a running refresh would be lost.
     toolcell_server::login::finish(toolcell_server::login::FINISHED_WITHIN);
+    toolcell_server::secret_program::end_all();
     Exit::of(done).into()
 }

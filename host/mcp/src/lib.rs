@@ -76,5 +76,7 @@ pub use tool::{
     PROMPT_VALUES_MAX, PromptArgument, RUN_CODE, SearchBounds, SearchError, ToolDefinition, ToolGroups, ToolHints,
     ToolList,
 };
-pub use toolcell_schema::{ArgumentProblem, ArgumentProblems, DefinitionProblem, GivenUp, Patience, sanitize};
+pub use toolcell_schema::{
+    ArgumentProblem, ArgumentProblems, DefinitionProblem, GivenUp, NarrowedArgument, Patience, sanitize,
+};
 pub use turns::{CallerTurn, FairTurns, TurnBounds};

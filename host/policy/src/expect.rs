@@ -17,6 +17,9 @@ use crate::read::{Entry, Problems, Section};
 use crate::settings::accessors;
 use crate::table::table;
 
+/// Scopes of one caller.
+const SCOPES_MAX: usize = 1_000;
+
 /// The most expectations in one file.
 pub const EXPECTATIONS_MAX: usize = 10_000;
 
@@ -38,6 +41,10 @@ table! {
         "ask" required: Text, {};
         /// The expected answer.
         "allowed" required: Flag, {};
+        /// Who makes the call, for `ask = "call …"`; `local` by default.
+        "caller": Text, {};
+        /// The caller's scopes.
+        "scopes": List(&Text), {};
     }
     other names {
         "name" => "tool", "component" => "tool", "question" => "ask", "allow" => "allowed", "denied" => "allowed",
@@ -50,6 +57,8 @@ pub struct Expectation {
     tool: (String, Span),
     ask: (Ask, Span),
     allowed: (bool, Span),
+    caller: Option<String>,
+    scopes: Vec<String>,
 }
 
 accessors! {
@@ -106,7 +115,10 @@ fn expectation(section: &Section<'_>, span: &Span, problems: &mut Problems) -> O
     let tool = tool.and_then(|entry| Some((entry.string(problems)?.to_owned(), entry.span)));
     let ask = ask.and_then(|entry| question(&entry, problems));
     let allowed = allowed.and_then(|entry| Some((entry.boolean(problems)?, entry.span)));
-    Some(Expectation { tool: tool?, ask: ask?, allowed: allowed? })
+    let caller = section.get("caller").and_then(|entry| Some(entry.string(problems)?.to_owned()));
+    let scopes = section.get("scopes").and_then(|entry| entry.strings(SCOPES_MAX, problems)).unwrap_or_default();
+    let scopes = scopes.into_iter().map(|(scope, _)| scope.to_owned()).collect();
+    Some(Expectation { tool: tool?, ask: ask?, allowed: allowed?, caller, scopes })
 }
 
 fn question(entry: &Entry<'_>, problems: &mut Problems) -> Option<(Ask, Span)> {
@@ -135,15 +147,32 @@ impl Expectation {
         self.allowed.0
     }
 
+    /// The name of the caller who makes the call, if it says one.
+    #[must_use]
+    pub fn caller(&self) -> Option<&str> {
+        self.caller.as_deref()
+    }
+
+    /// The caller's scopes.
+    #[must_use]
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
     /// Compares it with the tool's grants; `None` if the tool does not exist.
     #[must_use]
     pub fn check(&self, grants: Option<&Arc<Grants>>) -> ExpectationResult {
-        let Some(grants) = grants else {
+        self.compare(grants.map(|grants| grants.explain(&self.ask.0)))
+    }
+
+    /// Compares it with the answer; `None` if the tool does not exist.
+    #[must_use]
+    pub fn compare(&self, answer: Option<Explanation>) -> ExpectationResult {
+        let Some(explanation) = answer else {
             let problem = Diagnostic::error("expect::tool", format!("there is no tool {:?}", self.tool.0));
             let problem = problem.at(self.tool.1.clone()).hint("name it as clients see it, or as COMPONENT/TOOL");
             return ExpectationResult { explanation: None, problem: Some(problem) };
         };
-        let explanation = grants.explain(&self.ask.0);
         let problem = (explanation.is_allowed() != self.allowed.0).then(|| self.differs(&explanation));
         ExpectationResult { explanation: Some(explanation), problem }
     }
@@ -151,7 +180,11 @@ impl Expectation {
     fn differs(&self, explanation: &Explanation) -> Diagnostic {
         let message = match explanation.rule() {
             Some(rule) => format!("{} is allowed by {rule}", explanation.asked()),
-            None => explanation.denial().map(ToString::to_string).unwrap_or_default(),
+            None => match (explanation.denial(), explanation.refusal()) {
+                (Some(denial), _) => denial.to_string(),
+                (None, Some(refusal)) => refusal.replace('\n', " "),
+                (None, None) => format!("{} is allowed to everybody", explanation.asked()),
+            },
         };
         let expected = if self.allowed.0 { "expected to be allowed" } else { "expected to be denied" };
         let problem = Diagnostic::error("expect::differs", message).at(self.allowed.1.clone()).label(expected);

@@ -61,23 +61,24 @@ pub use grants::{
     Denial, EnvSource, EnvVar, FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HostPort,
     HttpAsk, HttpPermit, HttpRule, KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, PathPattern,
     PortRange, PrivateRule, ProxyScheme, ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef,
-    Scheme, Secret, SecretSource, SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
+    Scheme, Secret, SecretProgram, SecretSource, SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
 };
 pub use identity::{IDENTITY_PATTERN_BYTES_MAX, IdentityPattern, PatternError};
 pub use limits::{
     INSTANCES_MAX, Limit, LimitPlace, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
 pub use manifest::{
-    APPS_MAX, AlertsPolicy, AppRule, Approval, ApprovalPolicy, ApproveIn, ArgumentRule, AuditArguments, AuditPolicy,
-    CODE, Callable, CallerRule, Callers, CallingTool, ClientAuth, ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX,
-    Description, Discovery, EXPORTS_MAX, ExportedFunctions, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, HttpTool,
-    IconRule, InstancePolicy, IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits,
-    LoginPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy, PROMPT_BYTES_MAX,
-    PROMPTS_MAX, PackageRegistry, PausedPolicy, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX,
-    RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer,
-    SignerPolicy, SkillsPolicy, SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles,
-    ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate,
-    WALL_NAMES, Wall, Walls, check_calls, is_later_wasi, is_loopback,
+    APPS_MAX, AlertsPolicy, AppRule, Approval, ApprovalPolicy, ApproveIn, ArgumentCondition, ArgumentConditions,
+    ArgumentRule, AuditArguments, AuditPolicy, CALLED_IF, CODE, Callable, CallerRule, Callers, CallingTool, ClientAuth,
+    ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX, Description, Discovery, EXPORTS_MAX, ExportedFunctions, Fsync,
+    Hints, HttpLimit, HttpLimits, HttpPolicy, HttpTool, IconRule, InstancePolicy, IssuerLimit, IssuerLimits,
+    IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest,
+    MetricsPolicy, MountFiles, NamedExport, OauthPolicy, PROMPT_BYTES_MAX, PROMPTS_MAX, PackageRegistry, PausedPolicy,
+    PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX, RatesWhileAway, RegistryPolicy, Required,
+    ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StartRule,
+    StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy,
+    ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, check_calls, is_later_wasi,
+    is_loopback,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

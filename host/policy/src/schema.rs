@@ -176,7 +176,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 41);
+        assert_eq!(tables().len(), 42);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, with keys that others depend on.
-    const PLACES: [(&str, &str, Lines); 41] = [
+    const PLACES: [(&str, &str, Lines); 42] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -259,6 +259,7 @@ mod tests {
         ("EnvFrom", "[components.a.env.V]", &[]),
         ("KeyValue", "[components.a.keyvalue]", &[]),
         ("Secret", "[components.a.secrets.S]", &[("header", "'x-key'")]),
+        ("SecretProgram", "[components.a.secrets.S.from]", &[("exec", "['/p']")]),
         ("Resource", "[components.a.resources.'note:x']", &[("tool", "'t'"), ("mount", "'/m'")]),
         ("Tool", "[components.a.tools.t]", &[]),
         ("Media", "[components.a.tools.t.output]", &[]),

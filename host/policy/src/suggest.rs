@@ -182,6 +182,8 @@ impl Needs {
                 self.named.entry(capability).or_default().insert(format!("{host}:{port}"));
             }
             Ask::Named(capability, name) => drop(self.named.entry(capability).or_default().insert(name)),
+            // A guest asks for no call of itself.
+            Ask::Call(_) => {}
         }
     }
 

@@ -16,6 +16,7 @@ mod graph;
 mod keywords;
 mod loosen;
 mod meter;
+mod narrow;
 mod pattern;
 mod portable;
 mod problems;
@@ -40,6 +41,7 @@ use cost::Guard;
 pub use loosen::unapplied_patterns;
 use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use meter::{GivenUp, Patience};
+pub use narrow::{NarrowedArgument, narrowed};
 pub use portable::{PORTABLE_INTEGER_MAX, SchemaUse, portable};
 pub use problems::{ArgumentProblem, ArgumentProblems, PROBLEMS_BYTES_MAX};
 pub use tool::{SchemaBudget, SchemaFindings, SchemaTexts, Schemas};
@@ -110,11 +112,7 @@ impl Schema {
     /// not allowed, and with integers written as such. `None` if nothing changes.
     #[must_use]
     pub fn rewritten(&self, text: &str) -> Option<String> {
-        let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
-        if may_hold_too_many && values::in_text(text) > VALUES_MAX {
-            return None;
-        }
-        conform::rewritten(&self.written, text)
+        conformed(&self.written, text)
     }
 
     /// Checks one JSON text.
@@ -137,7 +135,30 @@ impl Schema {
     /// # Errors
     /// As those of [`check`](Self::check).
     pub fn check_value(&self, value: &Value, patience: &Patience) -> Result<(), ArgumentProblems> {
-        let mut meter = Meter { steps: STEPS_MAX, rates: self.rates, patience };
+        self.check_within(value, &mut CheckSteps::default(), patience)
+    }
+
+    /// Checks one value with the steps that earlier checks have left.
+    ///
+    /// # Errors
+    /// As those of [`check`](Self::check).
+    pub fn check_within(
+        &self,
+        value: &Value,
+        steps: &mut CheckSteps,
+        patience: &Patience,
+    ) -> Result<(), ArgumentProblems> {
+        let mut meter = Meter { steps: steps.0, rates: self.rates, patience };
+        let verdict = self.verdict(value, &mut meter);
+        steps.0 = meter.steps;
+        match verdict? {
+            true => Ok(()),
+            false => Err(self.problems(value, patience)),
+        }
+    }
+
+    /// True if a value conforms.
+    fn verdict(&self, value: &Value, meter: &mut Meter<'_>) -> Result<bool, ArgumentProblems> {
         if let Some(guard) = &self.guard {
             match meter.run(|| guard.allows(value)) {
                 Ok(true) => {}
@@ -147,11 +168,7 @@ impl Schema {
                 Err(stop) => return Err(unfinished(stop)),
             }
         }
-        match meter.run(|| self.validator.is_valid(MeteredValue(value))) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.problems(value, patience)),
-            Err(stop) => Err(unfinished(stop)),
-        }
+        meter.run(|| self.validator.is_valid(MeteredValue(value))).map_err(unfinished)
     }
 
     /// All problems of a value that can be found with the remaining steps.
@@ -164,6 +181,26 @@ impl Schema {
         let told = meter.run(|| ArgumentProblems::of(self.validator.iter_errors(MeteredValue(value))));
         told.unwrap_or_else(|_| ArgumentProblems::verdict("it does not conform, and is too large to say where"))
     }
+}
+
+/// The steps that several checks of one call share: as many as one check has.
+#[derive(Debug)]
+pub struct CheckSteps(u64);
+
+impl Default for CheckSteps {
+    fn default() -> Self {
+        Self(STEPS_MAX)
+    }
+}
+
+/// Arguments normalised by a schema as it is written, as by [`Schema::rewritten`].
+#[must_use]
+pub fn conformed(schema: &Value, text: &str) -> Option<String> {
+    let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
+    if may_hold_too_many && values::in_text(text) > VALUES_MAX {
+        return None;
+    }
+    conform::rewritten(schema, text)
 }
 
 fn unfinished(stop: Stop) -> ArgumentProblems {

@@ -33,7 +33,7 @@ pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
 pub use error::StartError;
 pub use fetching::{download, registries, remotes, requested_permissions, trust};
 pub use files::{Watch, file, shipped, wit};
-pub use identity::{login, secret_store, secrets};
+pub use identity::{login, secret_program, secret_store, secrets};
 pub use machine::{CodeCacheOptions, Note, shell, workers};
 pub use observing::log::{LogLevel, OperatorLog};
 pub use open::{ManifestFile, OpenOptions, Opened, Progress, Ready, Records, Refusal, lost_signers};

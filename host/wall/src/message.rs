@@ -199,6 +199,8 @@ pub struct RunCall {
     pub tool: String,
     /// A JSON object.
     pub arguments_json: String,
+    /// True if it is in the form of the tool's input schema already: the guest gets it as it is.
+    pub is_conformed: bool,
     /// Its sender.
     pub caller: CallerFacts,
     /// Its deadline, in milliseconds: that of its tool, or of a task.
@@ -443,6 +445,7 @@ mod tests {
             component: 0,
             tool: "echo".to_owned(),
             arguments_json: r#"{"text":"x"}"#.to_owned(),
+            is_conformed: false,
             caller,
             deadline_ms: 5_000,
             instance: Some(7),

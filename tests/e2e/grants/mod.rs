@@ -15,6 +15,7 @@ mod names;
 mod narrowing;
 mod path_tricks;
 mod quotas;
+mod secret_programs;
 mod secrets;
 mod settings;
 mod smuggling;

@@ -5,3 +5,4 @@ mod deployed;
 mod figures;
 mod log;
 mod traces;
+mod usage_by_day;

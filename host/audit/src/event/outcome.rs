@@ -36,6 +36,8 @@ pub enum Outcome {
     InputRequired,
     /// No person confirmed it.
     NotApproved,
+    /// A rule of the manifest on its arguments refused it.
+    NotAllowed,
     /// The state that replicas share was unreachable.
     StateAway,
     /// It was repeated with its key, and got the first answer.
@@ -71,7 +73,7 @@ pub struct Usage {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Ok,
         Self::ToolError,
         Self::InvalidInput,
@@ -86,6 +88,7 @@ impl Outcome {
         Self::RateLimited,
         Self::InputRequired,
         Self::NotApproved,
+        Self::NotAllowed,
         Self::StateAway,
         Self::Repeated,
         Self::SandboxEnded,
@@ -117,6 +120,7 @@ impl Outcome {
             Self::RateLimited => "rate_limited",
             Self::InputRequired => "input_required",
             Self::NotApproved => "not_approved",
+            Self::NotAllowed => "not_allowed",
             Self::StateAway => "state_away",
             Self::Repeated => "repeated",
             Self::SandboxEnded => "sandbox_ended",

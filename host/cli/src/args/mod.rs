@@ -33,7 +33,7 @@ pub use help::wrapped;
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AUDIT, AuditArgs, AuditCommand, AuditFileArg, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs,
-    ExplainArgs, PolicyArgs, PolicyCommand, PolicyTestArgs, SuggestArgs,
+    ExplainArgs, PolicyArgs, PolicyCommand, PolicyTestArgs, SuggestArgs, UsageArgs,
 };
 pub use registries::{
     OutdatedArgs, PullArgs, PushArgs, SearchArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs,
@@ -129,6 +129,8 @@ pub enum Command {
     Compile(CompileArgs),
     /// Check or show what `serve` has recorded
     Audit(AuditArgs),
+    /// Show what each caller used on each day
+    Usage(UsageArgs),
     /// Make, list and revoke tokens of callers over HTTP
     Token(TokenArgs),
     /// Print the entry for an MCP client's configuration

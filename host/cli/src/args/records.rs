@@ -133,6 +133,31 @@ pub struct AuditTailArgs {
     pub filter: AuditFilterArgs,
 }
 
+/// `toolcell usage`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell usage                        every caller on every day
+  toolcell usage --since 7d             the last week
+  toolcell usage --caller ann --json    one caller, for scripts
+
+It reads the audit: what rotation has removed is not counted. A call counts on the day (UTC) on which it began, and
+calls that tools make count for the caller of the client's call. BYTES are arguments and results, NETWORK what tools
+sent and received.")]
+pub struct UsageArgs {
+    #[command(flatten)]
+    pub file: AuditFileArg,
+    /// Only this caller
+    #[arg(long, value_name = "NAME")]
+    pub caller: Option<String>,
+    /// Only calls since then: 12h, 7d, or a time such as 2026-01-12
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 fn outcomes() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(toolcell_audit::Outcome::ALL.map(toolcell_audit::Outcome::name))
 }
@@ -163,14 +188,22 @@ Examples:
   toolcell policy explain weather_now \"GET https://api.example.com/v1/now\"
   toolcell policy explain notes/append \"write /notes/a.txt\"
   toolcell policy explain search \"read /data/x\" --json
+  toolcell policy explain weather/now 'call {\"city\":\"Oslo\"}' --caller ci
 
 What can be asked: a request as above, \"read PATH\", \"write PATH\", \"tcp HOST:PORT\", \"udp HOST:PORT\", \"lookup NAME\",
-\"env NAME\", \"config KEY\", \"keyvalue\", \"secret NAME\". The exit code is 0 for either answer: see `policy test`.")]
+\"env NAME\", \"config KEY\", \"keyvalue\", \"secret NAME\", and
+\"call ARGUMENTS\" for a call of --caller. The exit code is 0 for either answer: see `policy test`.")]
 pub struct ExplainArgs {
     /// The tool, as `toolcell list` shows it, or as COMPONENT/TOOL
     pub tool: String,
     /// What it would do
     pub ask: String,
+    /// Who makes the call, for `call …`
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    pub caller: String,
+    /// A scope of that caller
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub scopes: Vec<String>,
     #[command(flatten)]
     pub manifest: ManifestArg,
     /// Print JSON
@@ -189,6 +222,8 @@ The file holds one table for each expectation:
   tool = \"weather/now\"    # as `toolcell list` shows it, or COMPONENT/TOOL
   ask = \"GET https://api.example.com/v1/now\"
   allowed = true
+
+With ask = 'call {\"city\": \"Oslo\"}', `caller` and `scopes` say who makes the call.
 
 Exits with 1 where one is not met: run it in continuous integration, next to the manifest.")]
 pub struct PolicyTestArgs {

@@ -35,6 +35,14 @@ pub(super) struct CompileBudget {
     time: Duration,
 }
 
+/// Arguments as the host sent them.
+pub(super) struct GivenArguments {
+    pub(super) text: String,
+    /// True if they are in the form of their schema already. The host has checked rules on them, so
+    /// the guest gets these and no others.
+    pub(super) is_conformed: bool,
+}
+
 /// The checks of one tool.
 pub(super) struct ToolChecks {
     schemas: Arc<SchemasOnce>,
@@ -55,13 +63,15 @@ struct SchemasOnce {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Picked {
     Input,
+    /// That of arguments which are in its form already.
+    ConformedInput,
     Output,
 }
 
 impl Picked {
     fn of(self, schemas: &Schemas) -> Option<&Schema> {
         match self {
-            Self::Input => Some(schemas.input()),
+            Self::Input | Self::ConformedInput => Some(schemas.input()),
             Self::Output => schemas.output(),
         }
     }
@@ -140,15 +150,17 @@ impl ToolChecks {
     /// They do not fit, or the check could not be done.
     pub(super) async fn arguments(
         &self,
-        text: String,
+        given: GivenArguments,
         limits: &Limits,
         caller: &Arc<RemoteCaller>,
     ) -> Result<String, CallFailure> {
+        let GivenArguments { text, is_conformed } = given;
         if !self.checks_arguments {
             return Ok(text);
         }
+        let pick = if is_conformed { Picked::ConformedInput } else { Picked::Input };
         let within = limits.deadline().min(limits.queue_wait().max(ARGUMENTS_WITHIN));
-        match self.check(Picked::Input, text, within, caller).await {
+        match self.check(pick, text, within, caller).await {
             Ok(CheckedText { text, verdict: Ok(()) }) => Ok(text),
             Ok(CheckedText { verdict: Err(problems), .. }) => {
                 Err(CallFailure::Unfit { problems: problems.to_string() })
@@ -298,8 +310,16 @@ mod tests {
         ToolChecks::new(texts, true, CompileBudget::new(Duration::from_secs(60), CheckThread::start().unwrap()))
     }
 
-    fn bits(count: usize) -> String {
+    fn given(text: &str) -> GivenArguments {
+        GivenArguments { text: text.to_owned(), is_conformed: false }
+    }
+
+    fn text_of_bits(count: usize) -> String {
         format!(r#"{{"bits":"{}"}}"#, "01".repeat(count))
+    }
+
+    fn bits(count: usize) -> GivenArguments {
+        given(&text_of_bits(count))
     }
 
     fn report(structured: &str, is_error: bool) -> CallReport<GuestResult> {
@@ -313,11 +333,11 @@ mod tests {
         let limits = Limits::default();
         let input = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
         let checks = checks(input, Some(r#"{"type":"object","properties":{"n":{"minimum":1}}}"#));
-        assert_eq!(checks.arguments(r#"{"n":1}"#.to_owned(), &limits, &caller).await, Ok(r#"{"n":1}"#.to_owned()));
+        assert_eq!(checks.arguments(given(r#"{"n":1}"#), &limits, &caller).await, Ok(r#"{"n":1}"#.to_owned()));
         for (arguments, expected) in
             [("{}", "- (root): \"n\" is required"), (r#"{"n":"1"}"#, "- /n: must be of type integer")]
         {
-            let refused = checks.arguments(arguments.to_owned(), &limits, &caller).await;
+            let refused = checks.arguments(given(arguments), &limits, &caller).await;
             assert_eq!(refused, Err(CallFailure::Unfit { problems: expected.to_owned() }));
         }
         for (structured, is_error, expected) in [
@@ -331,6 +351,20 @@ mod tests {
             assert_eq!(report.unfit.as_deref(), expected, "{structured}");
             assert_eq!(report.outcome.unwrap().structured_json.as_deref(), Some(structured));
         }
+    }
+
+    #[tokio::test]
+    async fn arguments_that_the_host_has_brought_into_form_stay_as_they_are() {
+        let (caller, _link) = caller().await;
+        let limits = Limits::default();
+        let checks = checks(r#"{"type":"object","properties":{"n":{"type":"integer"},"t":{"type":"string"}}}"#, None);
+        let text = r#"{"n":1.0,"t":null}"#;
+        assert_eq!(checks.arguments(given(text), &limits, &caller).await, Ok(r#"{"n":1}"#.to_owned()));
+        let conformed = |text: &str| GivenArguments { text: text.to_owned(), is_conformed: true };
+        let refused = checks.arguments(conformed(text), &limits, &caller).await;
+        assert_eq!(refused, Err(CallFailure::Unfit { problems: "- /t: must be of type string".to_owned() }));
+        let kept = checks.arguments(conformed(r#"{"n":1.0}"#), &limits, &caller).await;
+        assert_eq!(kept, Ok(r#"{"n":1.0}"#.to_owned()));
     }
 
     #[tokio::test]
@@ -353,7 +387,7 @@ mod tests {
         assert!(turns > 1_000);
         let Err(CallFailure::Unfit { problems }) = refused else { panic!("{refused:?}") };
         assert!(problems.starts_with("- (root): checking it would take too long"), "{problems}");
-        let mut report = report(&bits(20_000), false);
+        let mut report = report(&text_of_bits(20_000), false);
         checks.result(&mut report, &limits, &caller).await;
         assert_eq!(report.unfit, Some(problems));
     }
@@ -379,7 +413,7 @@ mod tests {
     async fn a_check_that_gets_no_turn_is_told_as_the_deadline_or_as_busy_and_never_as_a_verdict() {
         let (caller, _link) = caller().await;
         let checks = checks(SLOW, Some(SLOW));
-        assert_eq!(checks.arguments("{}".to_owned(), &Limits::default(), &caller).await, Ok("{}".to_owned()));
+        assert_eq!(checks.arguments(given("{}"), &Limits::default(), &caller).await, Ok("{}".to_owned()));
         let (release, held) = std::sync::mpsc::channel::<()>();
         let holds = checks.schemas.budget.thread.run(move || held.recv());
         let brief = Limits::default().with(Limit::Deadline, 50).unwrap();
@@ -388,7 +422,7 @@ mod tests {
         assert_eq!(late, Err(CallFailure::over(Limit::Deadline, &brief)));
         let busy = checks.arguments(bits(20_000), &patient, &caller).await;
         assert_eq!(busy, Err(CallFailure::Busy));
-        let mut report = report(&bits(20_000), false);
+        let mut report = report(&text_of_bits(20_000), false);
         checks.result(&mut report, &brief, &caller).await;
         assert_eq!(report.outcome.unwrap_err(), CallFailure::over(Limit::Deadline, &brief));
         assert_eq!(report.unfit, None);
@@ -400,7 +434,7 @@ mod tests {
     async fn schemas_that_do_not_compile_run_nothing() {
         let (caller, _link) = caller().await;
         let checks = checks(r#"{"type":"object","properties":{"a":{"$ref":"http://x.example"}}}"#, None);
-        let refused = checks.arguments("{}".to_owned(), &Limits::default(), &caller).await;
+        let refused = checks.arguments(given("{}"), &Limits::default(), &caller).await;
         let Err(CallFailure::Host { detail }) = refused else { panic!("{refused:?}") };
         assert!(detail.starts_with("its schemas do not compile here: inputSchema/properties/a/$ref"), "{detail}");
     }

@@ -37,6 +37,7 @@ use crate::run::warm::{PrewarmBudget, PrewarmSetup, Spawn};
 use crate::wasi::files::{HandedFiles, ScratchFolder};
 use caller::RemoteCaller;
 use check_thread::CheckThread;
+use checks::GivenArguments;
 use component::{LoadedTool, ReadyComponent};
 use loading::HostLink;
 pub(crate) use place::RunPlace;
@@ -331,7 +332,8 @@ impl SandboxState {
 
     /// Runs a call until it first waits or its first tick is over. The rest becomes a task.
     async fn call(&mut self, call: RunCall) {
-        let RunCall { id, component, tool, arguments_json, caller, deadline_ms, instance } = call;
+        let RunCall { id, component, tool, arguments_json, is_conformed, caller, deadline_ms, instance } = call;
+        let arguments = GivenArguments { text: arguments_json, is_conformed };
         let deadline = Duration::from_millis(deadline_ms);
         #[cfg(feature = "drill")]
         crate::drill::begins(id);
@@ -348,7 +350,7 @@ impl SandboxState {
         let calls = Arc::clone(&self.calls);
         let mut work = Box::pin(async move {
             let end = match &tool {
-                Some((Ok(tool), loaded)) => run(loaded, tool, kept.as_deref(), arguments_json, deadline, &caller).await,
+                Some((Ok(tool), loaded)) => run(loaded, tool, kept.as_deref(), arguments, deadline, &caller).await,
                 Some((Err(problem), _)) => component::not_run(problem).into(),
                 None => component::not_run("the component is not loaded").into(),
             };
@@ -373,7 +375,7 @@ async fn run(
     loaded: &ReadyComponent,
     tool: &LoadedTool,
     kept: Option<&KeptInstance>,
-    arguments: String,
+    arguments: GivenArguments,
     deadline: Duration,
     caller: &Arc<RemoteCaller>,
 ) -> GuestEnd<GuestResult> {

@@ -151,10 +151,16 @@ impl ToolList {
     /// returns indices in this whole list.
     #[must_use]
     pub fn part(&self, has: impl Fn(usize) -> bool) -> Self {
+        self.part_with(has, |_| None)
+    }
+
+    /// The same, with other tools of the same names in the place of some.
+    #[must_use]
+    pub fn part_with(&self, has: impl Fn(usize) -> bool, instead: impl Fn(usize) -> Option<Arc<McpTool>>) -> Self {
         let kept: Vec<bool> = (0..self.tools.len()).map(has).collect();
         let tools = self.tools.iter().enumerate().filter(|(place, _)| kept.get(*place) == Some(&true));
         let (whole, tools): (Vec<usize>, Vec<Arc<McpTool>>) =
-            tools.map(|(place, tool)| (place, Arc::clone(tool))).unzip();
+            tools.map(|(place, tool)| (place, instead(place).unwrap_or_else(|| Arc::clone(tool)))).unzip();
         let part = Self { whole: Some(whole), ..Self::plain(self.generation, tools) };
         let search = self.search.as_ref().map(|search| search.part(&part, kept));
         Self { search, ..part }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use serde_json::value::RawValue;
-use toolcell_schema::{ArgumentProblems, DefinitionProblem, Patience, SchemaBounds, Schemas};
+use toolcell_schema::{ArgumentProblems, DefinitionProblem, NarrowedArgument, Patience, SchemaBounds, Schemas};
 
 use crate::content::{CallResult, ContentKind, ResultContent};
 use crate::frame::scan;
@@ -173,6 +173,36 @@ impl McpTool {
     #[must_use]
     pub fn rewritten(&self, arguments: &RawValue) -> Option<String> {
         self.schemas().filter(|_| self.checks_here())?.input().rewritten(arguments.get())
+    }
+
+    /// Arguments in the form that the input schema means, wherever it is applied; `None` if they
+    /// are unchanged. A tool that checks its own arguments gets them as they are.
+    #[must_use]
+    pub fn conformed(&self, arguments: &RawValue) -> Option<String> {
+        let schema = self.checks_arguments.then_some(&self.definition.input_schema)?;
+        toolcell_schema::conformed(schema, arguments.get())
+    }
+
+    /// This tool for callers whose arguments meet further conditions: clients see these in its
+    /// input schema. `None` if its schemas are applied here, or clients see nothing of it.
+    #[must_use]
+    pub fn narrowed<'c>(&self, conditions: impl IntoIterator<Item = NarrowedArgument<'c>>) -> Option<Self> {
+        if !self.is_checked_elsewhere() {
+            return None;
+        }
+        let input_schema = toolcell_schema::narrowed(&self.definition.input_schema, conditions);
+        let shown = ToolDefinition { input_schema, ..self.definition.clone() };
+        let served = definition::served(&shown).unwrap_or_else(|| Box::new(shown));
+        Some(Self {
+            definition: self.definition.clone(),
+            served: Some(served),
+            schemas: None,
+            checks_arguments: self.checks_arguments,
+            parameters: self.parameters.clone(),
+            offered: self.offered.clone(),
+            task: self.task,
+            has_view: self.has_view,
+        })
     }
 
     /// True if checking these arguments may take longer than a thread with other duties can spare,

@@ -42,7 +42,7 @@ const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
 /// One repeated parameter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Parameter {
     header: HeaderName,
     /// The header as the definition writes it.

@@ -123,6 +123,9 @@ struct Tool {
     /// The view of its results, and who calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
     view: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Conditions on its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<serde_json::Value>,
 }
 
 /// The calls that are confirmed, and for how long a confirmation holds, in milliseconds, if for
@@ -215,9 +218,11 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let approval = (tool.approval() != component.approval()).then(|| confirmed(tool.approval()));
     let task = (tool.task() != component.task()).then(|| tool.task().show());
     let view = tool.view().is_said().then(|| tool.view().meta());
-    let tool = Tool { title, description, hints, program, limits, grants, approval, task, view };
-    let Tool { title, description, hints, program, limits, grants, approval, task, view } = &tool;
+    let arguments = tool.arguments().map(|conditions| conditions.canonical());
+    let tool = Tool { title, description, hints, program, limits, grants, approval, task, view, arguments };
+    let Tool { title, description, hints, program, limits, grants, approval, task, view, arguments } = &tool;
     let says = title.is_some() || description.is_some() || !hints.is_empty() || program.is_some() || view.is_some();
+    let says = says || arguments.is_some();
     (says || limits.is_some() || grants.is_some() || approval.is_some() || task.is_some()).then_some(tool)
 }
 

@@ -8,11 +8,12 @@
 //! | `lookup name` | `lookup db.example.com` |
 //! | `env NAME`, `config KEY`, `secret NAME` | `env UNITS` |
 //! | `keyvalue` | `keyvalue` |
+//! | `call` and a JSON object: a call with these arguments | `call {"city":"Oslo"}` |
 //!
 //! ```
 //! use toolcell_policy::Ask;
 //! for text in ["GET https://api.example.com/v1/now", "write /data/x", "tcp db.example.com:5432", "udp [::1]:53",
-//!     "lookup db.example.com", "env UNITS", "config theme", "secret KEY", "keyvalue"] {
+//!     "lookup db.example.com", "env UNITS", "config theme", "secret KEY", "keyvalue", "call {}"] {
 //!     assert_eq!(Ask::parse(text).map(|ask| ask.to_string()).as_deref(), Ok(text));
 //! }
 //! assert!(Ask::parse("fetch https://api.example.com").is_err());
@@ -45,7 +46,12 @@ pub enum Ask {
     /// An item with a name: a host's addresses, a variable, a setting, a secret. State between
     /// calls has an empty name.
     Named(Capability, String),
+    /// A call with these arguments, a JSON object as text.
+    Call(String),
 }
+
+/// The word before the arguments of a call.
+const CALL: &str = "call";
 
 /// Why a text is not a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +88,9 @@ impl Ask {
         }
         let text = text.trim();
         let (verb, rest) = text.split_once(' ').map_or((text, ""), |(verb, rest)| (verb, rest.trim()));
+        if verb == CALL && rest.starts_with('{') {
+            return Ok(Self::Call(rest.to_owned()));
+        }
         if rest.contains("://") {
             return rights::request(verb, rest);
         }
@@ -106,7 +115,7 @@ impl Ask {
         match self {
             Self::Http(ask) => Some((ask.host(), ask.port())),
             Self::Socket(_, host, port) => Some((host, *port)),
-            Self::File { .. } | Self::Named(..) => None,
+            Self::File { .. } | Self::Named(..) | Self::Call(_) => None,
         }
     }
 }
@@ -144,6 +153,7 @@ impl fmt::Display for Ask {
             Self::File { want, path } => write!(formatter, "{want} {path}"),
             Self::Socket(capability, host, port) => write!(formatter, "{} {host}:{port}", capability.name()),
             Self::Named(capability, name) => formatter.write_str(&right_text(capability.name(), name)),
+            Self::Call(arguments) => write!(formatter, "{CALL} {arguments}"),
         }
     }
 }

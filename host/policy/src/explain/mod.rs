@@ -5,6 +5,8 @@ mod ask;
 
 use crate::diagnostic::{Position, Source};
 use crate::grants::{Capability, Denial, FileAccess, Grants, Reason, RuleRef};
+use crate::manifest::CallerRule;
+use crate::names::toml_key;
 use crate::rights::ALL;
 use crate::rights::config::CONFIG;
 use crate::settings::accessors;
@@ -29,13 +31,35 @@ accessors! {
     pub struct Explanation {
         /// The question, in its normal form.
         asked: String => &str,
-        verdict: Verdict,
+        verdict: Result<Option<RuleRef>, Refused>,
         /// Decisions that are only made during a call, in sentences without a full stop.
         notes: Vec<String> => &[String],
     }
 }
 
+/// Why something is not allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Refused {
+    /// A guest would be denied it.
+    Denied(Denial),
+    /// A call would be refused, with this text.
+    Call(String),
+}
+
 impl Explanation {
+    /// The answer to a question about a call: the rule for its caller, if there are rules, or the
+    /// text of the refusal.
+    #[must_use]
+    pub fn of_call(ask: &Ask, rule: Option<&CallerRule>, refused: Option<String>, notes: Vec<String>) -> Self {
+        let verdict = match refused {
+            Some(text) => Err(Refused::Call(text)),
+            None => {
+                Ok(rule.map(|rule| RuleRef::new(&format!("[callers.{}]", toml_key(rule.name())), rule.span().clone())))
+            }
+        };
+        Self { asked: ask.to_string(), verdict, notes }
+    }
+
     /// True if it is allowed.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
@@ -45,20 +69,34 @@ impl Explanation {
     /// The rule that allows it, with its place in the manifest.
     #[must_use]
     pub fn rule(&self) -> Option<&RuleRef> {
-        self.verdict.as_ref().ok()
+        self.verdict.as_ref().ok()?.as_ref()
     }
 
     /// The denial, which knows the line that would allow it.
     #[must_use]
     pub fn denial(&self) -> Option<&Denial> {
-        self.verdict.as_ref().err()
+        match &self.verdict {
+            Err(Refused::Denied(denial)) => Some(denial),
+            _ => None,
+        }
+    }
+
+    /// The text of a call's refusal.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        match &self.verdict {
+            Err(Refused::Call(text)) => Some(text),
+            _ => None,
+        }
     }
 
     /// The answer for people, in lines: the verdict with the rule's place, the hint, the notes.
     #[must_use]
     pub fn render(&self, source: &Source<'_>) -> String {
         let mut lines = match &self.verdict {
-            Ok(rule) => {
+            Ok(None) => vec![format!("allowed: {}", self.asked)],
+            Err(Refused::Call(text)) => vec![format!("refused: {}", self.asked), text.clone()],
+            Ok(Some(rule)) => {
                 let Position { line, column } = source.position(rule.span().start);
                 vec![
                     format!("allowed: {}", self.asked),
@@ -66,7 +104,7 @@ impl Explanation {
                     format!("  at {}:{line}:{column}", source.name),
                 ]
             }
-            Err(denial) => {
+            Err(Refused::Denied(denial)) => {
                 let hint = denial.hint().map(|hint| format!("  hint: {hint}"));
                 std::iter::once(denial.to_string()).chain(hint).collect()
             }
@@ -85,6 +123,7 @@ impl Grants {
         let verdict = verdict.unwrap_or_else(|| {
             Err(Denial::new(Capability::Filesystem, ask.to_string(), Reason::NoRule, self.subject()))
         });
+        let verdict = verdict.map(Some).map_err(Refused::Denied);
         Explanation { asked: ask.to_string(), verdict, notes }
     }
 

@@ -200,7 +200,7 @@ impl fmt::Display for Denial {
             Reason::NeverListens => write!(formatter, "tools never bind or listen"),
             Reason::Malformed(error) => write!(formatter, "{error}"),
             Reason::NoLogin => {
-                write!(formatter, "the login whose token it needs has none now; the host's log says why")
+                write!(formatter, "the login or program whose secret it needs gives none now; the host's log says why")
             }
         }
     }

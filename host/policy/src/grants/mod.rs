@@ -42,7 +42,7 @@ pub use ports::PortRange;
 pub use private::PrivateRule;
 pub use proxy::{ProxyScheme, ProxyUrl};
 pub use rule::{RuleError, RuleRef};
-pub use secret::{Delivery, Secret, SecretSource, SecretTemplate};
+pub use secret::{Delivery, Secret, SecretProgram, SecretSource, SecretTemplate};
 pub use sockets::{LookupPermit, Resolved, SocketRule, SocketTarget};
 pub use ungranted::{Askable, Ungranted};
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::http::{HttpAsk, HttpRule};
 use crate::diagnostic::Span;
@@ -39,6 +40,61 @@ pub enum SecretSource {
     },
     /// `oauth:NAME`: the access token of a login, which the host refreshes.
     Login(Arc<LoginPolicy>),
+    /// `{ exec = […] }`: what a program of the host's machine prints.
+    Program(Arc<SecretProgram>),
+}
+
+accessors! {
+    /// A program that prints a secret.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SecretProgram {
+        /// Its absolute path, and its arguments.
+        pub(crate) command: Vec<String> => &[String],
+        /// The time for which a value holds before the program runs again.
+        pub(crate) ttl: Duration => Duration,
+        /// The time after that for which the last value serves while the program fails.
+        pub(crate) stale: Duration => Duration,
+        /// The time that a run may take.
+        pub(crate) timeout: Duration => Duration,
+        /// Variables that it gets, with their values.
+        pub(crate) env: Vec<(String, String)> => &[(String, String)],
+        /// The host's variables that it gets as well.
+        pub(crate) inherit: Vec<String> => &[String],
+    }
+}
+
+impl SecretProgram {
+    /// The path of the program.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.command.first().map_or("", String::as_str)
+    }
+
+    /// Everything about it, as JSON.
+    pub(crate) fn canonical(&self) -> serde_json::Value {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let env: std::collections::BTreeMap<_, _> = self.env.iter().cloned().collect();
+        serde_json::json!({
+            "exec": self.command, "ttl": millis(self.ttl), "stale": millis(self.stale),
+            "timeout": millis(self.timeout), "env": env, "inherit": self.inherit,
+        })
+    }
+}
+
+impl fmt::Display for SecretProgram {
+    /// The command as a person would type it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&byte);
+        for (place, word) in self.command.iter().enumerate() {
+            let lead = if place == 0 { "" } else { " " };
+            if !word.is_empty() && word.bytes().all(is_plain) {
+                write!(formatter, "{lead}{word}")?;
+            } else {
+                write!(formatter, "{lead}{word:?}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The way it is used.
@@ -117,6 +173,7 @@ impl fmt::Display for SecretSource {
             Self::File(path) => write!(formatter, "file:{path}"),
             Self::Keyring { service, account } => write!(formatter, "keyring:{service}/{account}"),
             Self::Login(login) => write!(formatter, "oauth:{}", login.name()),
+            Self::Program(program) => write!(formatter, "exec: {program}"),
         }
     }
 }

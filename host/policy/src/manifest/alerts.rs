@@ -44,6 +44,11 @@ settings! {
             Count { min: 0, default: 100, max: 100_000 },
             "A client with an expired token asks again a few times."
         ), {"examples": [20]};
+        /// Runs of one secret's program that fail within `window`.
+        secret_failures: u64 => u64 = "secret_failures" (
+            Count { min: 0, default: 1, max: 100_000 },
+            "The last value serves for minutes alone; a run that fails is repeated after ten seconds."
+        ), {"examples": [3]};
         /// Time within which things are counted together.
         window: Duration => Duration = "window" (
             Millis { min: SECOND, default: 5 * MINUTE, max: DAY },

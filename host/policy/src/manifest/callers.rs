@@ -1,9 +1,11 @@
 //! The section `[callers]`: who may see and call which tools, how often, and how many at once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::arguments::ArgumentConditions;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::{Spec, Unit};
 use crate::names::did_you_mean;
@@ -49,6 +51,9 @@ pub(crate) const CONCURRENCY_SHARED: Spec = Spec {
     reason: "The most there is, and no bound. It is for callers that must not get more from more replicas.",
 };
 
+/// Stands before the conditions in the text that says who may call a tool.
+pub const IF: &str = ", if ";
+
 /// Who may call what. Without `[callers]` in the manifest, everybody may call every tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Callers {
@@ -77,6 +82,8 @@ accessors! {
         pub(crate) concurrency_shared: Option<usize>,
         /// The patterns of tools, prompts and skills, by the names that they take.
         pub(crate) taken: [TakenNames; 3],
+        /// Conditions on arguments, one entry for each tool.
+        pub(crate) arguments: Vec<Arc<ArgumentConditions>> => &[Arc<ArgumentConditions>],
     }
 }
 
@@ -203,7 +210,12 @@ impl Callers {
             let unknown = patterns.filter(|(pattern, _)| !known.have(pattern));
             unknown.filter_map(|(pattern, span)| pattern.unknown(kind, &known.all, span)).collect::<Vec<_>>()
         };
-        [Callable::Tool, Callable::Prompt, Callable::Skill].map(of_kind).concat()
+        let mut problems = [Callable::Tool, Callable::Prompt, Callable::Skill].map(of_kind).concat();
+        let known = KnownNames::of(Callable::Tool, tools);
+        for rule in self.rules() {
+            problems.extend(rule.arguments.iter().filter_map(|conditions| rule.check_conditions(conditions, &known)));
+        }
+        problems
     }
 
     /// Who may call one tool, one line for each rule, sorted: an additional line is an additional
@@ -211,7 +223,11 @@ impl Callers {
     #[must_use]
     pub fn words(&self, tool: &ToolName<'_>) -> Vec<String> {
         let rules = self.rules().iter().filter(|rule| rule.takes(tool));
-        let mut lines: Vec<String> = rules.map(|rule| format!("be called by {}", rule.whom())).collect();
+        let line = |rule: &CallerRule| match rule.conditions(tool) {
+            Some(conditions) => format!("be called by {}{IF}{}", rule.whom(), conditions.words()),
+            None => format!("be called by {}", rule.whom()),
+        };
+        let mut lines: Vec<String> = rules.map(line).collect();
         lines.sort();
         lines
     }
@@ -244,6 +260,8 @@ impl Callers {
 
 #[derive(Serialize, PartialEq, Eq)]
 struct CanonicalCallers {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    arguments: BTreeMap<String, serde_json::Value>,
     concurrency: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency_shared: Option<usize>,
@@ -264,7 +282,11 @@ impl CallerRule {
             texts.dedup();
             texts
         };
+        let conditions = |conditions: &Arc<ArgumentConditions>| {
+            (format!("{}/{}", conditions.component, conditions.tool), conditions.canonical())
+        };
         CanonicalCallers {
+            arguments: self.arguments.iter().map(conditions).collect(),
             concurrency: self.concurrency,
             concurrency_shared: self.concurrency_shared,
             names: sorted(self.names.clone()),
@@ -293,6 +315,30 @@ impl CallerRule {
             Callable::Prompt => prompts.has(tool),
             Callable::Skill => skills.has(tool),
         }
+    }
+
+    /// Its conditions on the arguments of this tool.
+    #[must_use]
+    pub fn conditions(&self, tool: &ToolName<'_>) -> Option<&Arc<ArgumentConditions>> {
+        let is_of = |conditions: &&Arc<ArgumentConditions>| {
+            conditions.component == tool.component && conditions.tool == tool.own
+        };
+        self.arguments.iter().find(is_of).filter(|_| tool.kind == Callable::Tool)
+    }
+
+    /// The problem of conditions on a tool that does not exist, or that the rule does not allow.
+    fn check_conditions(&self, conditions: &ArgumentConditions, known: &KnownNames<'_>) -> Option<Diagnostic> {
+        let tool = ToolPattern::Own(conditions.component.clone(), conditions.tool.clone());
+        if !known.have(&tool) {
+            return tool.unknown(Callable::Tool, &known.all, &conditions.span);
+        }
+        let is_it = |name: &&ToolName<'_>| name.component == conditions.component && name.own == conditions.tool;
+        let is_allowed = known.all.iter().find(is_it).is_none_or(|name| self.takes(name));
+        (!is_allowed).then(|| {
+            let message = format!("[callers.{}] does not allow {tool}, so these conditions never apply", self.name);
+            let problem = Diagnostic::error("callers::never", message).at(conditions.span.clone());
+            problem.hint(format!("add \"{tool}\" to its tools, or remove the conditions"))
+        })
     }
 
     /// Its callers, in words.
@@ -405,6 +451,11 @@ impl Rights<'_> {
     pub fn take(&self, tool: &ToolName<'_>) -> bool {
         let Some(rules) = &self.rules else { return true };
         rules.iter().any(|(_, rule)| rule.takes(tool))
+    }
+
+    /// The rules that hold for the caller, each with its number among all rules.
+    pub fn rules(&self) -> impl Iterator<Item = (usize, &CallerRule)> {
+        self.rules.iter().flatten().map(|(number, rule)| (*number, *rule))
     }
 
     /// A key that is equal for callers with equal rights of the same [`Callers`].

@@ -4,6 +4,7 @@
 pub(crate) mod alerts;
 pub(crate) mod approval;
 pub(crate) mod apps;
+pub(crate) mod arguments;
 pub(crate) mod audit;
 pub(crate) mod call_graph;
 pub(crate) mod callers;
@@ -45,9 +46,10 @@ use crate::settings::accessors;
 pub use alerts::AlertsPolicy;
 pub use approval::{Approval, ApprovalPolicy, ApproveIn};
 pub use apps::{APPS_MAX, AppRule, ToolView};
+pub use arguments::{ArgumentCondition, ArgumentConditions};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use call_graph::{CallingTool, check_calls};
-pub use callers::{Callable, CallerRule, Callers, Rights, ToolName, ToolPattern};
+pub use callers::{Callable, CallerRule, Callers, IF as CALLED_IF, Rights, ToolName, ToolPattern};
 pub use code::{CODE, SCRIPT_RESULT_BYTES};
 pub use console::ConsolePolicy;
 pub use discovery::Discovery;
@@ -213,6 +215,8 @@ accessors! {
         pub(crate) task: TaskRule => TaskRule,
         /// The view of its results, and who calls it.
         pub(crate) view: ToolView => &ToolView,
+        /// Conditions on its arguments, for all of its callers.
+        pub(crate) arguments: Option<Arc<ArgumentConditions>> => Option<&Arc<ArgumentConditions>>,
     }
 }
 

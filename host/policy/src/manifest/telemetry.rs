@@ -39,6 +39,12 @@ settings! {
             Count { min: 0, default: 100, max: 100_000 },
             "A tool has some 70 series. People look at a hundred tools one by one, and at more of them in the console."
         ), {"examples": [500]};
+        /// Callers with series of their own: the first that call. Calls of all others are counted
+        /// together. 0 counts no callers: then the figures tell nothing of who calls.
+        callers: usize => usize = "callers" (
+            Count { min: 0, default: 0, max: 1_000 },
+            "A caller has four series. Their names are in them, so they are there only where they are asked for."
+        ), {"examples": [100]};
     }
     other names { "address" => "listen", "bind" => "listen", "port" => "listen" }
 }

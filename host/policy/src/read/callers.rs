@@ -1,15 +1,17 @@
 //! Reads `[callers]`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::arguments::{self, CONDITIONS_ALL_MAX, ConditionsOf};
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::callers::{
     ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, RATE, TakenNames,
     ToolPattern,
 };
-use crate::manifest::{ComponentPolicy, HttpPolicy};
-use crate::names::{check_component, check_tool, did_you_mean};
+use crate::manifest::{ArgumentConditions, ComponentPolicy, HttpPolicy};
+use crate::names::{check_component, check_tool, did_you_mean, toml_key};
 use crate::table::table;
 
 /// Rules of one manifest: one for each team and program, not for each person: people have scopes.
@@ -46,6 +48,12 @@ table! {
         /// The skills that these callers see and read: `*` for all, `FOLDER/*` for those directly
         /// in a folder, or a skill's path. None by default.
         "skills": List(&Text), {"maxItems": LISTED_MAX, "examples": [["acme/billing/*"], ["*"]]};
+        /// Conditions on the arguments of tools, each tool by `COMPONENT/TOOL`: for each argument
+        /// a pattern (`*` for any characters but `/`, `**` for any), several, or a JSON Schema. A
+        /// named argument must be there, unless its table has `optional = true`. A caller with
+        /// several rules meets the conditions of each.
+        "arguments": Named(&Any), {"propertyNames": {"pattern": "^[^/]+/[^/]+$"}, "maxProperties": LISTED_MAX,
+            "examples": [{"github/create_issue": {"repo": "sandbox-*"}}]};
         /// The rate of one caller, all tools together.
         "rate": Limit(&RATE), {"examples": ["600/min"]};
         /// Calls of one caller that run at once in each replica, all tools together. Those past
@@ -77,7 +85,13 @@ pub(crate) fn read(
     let mut seen = HashMap::new();
     let context = Context { http, components };
     let rules = section.entries().into_iter().filter_map(|entry| rule(&entry, &context, &mut seen, problems));
-    Callers::new(rules.collect())
+    let rules: Vec<CallerRule> = rules.collect();
+    let conditions: usize = rules.iter().flat_map(|rule| &rule.arguments).map(|table| table.conditions().len()).sum();
+    if conditions > CONDITIONS_ALL_MAX {
+        let message = format!("{conditions} conditions on arguments, at most {CONDITIONS_ALL_MAX} are allowed");
+        problems.add(entry.key_error("arguments::too_many", message));
+    }
+    Callers::new(rules)
 }
 
 /// Why no caller of this name can have a token, and a hint.
@@ -148,12 +162,15 @@ fn rule(
     let prompts = section.get("prompts").map(|entry| patterns(&entry, context.components, problems));
     let prompts = prompts.unwrap_or_default();
     let skills = section.get("skills").map(|entry| skills(&entry, problems)).unwrap_or_default();
+    let taken = [&tools, &prompts, &skills].map(|patterns| TakenNames::of(patterns));
+    let arguments = section.get("arguments").map(|table| conditions(entry.key, &table, context, problems));
     Some(CallerRule {
         name: entry.key.to_owned(),
         span: entry.key_span.clone(),
         names: names.into_iter().map(|(name, _)| name).collect(),
         scopes: scopes.into_iter().map(|(scope, _)| scope).collect(),
-        taken: [&tools, &prompts, &skills].map(|patterns| TakenNames::of(patterns)),
+        arguments: arguments.unwrap_or_default(),
+        taken,
         tools,
         prompts,
         skills,
@@ -161,6 +178,27 @@ fn rule(
         concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
         concurrency_shared: concurrency_shared.and_then(|count| usize::try_from(count).ok()),
     })
+}
+
+/// The conditions of a rule on arguments of tools.
+fn conditions(
+    rule: &str,
+    table: &Entry<'_>,
+    context: &Context<'_>,
+    problems: &mut Problems,
+) -> Vec<Arc<ArgumentConditions>> {
+    let entries = table.entries(LISTED_MAX, "arguments::too_many", "tools", problems);
+    let read = entries.iter().filter_map(|entry| {
+        let named = pattern(entry.key, &entry.key_span, context.components, problems)?;
+        let ToolPattern::Own(component, tool) = named else {
+            let problem = entry.key_error("arguments::tool", format!("{:?} does not name one tool", entry.key));
+            return problems.refuse(problem.hint("write \"COMPONENT/TOOL\", with the tool's own name"));
+        };
+        let section = format!("callers.{}.arguments.{}", toml_key(rule), toml_key(entry.key));
+        let of = ConditionsOf { section, component: &component, tool: &tool };
+        arguments::read(entry, of, problems).map(Arc::new)
+    });
+    read.collect()
 }
 
 /// The callers that a rule names; by default the one with the rule's name.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::arguments::{self, CONDITIONS_MAX, ConditionsOf};
 use super::program::{OUTPUT, TEMPLATES_MAX};
 use super::scratch::FILES_MAX;
 use super::{Entry, Problems, Section, limits, program, texts};
@@ -184,10 +185,15 @@ table! {
         /// The time for which a confirmation holds for further calls of this tool; wins over the
         /// component's.
         "remember": Within(&REMEMBER), {"examples": ["10m"]};
+        /// Conditions on the arguments of every call: for each argument a pattern (`*` for any
+        /// characters but `/`, `**` for any), several, or a JSON Schema. A named argument must be
+        /// there, unless its table has `optional = true`.
+        "arguments": Any, {"maxProperties": CONDITIONS_MAX,
+            "examples": [{"repo": "sandbox-*", "amount": {"maximum": 1500, "optional": true}}]};
     }
     and Keys::These(rights::ungranted::KEYS_OF_TOOL);
     other names {
-        "fs" => "filesystem", "input_files" => "files", "environment" => "env", "arguments" => "args",
+        "fs" => "filesystem", "input_files" => "files", "environment" => "env",
         "argv" => "args", "command" => "args", "input_schema" => "input", "inputSchema" => "input",
         "parameters" => "input", "outputSchema" => "output_schema", "schema" => "output_schema",
         "exit_code" => "exit_codes", "stdout" => "output", "readOnlyHint" => "read_only", "readonly" => "read_only",
@@ -296,7 +302,7 @@ fn of_section(
     let listed = discovery::listed(section, problems);
     let resources = resources::read(section, &grants, problems);
     let inherited = Inherited { limits: &limits, grants: &grants, approval, task };
-    let tools = read_tools(section, &inherited, problems);
+    let tools = read_tools(entry.key, section, &inherited, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
     let name_span = entry.key_span.clone();
@@ -395,13 +401,23 @@ fn read_prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     Some(prefix.to_owned())
 }
 
-fn read_tools(component: &Section<'_>, inherited: &Inherited<'_>, problems: &mut Problems) -> Vec<ToolPolicy> {
-    let section = component.get("tools").and_then(|entry| entry.section(problems));
+fn read_tools(
+    component: &str,
+    section: &Section<'_>,
+    inherited: &Inherited<'_>,
+    problems: &mut Problems,
+) -> Vec<ToolPolicy> {
+    let section = section.get("tools").and_then(|entry| entry.section(problems));
     let entries = section.map(|section| section.entries()).unwrap_or_default();
-    entries.into_iter().filter_map(|entry| read_tool(&entry, inherited, problems)).collect()
+    entries.into_iter().filter_map(|entry| read_tool(component, &entry, inherited, problems)).collect()
 }
 
-fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Problems) -> Option<ToolPolicy> {
+fn read_tool(
+    component: &str,
+    entry: &Entry<'_>,
+    inherited: &Inherited<'_>,
+    problems: &mut Problems,
+) -> Option<ToolPolicy> {
     if let Err(error) = names::check_tool(entry.key) {
         problems.add(
             name_problem("tools::name", "tool name", entry, &entry.key_span, error)
@@ -419,6 +435,11 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
     let task = tasks::read(&section, inherited.task, problems);
     let listed = discovery::listed(&section, problems);
     let view = apps::read_tool(&section, problems);
+    let arguments = section.get("arguments").and_then(|arguments| {
+        let component_key = names::toml_key(component);
+        let section = format!("components.{component_key}.tools.{}.arguments", names::toml_key(entry.key));
+        arguments::read(&arguments, ConditionsOf { section, component, tool: entry.key }, problems)
+    });
     let name = entry.key.to_owned();
     let name_span = entry.key_span.clone();
     Some(ToolPolicy {
@@ -435,6 +456,7 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
         listed,
         task,
         view,
+        arguments: arguments.map(Arc::new),
     })
 }
 

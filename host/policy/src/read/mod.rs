@@ -1,6 +1,7 @@
 //! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (see the
 //! toml crate), or the later meaning of the values.
 
+pub(crate) mod arguments;
 pub(crate) mod callers;
 pub(crate) mod component;
 pub(crate) mod enclosure;

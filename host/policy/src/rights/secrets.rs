@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,11 +15,14 @@ use crate::capabilities::ReachRow;
 use crate::diagnostic::Diagnostic;
 use crate::edit;
 use crate::grants::{
-    Capability, Delivery, Grants, HttpRule, Network, RuleRef, Scheme, Secret, SecretSource, SecretTemplate, is_token,
+    Capability, Delivery, Grants, HttpRule, Network, RuleRef, Scheme, Secret, SecretProgram, SecretSource,
+    SecretTemplate, is_token,
 };
 use crate::imports::Use;
+use crate::limits::{Spec, Unit};
 use crate::manifest::{LoginLimit, LoginPolicy};
 use crate::names::{did_you_mean, toml_key, toml_string};
+use crate::quantity::{DAY, MINUTE, SECOND};
 use crate::read::{Entry, Problems, Section, paths};
 use crate::table::{keys, table};
 
@@ -50,8 +54,9 @@ table! {
     /// guest gets it (`expose`).
     SECRET "Secret" {
         /// The source of its value: `env:NAME`, `file:PATH`, `keyring:SERVICE/ACCOUNT`, or
-        /// `oauth:NAME` for the access token of a login.
-        "from" required: Text, {"pattern": "^(env:.+|file:.+|keyring:.+/.+|oauth:.+)$", "examples": ["env:API_KEY"]};
+        /// `oauth:NAME` for the access token of a login; or a table with a program that prints it.
+        "from" required: Either(&[(Text, ""), (Table(&SECRET_PROGRAM), "")]),
+            {"pattern": "^(env:.+|file:.+|keyring:.+/.+|oauth:.+)$", "examples": ["env:API_KEY"]};
         /// The header that holds it.
         "header": Text, {"examples": ["Authorization"]};
         /// The name of the query's part that holds it, in place of `header`.
@@ -68,6 +73,66 @@ table! {
         "source" => "from", "template" => "value", "url" => "for", "env" => "from",
     }
 }
+
+table! {
+    /// A program that prints a secret, and how long its value holds.
+    pub(crate) SECRET_PROGRAM "SecretProgram" {
+        /// The program, by its absolute path, and its arguments. No shell reads them.
+        "exec" required: List(&Text), {"minItems": 1, "maxItems": WORDS_MAX,
+            "examples": [["/usr/bin/vault", "kv", "get", "-field=key", "secret/weather"]]};
+        /// The time for which a value holds. The first request after it runs the program again.
+        "ttl": Limit(&TTL), {"examples": ["15m"]};
+        /// The time after `ttl` for which the last value serves while the program fails; as long as
+        /// `ttl` by default.
+        "stale": Optional(&STALE), {"examples": ["1h"]};
+        /// The time that one run may take.
+        "timeout": Limit(&TIMEOUT), {"examples": ["30s"]};
+        /// Variables that the program gets. Besides these it has `HOME`, `PATH` and `LANG` alone.
+        "env": Named(&Text), {"maxProperties": VARIABLES_MAX, "examples": [{"VAULT_ADDR": "https://vault.example.com"}]};
+        /// Variables of the host that the program gets as well, by their names.
+        "inherit": List(&Text), {"maxItems": VARIABLES_MAX, "examples": [["OP_SERVICE_ACCOUNT_TOKEN"]]};
+    }
+    other names {
+        "command" => "exec", "program" => "exec", "args" => "exec", "refresh" => "ttl", "environment" => "env",
+        "grace" => "stale", "deadline" => "timeout",
+    }
+}
+
+/// Words of a program's command.
+const WORDS_MAX: usize = 64;
+
+/// The longest of them, in bytes.
+const WORD_BYTES_MAX: usize = 4_096;
+
+/// Variables of a program.
+const VARIABLES_MAX: usize = 64;
+
+const TTL: Spec = Spec {
+    key: "ttl",
+    unit: Unit::Millis,
+    default: 5 * MINUTE,
+    min: SECOND,
+    max: DAY,
+    reason: "A key that is replaced is in use within minutes, and a vault is asked a dozen times an hour.",
+};
+
+const STALE: Spec = Spec {
+    key: "stale",
+    unit: Unit::Millis,
+    default: 5 * MINUTE,
+    min: 0,
+    max: 7 * DAY,
+    reason: "A vault that restarts takes no tool along.",
+};
+
+const TIMEOUT: Spec = Spec {
+    key: "timeout",
+    unit: Unit::Millis,
+    default: 10 * SECOND,
+    min: 100,
+    max: MINUTE,
+    reason: "A program that asks a server takes a second; one that waits for a person is not meant.",
+};
 
 /// Secrets.
 pub(crate) static SECRETS: Right = Right {
@@ -232,6 +297,9 @@ fn canonical(secret: &Secret) -> Value {
         Delivery::Query { name, target } => json!({ "from": from, "query": name, "for": target.to_string() }),
         Delivery::Expose => json!({ "from": from, "expose": true }),
     };
+    if let (SecretSource::Program(program), Some(parts)) = (secret.source(), shown.as_object_mut()) {
+        parts.insert("from".to_owned(), program.canonical());
+    }
     if let (SecretSource::Login(login), Some(parts)) = (secret.source(), shown.as_object_mut()) {
         let mut shown = login.canonical();
         if let Some(shown) = shown.as_object_mut() {
@@ -311,6 +379,11 @@ fn secret(
     let section = entry.table(&SECRET, problems)?;
     let source = source(entry, &section, logins, problems);
     let delivery = delivery(entry, &section, network, problems);
+    if let (Some(SecretSource::Program(_)), Some(Delivery::Expose)) = (&source, &delivery) {
+        let message = format!("{:?} comes from a program, and the guest would keep an old value", entry.key);
+        let problem = Diagnostic::error("grants::secret", message).at(entry.key_span.clone());
+        return problems.refuse(problem.hint("remove expose, and say which requests carry it with for"));
+    }
     if let (Some(SecretSource::Login(login)), Some(Delivery::Expose)) = (&source, &delivery) {
         let message = format!("{:?} would give the guest the token of the login {:?}", entry.key, login.name());
         let problem = Diagnostic::error("grants::secret", message).at(entry.key_span.clone());
@@ -326,15 +399,72 @@ fn source(
     logins: &[Arc<LoginPolicy>],
     problems: &mut Problems,
 ) -> Option<SecretSource> {
-    let forms = "write \"env:NAME\", \"file:PATH\", \"keyring:SERVICE/ACCOUNT\" or \"oauth:NAME\"";
+    let forms =
+        "write \"env:NAME\", \"file:PATH\", \"keyring:SERVICE/ACCOUNT\", \"oauth:NAME\" or { exec = [\"/PROGRAM\"] }";
     let Some(from) = section.get("from") else {
         let message = format!("the secret {:?} does not say where its value is from", secret.key);
         return problems.refuse(secret.key_error("manifest::missing", message).hint(forms));
     };
+    if from.is_table() {
+        return program(&from, problems).map(|program| SecretSource::Program(Arc::new(program)));
+    }
     match from.as_str().and_then(|text| text.strip_prefix("oauth:")) {
         Some(name) => login(&from, name, logins, problems),
         None => named(&from, forms, problems),
     }
+}
+
+/// A program that prints the value.
+fn program(from: &Entry<'_>, problems: &mut Problems) -> Option<SecretProgram> {
+    let section = from.table(&SECRET_PROGRAM, problems)?;
+    let command = match section.get("exec") {
+        Some(entry) => command(&entry, problems),
+        None => {
+            let problem = from.key_error("manifest::missing", "the program is missing");
+            problems.refuse(problem.hint("add exec = [\"/usr/bin/PROGRAM\", \"ARGUMENT\"]"))
+        }
+    };
+    let duration =
+        |spec: &'static Spec, problems: &mut Problems| section.number(spec, problems).map(Duration::from_millis);
+    let ttl = duration(&TTL, problems).unwrap_or(Duration::from_millis(TTL.default));
+    let stale = duration(&STALE, problems).unwrap_or(ttl);
+    let timeout = duration(&TIMEOUT, problems).unwrap_or(Duration::from_millis(TIMEOUT.default));
+    let entries = section.get("env").map(|entry| entry.entries(VARIABLES_MAX, "grants::too_many", "entries", problems));
+    let env = entries.unwrap_or_default().iter().filter_map(|entry| variable(entry, problems)).collect();
+    let inherit = section.get("inherit").and_then(|entry| entry.strings(VARIABLES_MAX, problems)).unwrap_or_default();
+    for (name, span) in &inherit {
+        if let Some(wrong) = name_problem(name) {
+            problems.add(Diagnostic::error("grants::name", format!("the name {name:?} {wrong}")).at(span.clone()));
+        }
+    }
+    let inherit = inherit.into_iter().map(|(name, _)| name.to_owned()).collect();
+    Some(SecretProgram { command: command?, ttl, stale, timeout, env, inherit })
+}
+
+fn command(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
+    let words = entry.strings(WORDS_MAX, problems)?;
+    let wrong = |word: &str| word.len() > WORD_BYTES_MAX || word.contains('\0');
+    if let Some((_, span)) = words.iter().find(|(word, _)| wrong(word)) {
+        let message = format!("a word of exec is longer than {WORD_BYTES_MAX} bytes, or has a zero byte");
+        return problems.refuse(Diagnostic::error("grants::source", message).at(span.clone()));
+    }
+    if !words.first().is_some_and(|(program, _)| program.starts_with('/') && !program.ends_with('/')) {
+        let problem = entry.error("grants::source", "exec must begin with the absolute path of a program");
+        return problems.refuse(problem.hint("write exec = [\"/usr/bin/PROGRAM\", \"ARGUMENT\"]; no shell reads it"));
+    }
+    Some(words.into_iter().map(|(word, _)| word.to_owned()).collect())
+}
+
+fn variable(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, String)> {
+    if let Some(wrong) = name_problem(entry.key) {
+        return problems.refuse(entry.key_error("grants::name", format!("the name {:?} {wrong}", entry.key)));
+    }
+    let value = entry.string(problems)?;
+    if value.len() > WORD_BYTES_MAX || value.contains('\0') {
+        let message = format!("{} is longer than {WORD_BYTES_MAX} bytes, or has a zero byte", entry.key);
+        return problems.refuse(entry.error("grants::value", message));
+    }
+    Some((entry.key.to_owned(), value.to_owned()))
 }
 
 /// The login of this name.

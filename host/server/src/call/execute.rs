@@ -138,10 +138,11 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
             .keeping_log(started.by_hand)
             .traced(started.trace.clone()),
     );
-    let rewritten = started.tool.rewritten(&arguments);
+    let rewritten = started.tool.rewritten(&arguments).filter(|_| !started.is_conformed);
     let input = SandboxCall {
         tool: &target.name,
         arguments_json: rewritten.as_deref().unwrap_or_else(|| arguments.get()),
+        is_conformed: started.is_conformed,
         limits,
         capabilities: &target.capabilities,
         caller: Arc::<McpCaller>::clone(&caller),

@@ -6,6 +6,7 @@
 //! others.
 mod allowing;
 mod approval;
+mod arguments;
 mod aside;
 mod blame;
 mod caller;
@@ -65,6 +66,21 @@ struct StartedCall<'a> {
     by_hand: bool,
     /// Where it comes from, if a tool made it.
     lineage: Option<Arc<Lineage>>,
+    /// True if rules were checked on its arguments: the guest gets them unchanged.
+    is_conformed: bool,
+}
+
+/// Why a call has not begun.
+struct NotBegun {
+    outcome: Outcome,
+    /// The answer.
+    text: String,
+}
+
+impl NotBegun {
+    fn host_error(text: &str) -> Self {
+        Self { outcome: Outcome::HostError, text: text.to_owned() }
+    }
 }
 
 /// Who makes a call.
@@ -204,7 +220,7 @@ impl Catalog {
     pub async fn measure(self: &Arc<Self>, mut call: Call) -> Measured {
         let mut started = match self.begin(&mut call, None) {
             Ok(started) => started,
-            Err(refusal) => return EndedCall::refused(Outcome::HostError, refusal.to_owned()).into(),
+            Err(NotBegun { outcome, text }) => return EndedCall::refused(outcome, text).into(),
         };
         let ended = match too_large(started.target, &call) {
             Some(failure) => EndedCall::refused(Outcome::LimitExceeded, failure.to_string()),
@@ -250,9 +266,23 @@ impl Catalog {
             CallOrigin::Tool(lineage) => Some(lineage),
             CallOrigin::Client | CallOrigin::Person => None,
         };
-        let started = match self.begin(&mut call, lineage) {
+        let turn = match self.turn_for_rules(&call, lineage.as_deref()).await {
+            Ok(turn) => turn,
+            Err(refusal) => {
+                let text = refusal.to_string();
+                self.record_refused(&call, lineage.as_deref(), refusal.outcome(), &text);
+                let traces = CallTraces { outcome: Some(refusal.outcome()), ..CallTraces::default() };
+                return (CheckedResult::error(text), traces);
+            }
+        };
+        let begun = self.begin(&mut call, lineage);
+        drop(turn);
+        let started = match begun {
             Ok(started) => StartedCall { by_hand, ..started },
-            Err(refusal) => return (CheckedResult::error(refusal), CallTraces::default()),
+            Err(NotBegun { outcome, text }) => {
+                let traces = CallTraces { outcome: Some(outcome), ..CallTraces::default() };
+                return (CheckedResult::error(text), traces);
+            }
         };
         let cancellation = call.context.cancellation.clone();
         let tool = &started.tool.definition().name;
@@ -261,17 +291,19 @@ impl Catalog {
         started.finish(ended, &cancellation, name).await
     }
 
-    /// Numbers the call and records its start. `Err` is the answer to a call that must not run.
-    fn begin(
-        self: &Arc<Self>,
-        call: &mut Call,
-        lineage: Option<Arc<Lineage>>,
-    ) -> Result<StartedCall<'_>, &'static str> {
+    /// Checks the rules on its arguments, numbers the call and records its start. `Err` is the
+    /// answer to a call that must not run.
+    fn begin(self: &Arc<Self>, call: &mut Call, lineage: Option<Arc<Lineage>>) -> Result<StartedCall<'_>, NotBegun> {
+        let is_conformed = self.hold_to_rules(call).map_err(|text| {
+            self.record_refused(call, lineage.as_deref(), Outcome::NotAllowed, &text);
+            NotBegun { outcome: Outcome::NotAllowed, text }
+        })?;
         let trace = self.trace(call).map(|(trace, on)| {
             call.context.trace = Some(on);
             Arc::new(trace)
         });
-        let (target, start) = self.start(call, lineage.as_deref()).ok_or("the host has no such tool")?;
+        let (target, start) =
+            self.start(call, lineage.as_deref()).ok_or_else(|| NotBegun::host_error("the host has no such tool"))?;
         if let Some(trace) = &trace {
             trace.is_numbered(start.id);
         }
@@ -280,7 +312,7 @@ impl Catalog {
             trace.iter().for_each(|trace| trace.end(Outcome::HostError));
             target.meters.not_run(Outcome::HostError);
             log_call!(error, start.name(call), "refused: the audit cannot be written: {error}");
-            "refused: the host cannot record the call in its audit"
+            NotBegun::host_error("refused: the host cannot record the call in its audit")
         })?;
         let caller = call.context.caller.name();
         let component = target.component.name();
@@ -290,7 +322,7 @@ impl Catalog {
         };
         let live = self.services.activity.as_ref().map(track);
         let tool = &target.tool;
-        Ok(StartedCall { catalog: self, target, tool, record, trace, live, by_hand: false, lineage })
+        Ok(StartedCall { catalog: self, target, tool, record, trace, live, by_hand: false, lineage, is_conformed })
     }
 
     /// Begins the call's trace, if calls are traced.

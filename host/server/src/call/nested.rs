@@ -441,6 +441,7 @@ fn ended(result: CheckedResult, outcome: Option<Outcome>) -> NestedEnd {
         }
         Some(Outcome::Busy | Outcome::RateLimited) => NotCalledReason::Busy,
         Some(Outcome::NotApproved) => NotCalledReason::NotApproved,
+        Some(Outcome::NotAllowed) => NotCalledReason::Denied,
         Some(Outcome::Cancelled) => NotCalledReason::Cancelled,
         _ => NotCalledReason::Failed,
     };

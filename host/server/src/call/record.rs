@@ -57,8 +57,9 @@ pub struct CallRecord {
     tool: Arc<McpTool>,
     meters: Arc<Meters>,
     further: FurtherUse,
-    /// The caller, if its failures raise alerts.
-    alerted: Option<Caller>,
+    caller: Caller,
+    /// True if its failures raise alerts.
+    is_alerting: bool,
     ended: bool,
 }
 
@@ -129,13 +130,14 @@ impl CallRecord {
         let services = Arc::clone(services);
         let tool = Arc::clone(start.tool);
         let meters = Arc::clone(meters);
-        let alerted = (start.is_alerting && services.alerts.is_some()).then(|| call.context.caller.clone());
+        let caller = call.context.caller.clone();
+        let is_alerting = start.is_alerting;
         let further = FurtherUse {
             arguments_bytes: call.arguments.get().len() as u64,
             is_task: call.context.task,
             ..FurtherUse::default()
         };
-        Ok(Self { services, id: start.id, tool, meters, further, alerted, ended: false })
+        Ok(Self { services, id: start.id, tool, meters, further, caller, is_alerting, ended: false })
     }
 
     /// The host's own number of the call.
@@ -173,14 +175,16 @@ impl CallRecord {
 
     fn write(&self, outcome: Outcome, usage: Usage, detail: &str) {
         self.meters.ended(outcome, &usage, &self.further);
+        let name = self.caller.name();
+        self.services.caller_figures.ended(name, outcome, &usage, self.further.arguments_bytes);
         let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Clipped);
         let tool = &self.tool.definition().name;
         let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });
         if let Err(error) = self.services.sink.record(event) {
             tracing::error!(call = self.id, "the end of a call is missing from the audit: {error}");
         }
-        if let Some((alerts, caller)) = self.services.alerts.as_ref().zip(self.alerted.as_ref()) {
-            alerts.ended(tool, caller.name(), outcome);
+        if let Some(alerts) = self.services.alerts.as_ref().filter(|_| self.is_alerting) {
+            alerts.ended(tool, name, outcome);
         }
     }
 }

@@ -2,9 +2,10 @@
 use std::sync::Arc;
 
 use toolcell_mcp::McpTool;
-use toolcell_policy::{Callers, ToolName};
+use toolcell_policy::{CALLED_IF, ToolName};
 
-use super::visibility::NOBODY;
+use super::arguments::CallerRules;
+use super::visibility::{CALLED_BY, NOBODY};
 use super::{CallTarget, LoadedComponent, TextPrompt, skills};
 
 /// A tool or another export of a component, a prompt of the manifest, or a skill.
@@ -12,7 +13,7 @@ use super::{CallTarget, LoadedComponent, TextPrompt, skills};
 pub(crate) struct CatalogEntry {
     pub kind: EntryKind,
     /// The rules for its callers, from the manifest that it was loaded with.
-    pub rules: Arc<Callers>,
+    pub rules: Arc<CallerRules>,
 }
 
 #[derive(Clone)]
@@ -43,11 +44,19 @@ impl CatalogEntry {
 
     /// Rules for its callers, in words; `None`: everybody. Evaluates every pattern of every rule.
     pub fn called_by(&self) -> Option<Vec<String>> {
+        let own = self.target().and_then(|target| target.arguments.as_ref());
+        let own = own.map(|checks| checks.conditions().words());
         if !self.rules.tells_apart() {
-            return None;
+            return own.map(|own| vec![format!("{CALLED_BY}everybody{CALLED_IF}{own}")]);
         }
         let words = self.rules.words(&self.called());
-        Some(if words.is_empty() { vec![NOBODY.to_owned()] } else { words })
+        if words.is_empty() {
+            return Some(vec![NOBODY.to_owned()]);
+        }
+        Some(match own {
+            Some(own) => words.into_iter().map(|line| also_if(line, &own)).collect(),
+            None => words,
+        })
     }
 
     /// The target of its calls, if it is an export.
@@ -70,6 +79,12 @@ impl CatalogEntry {
     pub fn is_of(&self, component: &Arc<LoadedComponent>) -> bool {
         self.target().is_some_and(|target| Arc::ptr_eq(&target.component, component))
     }
+}
+
+/// A text that says who may call a tool, with further conditions.
+fn also_if(line: String, further: &str) -> String {
+    let and = if line.contains(CALLED_IF) { " and " } else { CALLED_IF };
+    format!("{line}{and}{further}")
 }
 
 /// The targets among these entries.

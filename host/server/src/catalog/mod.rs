@@ -1,7 +1,9 @@
 //! One generation of tools: its components, their tools, and everything needed to run each. Must
 //! not hold: the steps of a call (see `call`).
 pub(crate) mod apps;
+pub mod arguments;
 mod building;
+pub(crate) mod caller_figures;
 mod caller_queue;
 mod calling_places;
 mod consents;
@@ -39,7 +41,7 @@ use std::sync::Arc;
 
 use toolcell_mcp::{McpTool, NameCollisions, SearchError, ToolList};
 use toolcell_policy::{
-    Approval, Callable, Callers, ComponentPolicy, Grants, Limits, Manifest, Output, Program, ToolName,
+    Approval, Callable, Callers, ComponentPolicy, Diagnostic, Grants, Limits, Manifest, Output, Program, ToolName,
 };
 use toolcell_sandbox::{CodeOrigin, GrantedCapabilities, HeldComponent, Inspection, ShapeName, export};
 
@@ -48,6 +50,7 @@ use crate::files::file_stamp::Stamps;
 use crate::resources::folders::{Folder, FolderPlaces};
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
+pub use arguments::{ArgumentChecks, CallerRules};
 pub(crate) use building::NOT_LOADED;
 pub use building::{Basis, BuilderOptions, Built, CatalogBuilder, Compiling, LoadStep, Pin, Withheld, folder_of};
 pub(crate) use caller_queue::LARGE_BYTES;
@@ -97,7 +100,7 @@ pub struct Catalog {
 /// Settings of the manifest for all entries together.
 pub(crate) struct CatalogSettings {
     /// Rules for callers.
-    pub(crate) callers: Arc<Callers>,
+    pub(crate) callers: Arc<CallerRules>,
     /// Present if clients search for tools.
     pub(crate) searching: Option<Searching>,
     pub(crate) console: ConsoleRights,
@@ -157,6 +160,8 @@ pub(crate) struct CallTarget {
     pub(crate) narrowed: Option<ToolNarrowing>,
     /// Counters of its calls, over all generations that have it.
     pub(crate) meters: Arc<Meters>,
+    /// Conditions on its arguments, for all callers.
+    pub(crate) arguments: Option<Arc<ArgumentChecks>>,
 }
 
 impl CallTarget {
@@ -324,7 +329,7 @@ impl Catalog {
     /// # Errors
     ///
     /// None that this catalog does not have itself.
-    pub fn also_under(&self, rules: &Arc<Callers>) -> Result<Self, CatalogError> {
+    pub fn also_under(&self, rules: &Arc<CallerRules>) -> Result<Self, CatalogError> {
         let same = self.replacing(&BTreeSet::new(), None)?;
         Ok(Self { visibility: same.visibility.also_under(rules), ..same })
     }
@@ -387,11 +392,13 @@ impl Catalog {
 }
 
 impl CatalogSettings {
-    /// The settings of a manifest in this folder.
-    fn of(manifest: &Manifest, folder: &Path) -> Self {
+    /// The settings of a manifest in this folder. Reports conditions that do not compile.
+    fn of(manifest: &Manifest, folder: &Path, problems: &mut Vec<Diagnostic>) -> Self {
         let server = manifest.server();
+        let (callers, found) = CallerRules::compile(manifest.callers());
+        problems.extend(found);
         Self {
-            callers: Arc::new(manifest.callers().clone()),
+            callers: Arc::new(callers),
             searching: Searching::of(manifest),
             console: ConsoleRights::of(manifest),
             tells_usage: server.usage(),
@@ -412,7 +419,7 @@ struct CatalogParts {
 impl CatalogParts {
     /// Adds a component of another catalog with its tools, under these rules, or else under the
     /// rules there.
-    fn take_over(&mut self, catalog: &Catalog, component: &Arc<LoadedComponent>, rules: Option<&Arc<Callers>>) {
+    fn take_over(&mut self, catalog: &Catalog, component: &Arc<LoadedComponent>, rules: Option<&Arc<CallerRules>>) {
         for entry in catalog.entries.iter().filter(|entry| entry.is_of(component)) {
             let rules = Arc::clone(rules.unwrap_or(&entry.rules));
             self.entries.push(CatalogEntry { kind: entry.kind.clone(), rules });

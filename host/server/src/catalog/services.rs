@@ -8,6 +8,7 @@ use toolcell_mcp::Executor;
 use toolcell_shared::{Embedded, SharedState};
 
 use super::Catalog;
+use super::caller_figures::FiguresByCaller;
 use super::caller_queue::CallerQueues;
 use super::calling_places::CallingPlaces;
 use super::consents::Consents;
@@ -52,6 +53,8 @@ pub struct Services {
     /// The replicated sets, where replicas share state.
     pub replicated_sets: Option<Arc<ReplicatedSets>>,
     pub caller_queues: CallerQueues,
+    /// Counters of each caller's calls.
+    pub caller_figures: FiguresByCaller,
     /// Places of calls that may make calls.
     pub calling_places: CallingPlaces,
     /// Runs of such calls that wait for a person.
@@ -101,6 +104,7 @@ impl Services {
             state: Arc::new(Embedded::default()),
             replicated_sets: None,
             caller_queues: CallerQueues::default(),
+            caller_figures: FiguresByCaller::default(),
             calling_places: CallingPlaces::new(calls),
             paused: PausedRuns::in_memory(),
             files: FileReads::new(runtime.clone()),

@@ -27,7 +27,7 @@ fn named_by(grants: &Grants) -> impl Iterator<Item = &str> {
     let certificates = grants.network().ca().iter().map(|file| file.path());
     let secrets = grants.secrets().iter().filter_map(|secret| match secret.source() {
         SecretSource::File(path) => Some(path.as_str()),
-        SecretSource::Env(_) | SecretSource::Keyring { .. } | SecretSource::Login(_) => None,
+        SecretSource::Env(_) | SecretSource::Keyring { .. } | SecretSource::Login(_) | SecretSource::Program(_) => None,
     });
     certificates.chain(secrets)
 }

@@ -2,10 +2,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use toolcell_mcp::{Caller, ToolList};
-use toolcell_policy::{Callers, Rights};
+use toolcell_mcp::{Caller, McpTool, ToolList};
+use toolcell_policy::Rights;
 use toolcell_sandbox::export;
 
+use super::arguments::{ArgumentChecks, CallerRules};
 use super::entry::{CatalogEntry, targets};
 
 /// Most views kept, one for each set of rights. Further ones are made at each request.
@@ -17,18 +18,18 @@ type ViewKey = Vec<Option<Vec<usize>>>;
 /// Rules of a generation, and views of its tools by them.
 pub struct Visibility {
     /// The manifest's rules.
-    callers: Arc<Callers>,
+    callers: Arc<CallerRules>,
     /// All rule sets that some entry is under. Held components are under earlier ones.
-    sets: Vec<Arc<Callers>>,
+    sets: Vec<Arc<CallerRules>>,
     /// Rules that hold for every tool as well, of a manifest that is being loaded.
-    also: Option<Arc<Callers>>,
+    also: Option<Arc<CallerRules>>,
     views: RwLock<HashMap<ViewKey, Option<Arc<ToolList>>>>,
 }
 
 impl Visibility {
     /// Views of these entries.
-    pub fn new(callers: &Arc<Callers>, entries: &[CatalogEntry]) -> Self {
-        let mut sets: Vec<Arc<Callers>> = Vec::new();
+    pub fn new(callers: &Arc<CallerRules>, entries: &[CatalogEntry]) -> Self {
+        let mut sets: Vec<Arc<CallerRules>> = Vec::new();
         for CatalogEntry { rules, .. } in entries {
             if sets.iter().all(|set| !Arc::ptr_eq(set, rules)) {
                 sets.push(Arc::clone(rules));
@@ -38,7 +39,7 @@ impl Visibility {
     }
 
     /// Narrows it: callers see only what these rules let them see as well.
-    pub fn also_under(self, rules: &Arc<Callers>) -> Self {
+    pub fn also_under(self, rules: &Arc<CallerRules>) -> Self {
         Self { also: Some(Arc::clone(rules)), views: RwLock::default(), ..self }
     }
 
@@ -58,12 +59,29 @@ impl Visibility {
         self.callers.rights(caller.name(), caller.scopes())
     }
 
+    /// The conditions that this caller's arguments for an entry meet, by the rules for callers.
+    pub fn checks<'v>(&'v self, caller: &Caller, entry: &'v CatalogEntry) -> Vec<&'v ArgumentChecks> {
+        let name = entry.called();
+        let rules = [Some(&entry.rules), self.also.as_ref()];
+        rules.into_iter().flatten().flat_map(|rules| rules.checks(caller, &name)).collect()
+    }
+
+    /// The tool as this caller sees it, if its arguments meet conditions.
+    fn narrowed(&self, caller: &Caller, entry: &CatalogEntry) -> Option<McpTool> {
+        let checks = self.checks(caller, entry);
+        if checks.is_empty() {
+            return None;
+        }
+        let own = entry.target().and_then(|target| target.arguments.as_deref());
+        entry.tool().narrowed(own.into_iter().chain(checks).flat_map(ArgumentChecks::narrowing))
+    }
+
     /// Tools that this caller sees; `None`: all of them.
     pub fn view(&self, caller: &Caller, entries: &[CatalogEntry], tools: &ToolList) -> Option<Arc<ToolList>> {
         if !self.tells_apart() {
             return None;
         }
-        let rights_in = |set: &'_ Arc<Callers>| set.rights(caller.name(), caller.scopes()).key();
+        let rights_in = |set: &'_ Arc<CallerRules>| set.rights(caller.name(), caller.scopes()).key();
         let key: ViewKey = self.sets.iter().chain(&self.also).map(rights_in).collect();
         if let Some(view) = self.views.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return view.clone();
@@ -77,8 +95,15 @@ impl Visibility {
         };
         let mut seen: Vec<bool> = entries.iter().map(sees).collect();
         see_resources(&mut seen, entries);
-        let all = seen.iter().all(|seen| *seen);
-        let view = (!all).then(|| Arc::new(tools.part(|place| seen.get(place).copied().unwrap_or(false))));
+        let narrowed: HashMap<usize, Arc<McpTool>> = entries
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| seen.get(*place) == Some(&true))
+            .filter_map(|(place, entry)| Some((place, Arc::new(self.narrowed(caller, entry)?))))
+            .collect();
+        let all = seen.iter().all(|seen| *seen) && narrowed.is_empty();
+        let sees = |place: usize| seen.get(place).copied().unwrap_or(false);
+        let view = (!all).then(|| Arc::new(tools.part_with(sees, |place| narrowed.get(&place).cloned())));
         let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
         if views.len() < VIEWS_MAX {
             // Another request may have made this view meanwhile: one is kept.

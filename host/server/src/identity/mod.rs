@@ -5,6 +5,7 @@ mod authenticator;
 pub mod login;
 pub(crate) mod metadata;
 mod oauth;
+pub mod secret_program;
 pub mod secret_store;
 pub mod secrets;
 mod token_file;

@@ -89,6 +89,10 @@ impl GivenSecret {
                 format!("the login {:?} gives this value", login.name()),
                 format!("run: toolcell secret login {}", login.name()),
             )),
+            SecretSource::Program(program) => Err(AdvisedFault::new(
+                format!("{} gives this value", program.path()),
+                "change it where that program takes it from",
+            )),
         }
     }
 
@@ -156,7 +160,7 @@ impl<T: AsFd> Drop for HiddenInput<T> {
 pub fn forget(place: &SecretSource, folder: &Path) -> Result<bool, String> {
     match place {
         // Others may use the same login: `toolcell secret logout` ends it.
-        SecretSource::Env(_) | SecretSource::Login(_) => Ok(false),
+        SecretSource::Env(_) | SecretSource::Login(_) | SecretSource::Program(_) => Ok(false),
         SecretSource::File(path) => match fs::remove_file(folder.join(path)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::files::blocking_files;
 use crate::files::file::{open, plain};
-use crate::identity::login;
+use crate::identity::{login, secret_program};
 use crate::machine::shell;
 
 /// Time for a keyring: somebody may have to type its password.
@@ -28,6 +28,7 @@ const OTHERS_MODE: u32 = 0o077;
 pub fn hold(source: &SecretSource, folder: &Path, state: &Path) -> Result<HeldSecret, AdvisedFault> {
     match source {
         SecretSource::Login(policy) => Ok(HeldSecret::Live(login::live(policy, folder, state))),
+        SecretSource::Program(program) => secret_program::load(program).map(HeldSecret::Live),
         _ => read(source, folder).map(HeldSecret::Fixed),
     }
 }
@@ -57,6 +58,7 @@ pub fn text(source: &SecretSource, folder: &Path) -> Result<(Zeroizing<String>, 
             let message = format!("the token of the login {:?} changes", policy.name());
             return Err(AdvisedFault::new(message, "name a variable, a file or an entry of the keyring"));
         }
+        SecretSource::Program(program) => (secret_program::print(program)?, program.path().to_owned()),
     })
 }
 

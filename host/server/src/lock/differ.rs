@@ -1,6 +1,8 @@
 //! Differences between a lock and what would be served, by component, in words.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use toolcell_policy::CALLED_IF;
+
 use super::details::{DriftDetails, Findings};
 use super::pinned::{Lock, PinnedComponent, PinnedTool};
 use super::{earlier, json_diff};
@@ -244,8 +246,14 @@ fn rights(lines: &[String]) -> Vec<&str> {
     lines.chain((!said).then_some(EVERYBODY)).collect()
 }
 
+/// True if these rights include one about callers: everybody, or the same callers under fewer
+/// conditions.
 fn covers(rights: &[&str], line: &str) -> bool {
-    line.starts_with(CALLED_BY) && rights.contains(&EVERYBODY)
+    if !line.starts_with(CALLED_BY) {
+        return false;
+    }
+    let callers = line.split_once(CALLED_IF).map(|(callers, _)| callers);
+    rights.contains(&EVERYBODY) || callers.is_some_and(|callers| rights.contains(&callers))
 }
 
 fn short(digest: &str) -> String {
@@ -399,6 +407,12 @@ mod tests {
             (&ann, "be called by the name bob", "tool now may now: be called by the name bob", false),
             (&ann, NOBODY, "tool now may no longer: be called by the name ann", true),
             (
+                &ann,
+                "be called by the name ann, if a = \"x\"",
+                "tool now may no longer: be called by the name ann",
+                true,
+            ),
+            (
                 &described("A", &[NOBODY]),
                 "be called by the name ann",
                 "tool now may now: be called by the name ann",
@@ -410,6 +424,13 @@ mod tests {
         }
         let open = drift(&ann, &described("A", &[]));
         assert_eq!(open[0].differences, ["tool now may now: be called by everybody"]);
+        // Conditions that are removed or replaced are a further right.
+        let conditioned = described("A", &["be called by the name ann, if a = \"x\""]);
+        for now in ["be called by the name ann", "be called by the name ann, if a = \"y\""] {
+            let found = drift(&conditioned, &described("A", &[now]));
+            assert_eq!(found[0].differences[0], format!("tool now may now: {now}"));
+            assert!(!found[0].only_less, "{now}");
+        }
         assert!(!open[0].only_less);
     }
 }

@@ -369,6 +369,7 @@ impl Serving {
             current: Arc::clone(&self.current),
             traffic: transport.traffic(),
             tools: Arc::new(NamedTools::new(bound.tools())),
+            callers: bound.callers(),
             health: Arc::clone(&self.health),
             started,
         });

@@ -24,7 +24,7 @@ const FIXTURE: &str = "reach_http";
 const STORED: &str = ".toolcell/logins/notes.json";
 
 /// The words of a call that gets no token.
-const REFUSED: &str = "the login whose token it needs has none now; the host's log says why";
+const REFUSED: &str = "the login or program whose secret it needs gives none now; the host's log says why";
 
 /// An authorization server, an API that repeats what it is sent, and a folder whose tool may ask
 /// both with the login's token.

@@ -5,6 +5,7 @@ mod printer;
 mod row;
 mod show;
 mod tail;
+pub mod usage;
 mod verify;
 
 use std::io;

@@ -194,6 +194,10 @@ impl Contents {
                 "{component} takes its secret {name} from a login: `toolcell secret login {}` where it runs",
                 login.name()
             )),
+            SecretSource::Program(program) => self.notes.push(format!(
+                "{component} takes its secret {name} from a program: {} must be there where it runs",
+                program.path()
+            )),
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ fn wanted(denial: &Denial) -> Option<WantedRight> {
             right
         }
         Ask::Named(Capability::Config, key) => format!("config {key} = VALUE"),
-        Ask::Named(Capability::Lookup | Capability::Secret | Capability::Env, _) => return None,
+        Ask::Call(_) | Ask::Named(Capability::Lookup | Capability::Secret | Capability::Env, _) => return None,
         Ask::Http(_) | Ask::Socket(..) | Ask::Named(..) => denial.asked().to_owned(),
     };
     // A guest chose the text, and quotes in it could mislead the reader.

@@ -1,8 +1,9 @@
 //! `toolcell policy explain`: prints whether a tool may do something, and the line that decides.
 use serde_json::{Value, json};
+use toolcell_mcp::Caller;
 use toolcell_policy::{Ask, Explanation, Source};
 
-use super::subjects::Subjects;
+use super::subjects::{AskedAnswer, Subjects};
 use crate::args::ExplainArgs;
 use crate::exit::Exit;
 use crate::terminal;
@@ -20,12 +21,22 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let Some(mut subjects) = Subjects::open_or_report(&args.manifest.manifest, &args.code) else {
         return Ok(Exit::AtFault);
     };
-    let Some(grants) = subjects.grants(&args.tool)? else {
+    let answer = match &ask {
+        Ask::Call(_) => {
+            let caller = Caller::new(&args.caller, args.scopes.iter().map(String::as_str));
+            match subjects.call(&args.tool, &ask, &caller)? {
+                AskedAnswer::Answer(answer) => Some(answer),
+                AskedAnswer::NoTool => None,
+                AskedAnswer::Broken => return Ok(Exit::AtFault),
+            }
+        }
+        _ => subjects.grants(&args.tool)?.map(|grants| grants.explain(&ask)),
+    };
+    let Some(explanation) = answer else {
         let message = format!("{} has no tool {:?}", subjects.file.name(), args.tool);
         terminal::error(&message, Some("name it as `toolcell list` shows it, or as COMPONENT/TOOL"));
         return Ok(Exit::AtFault);
     };
-    let explanation = grants.explain(&ask);
     let source = subjects.file.source();
     if args.json {
         terminal::print(&format!("{:#}\n", to_json(&args.tool, &explanation, &source)))?;
@@ -51,6 +62,7 @@ fn to_json(tool: &str, explanation: &Explanation, source: &Source<'_>) -> Value 
         "allowed": explanation.is_allowed(),
         "rule": rule,
         "denial": denial,
+        "refusal": explanation.refusal(),
         "notes": explanation.notes(),
     })
 }

@@ -2,8 +2,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{Diagnostic, Grants, Manifest, parse, render_all};
+use toolcell_mcp::Caller;
+use toolcell_policy::{Ask, Diagnostic, Explanation, Grants, Manifest, parse, render_all};
 use toolcell_server::ManifestFile;
+use toolcell_server::catalog::arguments::{AskedCall, explain_call};
 use toolcell_server::catalog::{BuilderOptions, CatalogBuilder, folder_of};
 use toolcell_server::machine::Machine;
 
@@ -11,6 +13,15 @@ use crate::args::CodeCacheArgs;
 use crate::manifest::report_note;
 use crate::sandbox_process;
 use crate::terminal;
+
+/// The answer to a question about a call.
+pub enum AskedAnswer {
+    Answer(Explanation),
+    /// There is no such tool.
+    NoTool,
+    /// Conditions of the manifest do not compile; the problems are printed.
+    Broken,
+}
 
 /// A checked manifest. Its components are only loaded if a name requires it.
 pub struct Subjects<'a> {
@@ -53,15 +64,41 @@ impl<'a> Subjects<'a> {
     }
 
     fn of_listed(&mut self, name: &str) -> anyhow::Result<Option<Arc<Grants>>> {
+        let found = self.found(name)?;
+        Ok(found.and_then(|[component, tool]| Some(self.manifest.component(&component)?.tool_grants(&tool))))
+    }
+
+    /// The component and the own name of the tool that clients see by this name.
+    fn found(&mut self, name: &str) -> anyhow::Result<Option<[String; 2]>> {
         let listed = match self.listed.take() {
             Some(listed) => listed,
             None => self.list()?,
         };
         let found = listed.iter().find(|[_, _, exposed]| exposed == name);
-        let grants = found
-            .and_then(|[component, tool, _]| self.manifest.component(component).map(|found| found.tool_grants(tool)));
+        let found = found.map(|[component, tool, _]| [component.clone(), tool.clone()]);
         self.listed = Some(listed);
-        Ok(grants)
+        Ok(found)
+    }
+
+    /// Whether this caller may call a tool as asked. The tool is named as for
+    /// [`grants`](Self::grants).
+    pub fn call(&mut self, name: &str, ask: &Ask, caller: &Caller) -> anyhow::Result<AskedAnswer> {
+        let found = match name.split_once('/') {
+            Some((component, tool)) => Some([component.to_owned(), tool.to_owned()]),
+            None => self.found(name)?,
+        };
+        let Some([component, tool]) = found else { return Ok(AskedAnswer::NoTool) };
+        let (Some(component), Ask::Call(arguments)) = (self.manifest.component(&component), ask) else {
+            return Ok(AskedAnswer::NoTool);
+        };
+        let call = AskedCall { component, tool: &tool, caller, arguments };
+        Ok(match explain_call(&self.manifest, ask, call) {
+            Ok(answer) => AskedAnswer::Answer(answer),
+            Err(problems) => {
+                print_problems(&self.file, &problems);
+                AskedAnswer::Broken
+            }
+        })
     }
 
     /// Lists the tools of every component. One that cannot be loaded is reported, and skipped.

@@ -1,9 +1,10 @@
 //! `toolcell policy test`: checks a table of expectations against the manifest.
 use serde_json::{Value, json};
-use toolcell_policy::{Diagnostic, Expectation, ExpectationResult, parse_expectations, render_all};
+use toolcell_mcp::Caller;
+use toolcell_policy::{Ask, Diagnostic, Expectation, ExpectationResult, parse_expectations, render_all};
 use toolcell_server::ManifestFile;
 
-use super::subjects::Subjects;
+use super::subjects::{AskedAnswer, Subjects};
 use crate::args::PolicyTestArgs;
 use crate::exit::Exit;
 use crate::terminal;
@@ -30,6 +31,17 @@ pub fn run(args: &PolicyTestArgs) -> anyhow::Result<Exit> {
     };
     let mut results = Vec::with_capacity(expectations.len());
     for expectation in &expectations {
+        if let ask @ Ask::Call(_) = expectation.ask() {
+            let scopes = expectation.scopes().iter().map(String::as_str);
+            let caller = Caller::new(expectation.caller().unwrap_or("local"), scopes);
+            let answer = match subjects.call(expectation.tool(), ask, &caller)? {
+                AskedAnswer::Answer(answer) => Some(answer),
+                AskedAnswer::NoTool => None,
+                AskedAnswer::Broken => return Ok(Exit::AtFault),
+            };
+            results.push(expectation.compare(answer));
+            continue;
+        }
         let grants = subjects.grants(expectation.tool())?;
         results.push(expectation.check(grants.as_ref()));
     }

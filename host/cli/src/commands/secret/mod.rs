@@ -91,5 +91,6 @@ fn written(place: &SecretSource) -> String {
         SecretSource::File(path) => format!("file:{path}"),
         SecretSource::Keyring { service, account } => format!("keyring:{service}/{account}"),
         SecretSource::Login(login) => format!("oauth:{}", login.name()),
+        SecretSource::Program(program) => format!("exec: {program}"),
     }
 }

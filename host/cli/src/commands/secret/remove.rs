@@ -39,7 +39,7 @@ fn edited(args: &SecretRemoveArgs) -> Result<(ManifestFile, String, SecretSource
     let ours = format!("{}/{FOLDER}/", edited.manifest.server().state());
     let is_ours = !is_shared
         && match &place {
-            SecretSource::Env(_) | SecretSource::Login(_) => false,
+            SecretSource::Env(_) | SecretSource::Login(_) | SecretSource::Program(_) => false,
             SecretSource::File(path) => path.strip_prefix(&ours).is_some_and(|name| !name.contains('/')),
             SecretSource::Keyring { .. } => true,
         };

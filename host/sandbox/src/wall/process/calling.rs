@@ -60,6 +60,9 @@ pub struct SandboxCall<'a> {
     pub tool: &'a str,
     /// A JSON object. The process checks that it conforms to the tool's input schema.
     pub arguments_json: &'a str,
+    /// True if the host has brought them into the form of that schema: the guest gets them as they
+    /// are.
+    pub is_conformed: bool,
     /// The limits of this tool.
     pub limits: &'a Limits,
     /// The capabilities of this tool.
@@ -75,7 +78,7 @@ impl SandboxProcess {
     /// Runs a call in this process.
     pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: SandboxCall<'_>) -> CallReport<GuestResult> {
         let CalledComponent { number: component, instance } = of;
-        let SandboxCall { tool, arguments_json, limits, capabilities, caller, .. } = input;
+        let SandboxCall { tool, arguments_json, is_conformed, limits, capabilities, caller, .. } = input;
         if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
             return CallReport::not_run(CallFailure::Host { detail: format!("its sandbox process: {problem}") });
         }
@@ -98,6 +101,7 @@ impl SandboxProcess {
             component,
             tool: tool.to_owned(),
             arguments_json: arguments_json.to_owned(),
+            is_conformed,
             caller: facts(caller.as_ref()),
             deadline_ms: limits.get(Limit::Deadline),
             instance,

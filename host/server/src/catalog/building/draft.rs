@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::json;
 use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, McpTool};
 use toolcell_policy::{
-    Approval, Callers, CallingTool, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span, check_calls,
+    Approval, CallingTool, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span, check_calls,
 };
 use toolcell_sandbox::{ComponentDigest, GrantedCapabilities, ListedBeside, ShapeName, contract, export};
 
+use super::super::arguments::{ArgumentChecks, CallerRules, budget};
 use super::super::definition::{self, ListingStop};
 use super::super::entry::{CatalogEntry, EntryKind, targets};
 use super::super::instances::InstancesByCaller;
@@ -66,7 +67,7 @@ pub(super) struct CatalogDraft<'a> {
     pub(super) origins: Vec<(String, String, Span)>,
     pub(super) basis: &'a Basis<'a>,
     /// Rules for callers.
-    pub(super) callers: &'a Arc<Callers>,
+    pub(super) callers: &'a Arc<CallerRules>,
 }
 
 impl CatalogDraft<'_> {
@@ -301,8 +302,10 @@ impl CatalogDraft<'_> {
         let approved_as = approval.map(|rule| approved_as(&capabilities, rule)).unwrap_or_default();
         self.origins.push((entry.definition().name.clone(), policy.name().to_owned(), policy.name_span()));
         let narrowed = (!capabilities.grants().is_sealed()).then(ToolNarrowing::new);
+        let arguments = argument_checks(policy, &name, &entry, problems);
+        let shown = arguments.as_ref().and_then(|checks| entry.narrowed(checks.narrowing()));
         let target = CallTarget {
-            tool: Arc::new(entry),
+            tool: Arc::new(shown.unwrap_or(entry)),
             component,
             name,
             program,
@@ -314,6 +317,7 @@ impl CatalogDraft<'_> {
             approved_as,
             narrowed,
             meters,
+            arguments,
         };
         self.push(EntryKind::Export(Arc::new(target)));
     }
@@ -326,7 +330,13 @@ impl CatalogDraft<'_> {
         }
         let is_named = |entry: &&CatalogEntry| entry.target().is_none_or(|target| target.is_named());
         let names: Vec<_> = self.parts.entries.iter().filter(is_named).map(CatalogEntry::called).collect();
-        self.callers.check_tools(&names)
+        let mut problems = self.callers.check_tools(&names);
+        for entry in self.parts.entries.iter().filter(is_named) {
+            let name = entry.called();
+            let conditions = self.callers.rules().iter().filter_map(|rule| rule.conditions(&name));
+            problems.extend(conditions.flat_map(|conditions| ArgumentChecks::never(conditions, entry.tool())));
+        }
+        problems
     }
 
     /// Rules for calls that take no tool, and tools that reach themselves. If tools are missing for
@@ -385,6 +395,24 @@ impl CatalogDraft<'_> {
             problems.push((component.clone(), problem));
         }
         problems
+    }
+}
+
+/// The conditions on a tool's arguments that hold for all callers, compiled.
+fn argument_checks(
+    policy: &ComponentPolicy,
+    name: &str,
+    tool: &McpTool,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Arc<ArgumentChecks>> {
+    let conditions = policy.tool(name)?.arguments()?;
+    problems.extend(ArgumentChecks::never(conditions, tool));
+    match ArgumentChecks::compile(conditions, &mut budget()) {
+        Ok(checks) => Some(Arc::new(checks)),
+        Err(found) => {
+            problems.extend(found);
+            None
+        }
     }
 }
 

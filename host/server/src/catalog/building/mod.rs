@@ -189,7 +189,7 @@ impl CatalogBuilder {
         let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
         let mut problems = precheck.into_errors();
         let mut withheld = Vec::new();
-        let settings = Arc::new(CatalogSettings::of(manifest, folder));
+        let settings = Arc::new(CatalogSettings::of(manifest, folder, &mut problems));
         let serving = basis.earlier.first().map(AsRef::as_ref);
         let texts = texts::build(manifest, folder, serving, &mut problems);
         let skills = Arc::new(Skills::build(manifest, folder, &mut problems));

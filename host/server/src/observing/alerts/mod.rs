@@ -11,7 +11,7 @@ mod webhook;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tokio::runtime::Handle;
@@ -21,6 +21,7 @@ use toolcell_audit::{AlertRaised, Clipped, Event, Outcome, Sink};
 use toolcell_policy::{AdvisedFault, AlertsPolicy};
 
 use crate::error::StartError;
+use crate::identity::secret_program::{self, FailureListener};
 use crate::identity::secrets;
 use counts::RuleCounts;
 use flood::{Flood, Share};
@@ -46,6 +47,8 @@ pub enum AlertRule {
     CallerDenials,
     /// Refused requests of a caller or a range of addresses.
     Refusals,
+    /// Runs of a program that prints a secret, which failed.
+    SecretFailures,
 }
 
 /// Counts failures and denials, and raises alerts.
@@ -59,6 +62,8 @@ pub struct Alerts {
     late: Sender<LateAlert>,
     /// Raises the queued alerts.
     task: JoinHandle<()>,
+    /// Hears of secrets whose programs fail.
+    secrets: OnceLock<Arc<FailureListener>>,
 }
 
 /// Where an alert is reported.
@@ -88,8 +93,14 @@ struct Alert<'a> {
 
 impl AlertRule {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::ToolFailures, Self::ToolDenials, Self::CallerFailures, Self::CallerDenials, Self::Refusals];
+    pub const ALL: [Self; 6] = [
+        Self::ToolFailures,
+        Self::ToolDenials,
+        Self::CallerFailures,
+        Self::CallerDenials,
+        Self::Refusals,
+        Self::SecretFailures,
+    ];
 
     /// The name in records, metrics and the manifest: `tool_failures`.
     pub const fn name(self) -> &'static str {
@@ -99,6 +110,7 @@ impl AlertRule {
             Self::CallerFailures => "caller_failures",
             Self::CallerDenials => "caller_denials",
             Self::Refusals => "refusals",
+            Self::SecretFailures => "secret_failures",
         }
     }
 
@@ -109,6 +121,7 @@ impl AlertRule {
             Self::CallerFailures => "failed calls of the caller",
             Self::CallerDenials => "denied requests in calls of the caller",
             Self::Refusals => "refused requests of",
+            Self::SecretFailures => "failed runs of the secret's program",
         }
     }
 }
@@ -133,7 +146,7 @@ impl Alerts {
         let raising = Arc::new(Raising { sink: Arc::clone(sink), webhook });
         let (late, alerts) = channel(LATE_MAX);
         let task = runtime.spawn(raise_late(Arc::clone(&raising), alerts));
-        Ok(Arc::new(Self {
+        let alerts = Arc::new(Self {
             policy: policy.clone(),
             counts: AlertRule::ALL.map(|_| Mutex::default()),
             raised: [const { AtomicU64::new(0) }; AlertRule::ALL.len()],
@@ -141,7 +154,16 @@ impl Alerts {
             raising,
             late,
             task,
-        }))
+            secrets: OnceLock::new(),
+        });
+        let own = Arc::downgrade(&alerts);
+        let listener: Arc<FailureListener> = Arc::new(move |program: &str| {
+            own.upgrade().iter().for_each(|alerts| alerts.note(AlertRule::SecretFailures, program));
+        });
+        secret_program::listen(&listener);
+        // It was empty.
+        let _ = alerts.secrets.set(listener);
+        Ok(alerts)
     }
 
     /// A call ended.
@@ -179,6 +201,7 @@ impl Alerts {
             AlertRule::CallerFailures => self.policy.caller_failures(),
             AlertRule::CallerDenials => self.policy.caller_denials(),
             AlertRule::Refusals => self.policy.refusals(),
+            AlertRule::SecretFailures => self.policy.secret_failures(),
         }
     }
 

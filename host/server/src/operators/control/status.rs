@@ -11,7 +11,7 @@ use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_sandbox::{SLOT_RESETS, Standing};
 
 use crate::catalog::{Catalog, Services};
-use crate::identity::login;
+use crate::identity::{login, secret_program};
 use crate::observing::LastBuild;
 use crate::operators::console::{SessionGate, Sources};
 use crate::operators::health::Health;
@@ -85,6 +85,7 @@ impl StatusSources {
             "walls_missing": named(self.health.walls_missing()),
             "walls_done_without": named(self.health.walls_done_without()),
             "logins": login::in_use(),
+            "secret_programs": secret_program::in_use(),
             "dev": self.build.as_ref().map(LastBuild::to_json),
         })
     }

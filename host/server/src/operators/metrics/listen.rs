@@ -44,6 +44,7 @@ const CONNECTION_TIME: Duration = Duration::from_secs(10);
 pub struct BoundPage {
     socket: BoundSocket,
     tools: usize,
+    callers: usize,
 }
 
 /// The served page. Ends when dropped.
@@ -73,7 +74,8 @@ impl BoundPage {
         let hosts = policy.map(MetricsPolicy::hosts).unwrap_or_default();
         let socket = BoundSocket::bind("the metrics", address, hosts)?;
         let tools = policy.map_or_else(|| MetricsPolicy::default().tools(), MetricsPolicy::tools);
-        Ok(Some(Self { socket, tools }))
+        let callers = policy.map_or(0, MetricsPolicy::callers);
+        Ok(Some(Self { socket, tools, callers }))
     }
 
     /// URL of the page, for people.
@@ -84,6 +86,11 @@ impl BoundPage {
     /// Tools with their own series, at most.
     pub fn tools(&self) -> usize {
         self.tools
+    }
+
+    /// Callers with their own series, at most; 0: none are counted.
+    pub fn callers(&self) -> usize {
+        self.callers
     }
 
     pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<ServedPage> {

@@ -17,6 +17,7 @@ use toolcell_sandbox::Standing;
 use super::process;
 use super::tools::{NamedTools, Ranges, ToolFigures};
 use crate::catalog::Catalog;
+use crate::catalog::caller_figures::CallerFigures;
 use crate::http::shown_certificates;
 use crate::observing::alerts::{AlertRule, Alerts};
 use crate::observing::requests::RequestCounters;
@@ -42,6 +43,8 @@ pub struct MetricSources {
     pub health: Arc<Health>,
     /// Tools with their own series.
     pub tools: Arc<NamedTools>,
+    /// Callers with their own series; 0: callers are not counted.
+    pub callers: usize,
     /// When the process began to serve.
     pub started: SystemTime,
 }
@@ -85,6 +88,9 @@ impl Collector for MetricSources {
         )?;
         of_tools(&mut figures, &self.tools.read(&catalog, &self.current.held()))?;
         of_denials(&mut figures, &catalog)?;
+        if self.callers > 0 {
+            of_callers(&mut figures, &services.caller_figures.read(self.callers))?;
+        }
         of_alerts(&mut figures, services.alerts.as_deref())?;
         services.traces.as_ref().map_or(Ok(()), |traces| of_traces(&mut figures, traces.sent()))?;
         self.traffic.as_ref().map_or(Ok(()), |traffic| of_http(&mut figures, traffic))
@@ -212,6 +218,22 @@ fn of_tools(figures: &mut FigureWriter<'_>, tools: &[ToolFigures]) -> fmt::Resul
     figures.gauges("calls_running", "Calls that have a place of their tool, also on earlier generations", running)?;
     let waiting = guests().map(|(labels, guests)| (labels, guests.waiting));
     figures.gauges("calls_waiting", "Calls that wait for a place of their tool", waiting)
+}
+
+/// The calls of each caller.
+fn of_callers(figures: &mut FigureWriter<'_>, callers: &[(String, CallerFigures)]) -> fmt::Result {
+    type Value = fn(&CallerFigures) -> u64;
+    let counts: [(&str, &str, Value); 4] = [
+        ("caller_calls", "Calls of a caller that ended, those that tools made included", |of| of.calls),
+        ("caller_failed_calls", "Those of them that gave no result", |of| of.failed),
+        ("caller_fuel", "Fuel that calls of a caller burned", |of| of.fuel),
+        ("caller_bytes", "Bytes of arguments and results of a caller's calls", |of| of.bytes),
+    ];
+    for (name, meaning, value) in counts {
+        let values = callers.iter().map(|(caller, of)| ([("caller", label(caller))], value(of)));
+        figures.counts(name, meaning, values)?;
+    }
+    Ok(())
 }
 
 fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {

@@ -6,7 +6,9 @@ use toolcell_mcp::ServedCatalog as _;
 use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, parse};
 
 use super::Reloader;
-use crate::catalog::{Basis, Built, Catalog, LoadStep, Tolerance, apps, folder_of, side_files, skills, texts};
+use crate::catalog::{
+    Basis, Built, CallerRules, Catalog, LoadStep, Tolerance, apps, folder_of, side_files, skills, texts,
+};
 use crate::fetching::trust;
 use crate::files::file::absolute;
 use crate::files::shipped;
@@ -37,7 +39,7 @@ impl Reloader {
         };
         let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
         let manifest = parsed.manifest;
-        self.narrow_early(&manifest, old)?;
+        self.narrow_early(&manifest, old, &file)?;
         // Stamped before they are read, like the manifest, so that no later change is missed.
         self.served = sources(&manifest, &path);
         self.setup.files.reading_also(&self.files());
@@ -64,11 +66,15 @@ impl Reloader {
 
     /// Removes rights at once that callers do not have under the new manifest: components may take
     /// long to load. Nobody is notified before the next generation is served.
-    fn narrow_early(&self, manifest: &Manifest, old: &Catalog) -> Result<(), ReloadFailure> {
+    fn narrow_early(&self, manifest: &Manifest, old: &Catalog, file: &ManifestFile) -> Result<(), ReloadFailure> {
         if manifest.callers().canonical() == old.callers().canonical() {
             return Ok(());
         }
-        let rules = Arc::new(manifest.callers().clone());
+        let (rules, problems) = CallerRules::compile(manifest.callers());
+        if !problems.is_empty() {
+            return Err(ReloadFailure::with(file, &problems));
+        }
+        let rules = Arc::new(rules);
         let narrowed = old.also_under(&rules).map_err(|error| ReloadFailure::saying(&error.to_string()))?;
         self.setup.current.replace(Arc::new(narrowed));
         Ok(())

@@ -150,6 +150,9 @@ fn caller_rule(name: &str, rule: &Value) -> CallerRule {
         names.iter().map(|name| format!("the caller {name}")).chain(scopes.iter().map(|it| format!("scope {it}")));
     let who: Vec<String> = who.collect();
     let rate = rule.get("rate").and_then(Value::as_str).map(str::to_owned);
+    let conditions = rule.get("arguments").and_then(Value::as_object).into_iter().flatten();
+    let conditions: Vec<&str> = conditions.map(|(tool, _)| tool.as_str()).collect();
+    let conditions = (!conditions.is_empty()).then(|| format!("conditions on arguments of {}", conditions.join(", ")));
     let at_once = rule.get("concurrency").and_then(Value::as_u64).map(|count| format!("{count} at once"));
     CallerRule {
         name: name.to_owned(),
@@ -158,7 +161,7 @@ fn caller_rule(name: &str, rule: &Value) -> CallerRule {
         matching: 0,
         prompts: list("prompts"),
         skills: list("skills"),
-        bounds: [rate, at_once].into_iter().flatten().collect::<Vec<_>>().join(", "),
+        bounds: [rate, at_once, conditions].into_iter().flatten().collect::<Vec<_>>().join(", "),
         place: None,
     }
 }

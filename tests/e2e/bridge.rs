@@ -15,7 +15,7 @@ fn run(folder: &Folder, arguments: &[&str]) -> Finished {
 }
 
 /// The bridge that `make guests` builds.
-fn bridge() -> String {
+pub(crate) fn bridge() -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let path = root.join("../guest-examples/components/bridge.wasm");
     path.to_str().unwrap().to_owned()
@@ -78,7 +78,7 @@ fn document(server: &str) -> Value {
 }
 
 /// A folder with this document, and no manifest.
-fn holding(document: &Value) -> Folder {
+pub(crate) fn holding(document: &Value) -> Folder {
     let folder = Folder::with_manifest("");
     std::fs::remove_file(folder.manifest()).unwrap();
     folder.write("pets.json", document.to_string());

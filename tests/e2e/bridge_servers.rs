@@ -11,7 +11,7 @@ use toolcell_tests::web::WebHost;
 use toolcell_tests::{Command, Finished, Folder, TestHost};
 
 /// A value that stands nowhere else.
-const KEY: &str = "k3y-of-the-bridge-1234567890";
+pub(crate) const KEY: &str = "k3y-of-the-bridge-1234567890";
 
 fn run(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, arguments).run()
@@ -211,6 +211,9 @@ fn what_a_server_lists_later_is_said_shown_and_taken_by_a_person_alone() {
     let unasked = run(&folder, &update);
     assert!(unasked.stdout.contains("description was \"Says it.\", is \"Says it backwards.\""), "{unasked:?}");
     assert!(unasked.failed_with(2).contains("nobody can be asked"), "{unasked:?}");
+    let planned: Value = serde_json::from_str(&run(&folder, &[&update[..], &["--json"]].concat()).stdout).unwrap();
+    let differences = planned["changes"][0]["differences"].to_string();
+    assert!(differences.contains("Says it backwards."), "{planned}");
     assert_eq!((component(&folder), folder.read("toolcell.lock")), (first.clone(), lock.clone()));
     assert!(!folder.path().join("components/far.new.wasm").exists());
 

@@ -3,11 +3,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;
-use toolcell_tests::loopback::{McpEra, McpScript, Scripted, events, result};
+use toolcell_tests::loopback::{HttpServer, McpEra, McpScript, Scripted, Seen, events, result};
 
-use super::bridge_servers::{added, empty, unasked};
+use super::bridge_servers::{KEY, added, empty, unasked};
 
 fn tool(name: &str) -> Value {
     json!({"name": name, "description": "Does it.", "inputSchema": {"type": "object"}})
@@ -75,6 +77,17 @@ fn a_list_without_end_is_refused() {
     );
     refused(|_| json!({"tools": [], "nextCursor": "same"}), "names a next page of its list that cannot be asked for");
     refused(|_| json!({"tools": "none"}), "answers tools/list wrongly");
+    // An answer that goes on: as fast as it is read, and byte by byte.
+    let endless = |target: &'static str, words: &str| {
+        let is_list = |seen: &Seen| seen.values("mcp-method") == ["tools/list"];
+        let script = McpScript { era: McpEra::Modern, list: |_: &Value| json!({}), call: never };
+        let server = script.start_behind(move |seen| is_list(seen).then_some(Scripted::As(target)));
+        let finished = added(&empty(), &server.url("/mcp"), &[]);
+        assert!(finished.failed_with(1).contains(words), "{words}: {finished:?}");
+    };
+    endless("/endless?application/json", "answers with more than 8388608 bytes");
+    endless("/endless?text/event-stream", "answers with more than 8388608 bytes");
+    endless("/dribble?text/event-stream", "does not give its list within 30s");
 }
 
 #[test]
@@ -127,10 +140,59 @@ fn an_answer_without_end_ends_and_nothing_is_asked_of_the_caller() {
     refused("far_gone", "HTTP 500\n\nit broke");
     refused("far_moved", "HTTP 302\nRedirects are not followed.");
     refused("far_other", "the server ends its answer without a result");
-    refused("far_input", "the server asks the caller for something");
+    refused("far_input", "the server answers as one of another revision of MCP");
     refused("far_error", "the server refuses the call: no such");
     refused("far_asks", "asks for \"elicitation/create\" again and again");
     assert_eq!(ASKED.load(Ordering::SeqCst), 1);
     let unfit = host.call("far_unfit", json!({}));
     assert!(unfit.is_error(), "{unfit:?}");
+}
+
+#[test]
+fn a_key_that_the_server_sends_back_is_neither_shown_nor_kept() {
+    // What the server was shown, as it was and as a model would read it out of base64.
+    let key_of = |seen: &Seen| seen.values("authorization").concat();
+    let answered = move |seen: &Seen| {
+        let key = key_of(seen);
+        let coded = STANDARD.encode(&key);
+        let message: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+        let said = match (seen.target(), message["method"].as_str()) {
+            ("/mcp", Some("server/discover")) => {
+                let server = json!({"io.modelcontextprotocol/serverInfo": {"name": key, "title": key, "version": key}});
+                json!({"result": {"resultType": "complete", "supportedVersions": ["2026-07-28"], "_meta": server}})
+            }
+            ("/mcp", Some("tools/list")) => {
+                let schema = json!({"type": "object", "properties": {"a": {"type": "string", "description": coded}}});
+                json!({"result": {"tools": [{"name": "a", "title": key, "description": key, "inputSchema": schema}, {"name": key}]}})
+            }
+            _ => json!({"error": {"code": 1, "message": format!("{key} {coded}")}}),
+        };
+        let mut answer = said;
+        answer["id"] = message["id"].clone();
+        match seen.target() {
+            "/page" => Scripted::Bytes(200, vec![("content-type", format!("text/{key}"))], Vec::new()),
+            "/moved" => Scripted::Bytes(307, vec![("location", format!("/{key}"))], Vec::new()),
+            _ => Scripted::Whole(200, "application/json", answer.to_string()),
+        }
+    };
+    let server = HttpServer::scripted(answered);
+    let header = ["--header", "Authorization=Bearer env:FAR_TOKEN"];
+    let secret = KEY.to_owned();
+    let coded = STANDARD.encode(format!("Bearer {KEY}"));
+    for (path, code) in [("/mcp", 0), ("/error", 1), ("/page", 1), ("/moved", 1)] {
+        let folder = empty();
+        let finished = added(&folder, &server.url(path), &header);
+        assert_eq!(finished.code(), code, "{path}: {finished:?}");
+        let mut everything = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(everything.contains("[redacted:FAR_TOKEN]"), "{path}: {everything}");
+        if code == 0 {
+            everything.push_str(&folder.read("toolcell.toml"));
+            everything.push_str(&folder.read("toolcell.lock"));
+            let component = std::fs::read(folder.path().join("components/far.wasm")).unwrap();
+            everything.push_str(&String::from_utf8_lossy(&component));
+        }
+        for form in [&secret, &coded] {
+            assert!(!everything.contains(form.as_str()), "{path}: {form} in {everything}");
+        }
+    }
 }

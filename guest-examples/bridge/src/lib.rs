@@ -6,8 +6,10 @@
 
 mod answer;
 mod definitions;
+mod file;
 mod icons;
 mod memory;
+mod parts;
 mod query;
 mod remote;
 mod request;

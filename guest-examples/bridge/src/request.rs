@@ -1,10 +1,12 @@
 //! From arguments to one request. Nothing in a value ends the part of the request that it stands in.
 
 use serde_json::{Map, Value};
-use toolcell_bridge_lines::{Parameter, Place, Request, Style};
+use toolcell_bridge_lines::{Body, BodyForm, Parameter, Place, Request, Style};
 use toolkit::Failure;
 use toolkit::http::escaped;
 
+use crate::file::File;
+use crate::parts;
 use crate::query::{Pairs, scalar};
 
 /// What the host is asked for.
@@ -45,10 +47,10 @@ pub fn wanted(request: &Request, arguments: &Map<String, Value>) -> Result<Wante
         let between = if path.contains('?') { '&' } else { '?' };
         path = format!("{path}{between}{query}");
     }
-    let body = body(request, arguments)?;
-    if let (Some(_), Some(definition)) = (&body, &request.body) {
-        fields.push(("content-type".to_owned(), definition.media.clone()));
-    }
+    let body = body(request, arguments)?.map(|(media, bytes)| {
+        fields.push(("content-type".to_owned(), media));
+        bytes
+    });
     Ok(Wanted { path, fields, body })
 }
 
@@ -107,21 +109,36 @@ fn simple(parameter: &Parameter, value: &Value) -> Result<String, Failure> {
     }
 }
 
-fn body(request: &Request, arguments: &Map<String, Value>) -> Result<Option<Vec<u8>>, Failure> {
+/// The body, with its media type.
+fn body(request: &Request, arguments: &Map<String, Value>) -> Result<Option<(String, Vec<u8>)>, Failure> {
     let Some(definition) = &request.body else { return Ok(None) };
     let Some(value) = arguments.get(&definition.argument).filter(|value| !value.is_null()) else { return Ok(None) };
-    if !definition.form {
-        return Ok(Some(value.to_string().into_bytes()));
-    }
-    let Value::Object(members) = value else {
-        return Err(Failure::invalid(format!("{:?} is not an object of a form's fields", definition.argument)));
+    let media = definition.media.clone();
+    let bytes = match definition.form {
+        BodyForm::Json => value.to_string().into_bytes(),
+        BodyForm::Pairs => pairs(definition, members(definition, value)?)?.into_bytes(),
+        BodyForm::Parts => return parts::body(definition, members(definition, value)?).map(Some),
+        BodyForm::Text => scalar(&definition.argument, value)?.into_bytes(),
+        BodyForm::File => {
+            let file = File::of(&definition.argument, value)?;
+            return Ok(Some((file.media.unwrap_or(media), file.bytes)));
+        }
     };
+    Ok(Some((media, bytes)))
+}
+
+fn members<'v>(definition: &Body, value: &'v Value) -> Result<&'v Map<String, Value>, Failure> {
+    let wrong = || Failure::invalid(format!("{:?} is not an object of a form's fields", definition.argument));
+    value.as_object().ok_or_else(wrong)
+}
+
+fn pairs(definition: &Body, members: &Map<String, Value>) -> Result<String, Failure> {
     let mut pairs = Pairs::default();
     for (name, value) in members {
         let is_deep = value.is_object() || definition.deep.iter().any(|deep| deep == name);
         pairs.add(name, if is_deep { Style::Deep } else { Style::Form }, true, value)?;
     }
-    Ok(Some(pairs.text().into_bytes()))
+    Ok(pairs.text())
 }
 
 #[cfg(test)]
@@ -139,9 +156,13 @@ mod tests {
                 {"name": "q[x]", "argument": "q_x", "place": "query", "style": "form", "explode": true},
                 {"name": "X-Trace", "argument": "trace", "place": "header", "style": "simple", "explode": false},
             ],
-            "body": {"argument": "body", "media": "application/json", "form": false},
+            "body": {"argument": "body", "media": "application/json", "form": "json"},
         }))
         .unwrap()
+    }
+
+    fn body_of(form: BodyForm, media: &str) -> Body {
+        serde_json::from_value(json!({"argument": "body", "media": media, "form": form})).unwrap()
     }
 
     fn of(arguments: &Value) -> Result<Wanted, String> {
@@ -202,15 +223,41 @@ mod tests {
         request.path = "/".to_owned();
         request.parameters.clear();
         let media = "application/x-www-form-urlencoded".to_owned();
-        request.body = Some(toolcell_bridge_lines::Body {
-            argument: "body".to_owned(),
-            media,
-            form: true,
-            deep: vec!["items".to_owned()],
-        });
+        request.body = Some(body_of(BodyForm::Pairs, &media));
+        if let Some(body) = &mut request.body {
+            body.deep = vec!["items".to_owned()];
+        }
         let arguments = json!({"body": {"a": "x y", "items": [{"price": 2}], "meta": {"k": 1}, "tags": ["p", "q"]}});
         let made = wanted(&request, arguments.as_object().unwrap()).unwrap();
         let text = String::from_utf8(made.body.unwrap()).unwrap();
         assert_eq!(text, "a=x%20y&items%5B0%5D%5Bprice%5D=2&meta%5Bk%5D=1&tags=p&tags=q");
+    }
+    #[test]
+    fn a_text_and_a_file_are_sent_as_they_are() {
+        let mut request = request();
+        request.path = "/".to_owned();
+        request.parameters.clear();
+        let mut sent = |form: BodyForm, media: &str, value: Value| {
+            request.body = Some(body_of(form, media));
+            let made = wanted(&request, json!({"body": value}).as_object().unwrap());
+            made.map(|made| (made.fields[2].1.clone(), made.body.unwrap()))
+                .map_err(|failure| failure.message().to_owned())
+        };
+        let of = |media: &str, bytes: &[u8]| Ok((media.to_owned(), bytes.to_vec()));
+        assert_eq!(sent(BodyForm::Text, "text/xml", json!("<a/>")), of("text/xml", b"<a/>"));
+        assert_eq!(sent(BodyForm::File, "image/png", json!({"base64": "iQA="})), of("image/png", b"\x89\0"));
+        let named = json!({"text": "a", "media_type": "text/csv"});
+        assert_eq!(sent(BodyForm::File, "application/octet-stream", named), of("text/csv", b"a"));
+        for (value, problem) in [
+            (json!("a"), "\"body\" is a file: either its text or its base64"),
+            (json!({"text": "a", "base64": ""}), "\"body\" is a file: either its text or its base64"),
+            (json!({"base64": "!"}), "the base64 of \"body\" is not base64"),
+            (
+                json!({"text": "a", "media_type": "a/b\r\nX: y"}),
+                "the media_type of \"body\" is not one, such as image/png",
+            ),
+        ] {
+            assert_eq!(sent(BodyForm::File, "a/b", value), Err(problem.to_owned()));
+        }
     }
 }

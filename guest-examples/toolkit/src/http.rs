@@ -96,6 +96,15 @@ impl Blocks {
         #[cfg(not(target_arch = "wasm32"))]
         Ok(None)
     }
+
+    /// Reads on to the end without keeping anything, so that the host uses the connection for the next request.
+    /// Gives up after this time, and where much comes.
+    pub fn drain(self, time: Duration) {
+        #[cfg(target_arch = "wasm32")]
+        self.blocks.drain(time);
+        #[cfg(not(target_arch = "wasm32"))]
+        let _ = time;
+    }
 }
 
 /// Asks with `GET` and these fields.

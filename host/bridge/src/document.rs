@@ -30,10 +30,11 @@ impl<'a> Document<'a> {
         };
         let is_30 = match version.as_deref() {
             Some(version) if version.starts_with("3.0") => true,
-            Some(version) if version.starts_with("3.1") => false,
+            // What is new in 3.2 is beside what is read here.
+            Some(version) if ["3.1", "3.2"].iter().any(|known| version.starts_with(known)) => false,
             Some(version) => {
                 let problem = format!("the document is of OpenAPI {}", crate::names::shown(version));
-                return Err(BridgeError::new(problem, "3.0 and 3.1 are read"));
+                return Err(BridgeError::new(problem, "3.0, 3.1 and 3.2 are read"));
             }
             None => return Err(BridgeError::new("the document does not say its version of OpenAPI", form)),
         };

@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use toolcell_bridge_lines::{PASSED, PASSES_ELICITATION};
 
 use crate::definitions::{ToolCall, ToolDefinition};
 use crate::parameters::is_header;
@@ -17,6 +18,8 @@ pub struct BridgeGrants {
     pub secrets: Vec<SecretGrant>,
     /// The login of one of them.
     pub login: Option<LoginGrant>,
+    /// True if the server may ask the person in the middle of a call.
+    pub passes_elicitation: bool,
 }
 
 /// A secret of requests.
@@ -136,6 +139,9 @@ impl BridgeGrants {
             let _ = writeln!(tables, "    {},", quoted(rule));
         }
         tables.push_str("]\n");
+        if self.passes_elicitation {
+            let _ = write!(tables, "\n[components.{component}.env]\n{PASSES_ELICITATION} = {}\n", quoted(PASSED));
+        }
         if !self.secrets.is_empty() {
             let _ = write!(tables, "\n[components.{component}.secrets]\n");
         }

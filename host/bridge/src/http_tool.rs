@@ -6,8 +6,8 @@ use crate::definitions::{Definitions, ToolCall, ToolDefinition, hints_of_method}
 use crate::grants::BridgeGrants;
 use crate::limits::TOOL_TEXT_BYTES_MAX;
 use crate::names::{clipped, shown};
-use crate::selection::path_problem;
 use crate::server::{Base, is_segment};
+use crate::target::Target;
 use crate::{Bridge, BridgeError};
 
 /// The argument that becomes the request's body.
@@ -89,7 +89,7 @@ impl Address {
             before.split_once("://").ok_or_else(|| wrong(format!("{} is not an address", shown(tool.url))))?;
         let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let base = Base::parse(&format!("{scheme}://{authority}")).map_err(wrong)?;
-        if let Some(reason) = path_problem(tool.method, path) {
+        if let Some(reason) = Target::of_path(path).problem(tool.method) {
             return Err(wrong(format!("{} {reason}", shown(tool.url))));
         }
         Ok(Self { base, path: path.to_owned(), query: query.to_owned() })
@@ -164,8 +164,7 @@ fn body(tool: &HttpToolRequest<'_>) -> Result<Option<Body>, BridgeError> {
         let problem = format!("a request with {} has no body, and input has {BODY:?}", tool.method);
         return Err(BridgeError::new(problem, "set another method, or move the argument into the query"));
     }
-    let media = "application/json".to_owned();
-    Ok(Some(Body { argument: BODY.to_owned(), media, form: false, deep: Vec::new() }))
+    Ok(Some(crate::body::json(BODY.to_owned(), "application/json".to_owned())))
 }
 
 /// Checks that each argument stands somewhere in the request.

@@ -1,4 +1,4 @@
-//! From an OpenAPI document (3.0 or 3.1) to tools: one for each operation, with what it reaches.
+//! From an OpenAPI document (3.0 to 3.2) to tools: one for each operation, with what it reaches.
 //! And from the list of another MCP server. The result is embedded into a component, so the host
 //! has no second kind of tool.
 //!
@@ -14,6 +14,7 @@ mod grants;
 mod http_tool;
 mod leb;
 mod limits;
+mod media;
 mod merge;
 mod names;
 mod operations;
@@ -25,6 +26,7 @@ mod schema;
 mod security;
 mod selection;
 mod server;
+mod target;
 
 #[cfg(test)]
 mod tests;

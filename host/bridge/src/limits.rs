@@ -21,8 +21,8 @@ pub const REFERENCES_MAX: usize = 16;
 /// Depth of a reference's pointer, in segments. 32: `#/components/schemas/NAME` has three.
 pub const POINTER_SEGMENTS_MAX: usize = 32;
 
-/// Parameters of an operation. 100: the largest public ones have about 60.
-pub const PARAMETERS_MAX: usize = 100;
+/// Parameters of an operation. 300: NetBox's lists have up to 179.
+pub const PARAMETERS_MAX: usize = 300;
 
 /// Subschemas of one schema. 800: the host takes 1,000, and the arguments stand around it.
 pub const SUBSCHEMAS_MAX: usize = 800;

@@ -101,7 +101,7 @@ fn made(
 ) -> Result<Made, String> {
     let base = base_of(base, operation, options)?;
     let parts = [operation.item, operation.value];
-    let mut parameters = parameters::of_operation(document, operation.path, parts, filled, bytes_max)?;
+    let mut parameters = parameters::of_operation(document, &operation.target, parts, filled, bytes_max)?;
     let body = body::of_operation(document, operation.value, &mut parameters, bytes_max)?;
     let answer = responses::of_operation(document, operation.value, bytes_max);
     let mut input = json!({"type": "object", "properties": parameters.properties});
@@ -113,7 +113,7 @@ fn made(
     }
     let request = Request {
         method: operation.method.to_owned(),
-        path: format!("{}{}", base.path, operation.path),
+        path: format!("{}{}{}", base.path, operation.target.path, operation.target.fixed()),
         parameters: parameters.list,
         body,
         accept: answer.accept,

@@ -1,5 +1,5 @@
 //! Parameters of an operation: which argument each is, and how its value is written.
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 use toolcell_bridge_lines::{Parameter, Place, Style};
@@ -8,6 +8,7 @@ use crate::document::Document;
 use crate::limits::{PARAMETERS_MAX, SCHEMA_TEXT_BYTES_MAX};
 use crate::names::{Names, clipped, of_argument, shown};
 use crate::schema::{SchemaUse, inlined};
+use crate::target::Target;
 
 /// Longest name of a parameter, in bytes.
 const NAME_BYTES_MAX: usize = 200;
@@ -15,12 +16,11 @@ const NAME_BYTES_MAX: usize = 200;
 /// Longest name of an argument, in characters: what the APIs of models take.
 const ARGUMENT_CHARS_MAX: usize = 64;
 
-/// Headers that belong to the request itself, or to the host. OpenAPI ignores the first three as
-/// parameters.
-const HEADERS_OF_HOST: [&str; 17] = [
-    "accept",
-    "content-type",
-    "authorization",
+/// Headers that OpenAPI ignores as parameters: bodies, answers and security say them.
+const HEADERS_IGNORED: [&str; 3] = ["accept", "content-type", "authorization"];
+
+/// Headers that belong to the connection, or to the host.
+const HEADERS_OF_HOST: [&str; 14] = [
     "accept-encoding",
     "connection",
     "content-length",
@@ -60,17 +60,23 @@ pub(crate) struct Filled {
 /// The parameters of an operation. `Err` is why there can be no request, as the end of a sentence.
 pub(crate) fn of_operation(
     document: &Document<'_>,
-    path: &str,
+    target: &Target<'_>,
     parts: [&Value; 2],
     filled: &Filled,
     bytes_max: usize,
 ) -> Result<Parameters, String> {
     let mut parameters = Parameters::default();
     for written in written(document, parts)? {
-        parameters.add(document, path, written, filled, bytes_max)?;
+        parameters.add(document, target, written, filled, bytes_max)?;
     }
-    for name in placeholders(path) {
+    for name in placeholders(target.path) {
         if !parameters.list.iter().any(|known| known.place == Place::Path && known.name == name) {
+            return Err(format!("does not declare the parameter {} of its path", shown(name)));
+        }
+    }
+    for (part, name) in target.in_query() {
+        let is_known = |known: &Parameter| known.place == Place::Query && known.name == part;
+        if !parameters.list.iter().any(is_known) && !filled.query.contains(part) {
             return Err(format!("does not declare the parameter {} of its path", shown(name)));
         }
     }
@@ -80,18 +86,21 @@ pub(crate) fn of_operation(
 /// Parameters of the path and of the operation. The operation's win.
 fn written<'a>(document: &Document<'a>, parts: [&'a Value; 2]) -> Result<Vec<&'a Map<String, Value>>, String> {
     let mut all: Vec<&Map<String, Value>> = Vec::new();
+    let mut places: HashMap<[&str; 2], usize> = HashMap::new();
     let lists: Vec<&Vec<Value>> = parts.into_iter().filter_map(|part| part.get("parameters")?.as_array()).collect();
-    // Those that stand twice included: each is compared with all before it.
     if lists.iter().any(|list| list.len() > PARAMETERS_MAX) {
         return Err(format!("has more than {PARAMETERS_MAX} parameters"));
     }
     for parameter in lists.into_iter().flatten() {
         let Value::Object(parameter) = document.followed(parameter)? else { continue };
-        let is_same =
-            |known: &&mut &Map<String, Value>| ["name", "in"].iter().all(|key| known.get(*key) == parameter.get(*key));
-        match all.iter_mut().find(is_same) {
+        let of = ["name", "in"].map(|key| parameter.get(key).and_then(Value::as_str).unwrap_or_default());
+        let known = places.get(&of).and_then(|place| all.get_mut(*place));
+        match known {
             Some(known) => *known = parameter,
-            None => all.push(parameter),
+            None => {
+                places.insert(of, all.len());
+                all.push(parameter);
+            }
         }
     }
     Ok(all)
@@ -106,14 +115,20 @@ impl Parameters {
     fn add(
         &mut self,
         document: &Document<'_>,
-        path: &str,
+        target: &Target<'_>,
         written: &Map<String, Value>,
         filled: &Filled,
         bytes_max: usize,
     ) -> Result<(), String> {
         let text = |key: &str| written.get(key).and_then(Value::as_str).unwrap_or_default();
         let name = text("name");
-        let place = match text("in") {
+        let in_query = target.in_query().find(|(_, placeholder)| *placeholder == name).map(|(part, _)| part);
+        // Some documents call a part of the query that their path names one of the path.
+        let (name, place) = match (text("in"), in_query) {
+            ("path" | "query", Some(part)) if !placeholders(target.path).any(|known| known == name) => (part, "query"),
+            (place, _) => (name, place),
+        };
+        let place = match place {
             "path" => Place::Path,
             "query" => Place::Query,
             "header" => Place::Header,
@@ -125,12 +140,15 @@ impl Parameters {
         if name.is_empty() || name.len() > NAME_BYTES_MAX {
             return self.left_out(written, name, "a parameter without a proper name");
         }
-        if place == Place::Path && !placeholders(path).any(|known| known == name) {
+        if place == Place::Path && !placeholders(target.path).any(|known| known == name) {
             return Ok(());
         }
         if place == Place::Header {
             let header = name.to_ascii_lowercase();
             if filled.headers.contains(&header) {
+                return Ok(());
+            }
+            if HEADERS_IGNORED.contains(&header.as_str()) {
                 return Ok(());
             }
             if HEADERS_OF_HOST.contains(&header.as_str()) {
@@ -146,7 +164,7 @@ impl Parameters {
         }
         let content = written.get("content").and_then(Value::as_object).and_then(|content| content.iter().next());
         let style = match (content, place) {
-            (Some((media, _)), _) if crate::body::is_json(media) => Style::Json,
+            (Some((media, _)), _) if crate::media::is_json(media) => Style::Json,
             (Some(_), _) => return self.left_out(written, name, "of a media type that is not JSON"),
             (None, Place::Query) => match text("style") {
                 "" | "form" => Style::Form,
@@ -163,7 +181,7 @@ impl Parameters {
         let schema = content.and_then(|(_, content)| content.get("schema")).or_else(|| written.get("schema"));
         let explode = written.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
         let argument = self.names.unique(&of_argument(name), ARGUMENT_CHARS_MAX);
-        let is_required = place == Place::Path || written.get("required") == Some(&Value::Bool(true));
+        let is_required = text("in") == "path" || written.get("required") == Some(&Value::Bool(true));
         let made = inlined(document, schema.unwrap_or(&json!({})), SchemaUse::Input, bytes_max);
         self.is_cut |= made.is_cut;
         let mut made = match made.schema {

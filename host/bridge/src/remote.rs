@@ -41,6 +41,8 @@ pub struct RemoteOptions {
     pub selection: Selection,
     /// Secrets that the host adds to requests.
     pub secrets: Vec<SecretGrant>,
+    /// True if the server may ask the person in the middle of a call.
+    pub passes_elicitation: bool,
 }
 
 /// The address of a server's endpoint in its usual form.
@@ -90,7 +92,8 @@ impl Bridge {
         let methods = if list.names_sessions { "DELETE,POST" } else { "POST" };
         let mut secrets = options.secrets;
         secrets.iter_mut().for_each(|secret| secret.target.clone_from(&endpoint.url));
-        let grants = BridgeGrants { http: vec![format!("{methods} {}", endpoint.url)], secrets, login: None };
+        let http = vec![format!("{methods} {}", endpoint.url)];
+        let grants = BridgeGrants { http, secrets, login: None, passes_elicitation: options.passes_elicitation };
         let mut notes = Vec::new();
         if endpoint.origin.scheme == "http" {
             notes.push(format!("requests to {} are not encrypted", endpoint.origin));

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use toolcell_bridge_lines::OutputForm;
 
-use crate::body::{is_json, is_media};
 use crate::document::Document;
+use crate::media::{is_json, is_media};
 use crate::schema::{SchemaUse, inlined};
 
 /// Answers of one operation that are looked at. 60: HTTP has about so many statuses.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::document::Document;
-use crate::limits::{OPERATIONS_DEFAULT, OPERATIONS_MAX, PATH_BYTES_MAX, PATHS_MAX};
+use crate::limits::{OPERATIONS_DEFAULT, OPERATIONS_MAX, PATHS_MAX};
 use crate::names::{Names, of_operation, shown, tool_chars_max};
+use crate::target::Target;
 use crate::{BridgeError, BridgeOptions, LeftOut};
 
 /// Methods of a path, in the order of OpenAPI, with the name that HTTP has for them.
@@ -26,7 +27,9 @@ const TAGS_SHOWN_MAX: usize = 12;
 /// One operation.
 pub(crate) struct Operation<'a> {
     pub(crate) method: &'static str,
+    /// As the document writes it.
     pub(crate) path: &'a str,
+    pub(crate) target: Target<'a>,
     /// The path's own members.
     pub(crate) item: &'a Value,
     pub(crate) value: &'a Value,
@@ -84,7 +87,12 @@ pub(crate) fn select<'a>(document: &Document<'a>, options: &BridgeOptions) -> Re
         return Err(BridgeError::new(problem, format!("{}{all}", tags_hint(&operations))));
     }
     if operations.is_empty() {
-        let hint = if deprecated > 0 { "all of them are deprecated: add --deprecated" } else { "" };
+        let first = left_out.first().map(|left: &LeftOut| format!("{} {}", left.operation, left.reason));
+        let hint = match first {
+            _ if deprecated > 0 => "all of them are deprecated: add --deprecated".to_owned(),
+            Some(first) => first,
+            None => "its paths have none; webhooks and callbacks do not become tools".to_owned(),
+        };
         return Err(BridgeError::new("the document has no operation that can be a tool", hint));
     }
     Ok(Selected { operations, left_out, deprecated })
@@ -126,42 +134,14 @@ fn all<'a>(
             // A name is given before anything is left out, so that it does not depend on that.
             let id = value.get("operationId").and_then(Value::as_str);
             let tool = names.unique(&of_operation(id, method, path), tool_chars_max(&options.prefix));
-            match path_problem(method, path) {
+            let target = Target::of(path);
+            match target.problem(method) {
                 Some(reason) => leave_out(method, reason.to_owned()),
-                None => operations.push(Operation { method, path, item, value, tool }),
+                None => operations.push(Operation { method, path, target, item, value, tool }),
             }
         }
     }
     Ok(operations)
-}
-
-/// Why no request can be made for this path; `None` if one can.
-pub(crate) fn path_problem(method: &str, path: &str) -> Option<&'static str> {
-    let is_plain = |segment: &str| {
-        let mut text = String::new();
-        let mut rest = segment;
-        while let Some((before, behind)) = rest.split_once('{') {
-            text.push_str(before);
-            let Some((name, behind)) = behind.split_once('}').filter(|(name, _)| !name.is_empty()) else {
-                return false;
-            };
-            if name.contains('{') {
-                return false;
-            }
-            text.push('x');
-            rest = behind;
-        }
-        text.push_str(rest);
-        crate::server::is_segment(&text)
-    };
-    match () {
-        () if matches!(method, "OPTIONS" | "TRACE") => Some("is a method that no tool needs"),
-        () if !path.starts_with('/') || path.len() > PATH_BYTES_MAX => Some("has no proper path"),
-        () if !path.split('/').all(is_plain) => {
-            Some("has a path with a query, or one that servers may read in several ways")
-        }
-        () => None,
-    }
 }
 
 /// Tags with the number of their operations, the largest first.

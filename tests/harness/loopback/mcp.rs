@@ -51,14 +51,27 @@ where
     /// If it cannot listen.
     #[must_use]
     pub fn start(self) -> HttpServer {
-        HttpServer::scripted(move |seen: &Seen| match seen.method() {
+        self.start_behind(|_| None)
+    }
+
+    /// The same behind a gate, whose answers come first.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    #[must_use]
+    pub fn start_behind(self, gate: impl Fn(&Seen) -> Option<Scripted> + Send + Sync + 'static) -> HttpServer {
+        HttpServer::scripted(move |seen: &Seen| gate(seen).unwrap_or_else(|| self.answered(seen)))
+    }
+
+    fn answered(&self, seen: &Seen) -> Scripted {
+        match seen.method() {
             "POST" if seen.target() == "/mcp" => {
                 let message: Value = serde_json::from_slice(&seen.body).expect("a message");
                 self.answer(seen, &message)
             }
             "DELETE" => Scripted::Bytes(204, Vec::new(), Vec::new()),
             _ => Scripted::Whole(404, "text/html", "<p>nothing here</p>".to_owned()),
-        })
+        }
     }
 
     fn answer(&self, seen: &Seen, message: &Value) -> Scripted {

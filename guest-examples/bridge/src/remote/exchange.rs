@@ -3,10 +3,15 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use toolcell_bridge_lines::{AnswerBounds, Answers, Message, RemoteServer, RpcFailure, SessionState, fields, refusal};
+use toolcell_bridge_lines::{
+    AnswerBounds, Answers, Message, RemoteServer, RpcFailure, SessionState, fields, refusal, reply,
+};
 use toolkit::Failure;
 use toolkit::http::{self, Answer, Target};
+
+use super::questions::{METHOD, NotAsked, Questions};
 
 /// One message: the host takes a result of 1 MiB by default, and pictures are a third larger on the
 /// wire. Of the whole, progress may be as much again.
@@ -15,9 +20,13 @@ const BOUNDS: AnswerBounds = AnswerBounds { message_bytes: 1_400 * 1024, whole_b
 /// Bytes of an error that a model reads.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
 
-/// Requests of the server that are refused before the call ends. 8: a server that asks again after
+/// Requests of the server that are answered before the call fails. 8: a server that asks again after
 /// that does not stop.
-const REFUSALS_MAX: usize = 8;
+const REQUESTS_MAX: usize = 8;
+
+/// Time for an answer to end once all that counts has come. Servers end it at once; where one does
+/// not, the next request has a connection of its own.
+const DRAINED_WITHIN: Duration = Duration::from_millis(20);
 
 /// Time for the end of a session. The call has its answer already.
 const END_WITHIN: Duration = Duration::from_secs(1);
@@ -39,7 +48,10 @@ pub struct Exchange<'a> {
     pub session: SessionState,
     /// The session that the latest answer names.
     named: Option<String>,
-    refusals: usize,
+    /// What the server may ask the person.
+    pub questions: Questions,
+    /// Requests of the server.
+    requests: usize,
 }
 
 #[derive(Deserialize)]
@@ -52,7 +64,8 @@ struct Progress {
 impl<'a> Exchange<'a> {
     pub fn of(server: &'a RemoteServer) -> Result<Self, Failure> {
         let target = Target::of(&server.url)?;
-        Ok(Self { server, target, session: SessionState::default(), named: None, refusals: 0 })
+        let questions = Questions::of_manifest();
+        Ok(Self { server, target, session: SessionState::default(), named: None, questions, requests: 0 })
     }
 
     /// The session that the latest answer names.
@@ -73,6 +86,7 @@ impl<'a> Exchange<'a> {
         while let Some(block) = blocks.block()? {
             for message in answers.take(&block).map_err(|problem| of_server(&problem))? {
                 if let Some(outcome) = self.heard(&message, wanted.id)? {
+                    blocks.drain(DRAINED_WITHIN);
                     return outcome;
                 }
             }
@@ -87,7 +101,9 @@ impl<'a> Exchange<'a> {
     /// Sends a notification or an answer. What the server says to it does not count.
     pub fn told(&self, body: String) -> Result<(), Failure> {
         let answer = self.post("", None, &[], &body)?;
-        match answer.status {
+        let status = answer.status;
+        answer.blocks()?.drain(DRAINED_WITHIN);
+        match status {
             200..300 => Ok(()),
             status => Err(Failure::Failed(format!("the server answers a notification with HTTP {status}"))),
         }
@@ -111,7 +127,7 @@ impl<'a> Exchange<'a> {
     /// One message of the server's. `Some` is the outcome of the request with this number.
     fn heard(&mut self, text: &str, id: u32) -> Result<Option<Result<String, Failure>>, Failure> {
         match Message::read(text) {
-            Some(Message::Request { id, method }) => self.refuse(id, &method).map(|()| None),
+            Some(Message::Request { id, method, params }) => self.answer(id, &method, params).map(|()| None),
             Some(Message::Notification { method, params }) => {
                 let params = params.filter(|_| method == "notifications/progress");
                 params.into_iter().for_each(pass_on);
@@ -125,13 +141,23 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn refuse(&mut self, id: &RawValue, method: &str) -> Result<(), Failure> {
-        self.refusals += 1;
-        if self.refusals > REFUSALS_MAX {
-            let problem = format!("the server asks for {method:?} again and again, and a bridge passes nothing on");
-            return Err(Failure::Failed(problem));
+    /// Answers a request of the server's.
+    fn answer(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) -> Result<(), Failure> {
+        self.requests += 1;
+        if self.requests > REQUESTS_MAX {
+            return Err(Failure::Failed(format!("the server asks for {method:?} again and again")));
         }
-        self.told(refusal(id, method))
+        if method != METHOD || !self.questions.are_passed() {
+            return self.told(refusal(id, method));
+        }
+        let body = match self.questions.ask(&[params.map_or("{}", RawValue::get)]) {
+            Ok(results) => reply(id, &results.into_iter().next().unwrap_or(Value::Null)),
+            Err(NotAsked { code, text }) => {
+                let text = Value::from(text);
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{{\"code\":{code},\"message\":{text}}}}}", id.get())
+            }
+        };
+        self.told(body)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The result of a call, with every kind of content that the protocol has.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -16,7 +18,7 @@ const RESERVED: &str = "io.modelcontextprotocol/";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Said<'a> {
+struct Answered<'a> {
     result_type: Option<String>,
     #[serde(borrow, default)]
     content: Vec<&'a RawValue>,
@@ -24,6 +26,9 @@ struct Said<'a> {
     structured_content: Option<&'a RawValue>,
     #[serde(default)]
     is_error: bool,
+    #[serde(default)]
+    input_requests: BTreeMap<String, InputRequest>,
+    request_state: Option<String>,
     #[serde(rename = "_meta")]
     meta: Option<Map<String, Value>>,
 }
@@ -70,16 +75,36 @@ struct Marks {
     last_modified: Option<String>,
 }
 
+/// What a server answers a call with.
+#[derive(Debug)]
+pub enum Said {
+    Result(CallResult),
+    AskedFor(AskedFor),
+}
+
+/// What a modern server wants to know before it goes on.
+#[derive(Debug)]
+pub struct AskedFor {
+    /// By the keys of the server. Each run of the call sees them in the same order.
+    pub requests: BTreeMap<String, InputRequest>,
+    pub state: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct InputRequest {
+    pub method: String,
+    #[serde(default)]
+    pub params: Box<RawValue>,
+}
+
 /// What a result says.
-pub fn of(text: &str) -> Result<CallResult, Failure> {
+pub fn of(text: &str) -> Result<Said, Failure> {
     let wrong = |error: serde_json::Error| Failure::Failed(format!("the server's result is not one of MCP: {error}"));
-    let said: Said<'_> = serde_json::from_str(text).map_err(wrong)?;
+    let said: Answered<'_> = serde_json::from_str(text).map_err(wrong)?;
     match said.result_type.as_deref() {
         None | Some("complete") => {}
         Some("input_required") => {
-            return Err(Failure::Failed(
-                "the server asks the caller for something, and a bridge passes nothing on".to_owned(),
-            ));
+            return Ok(Said::AskedFor(AskedFor { requests: said.input_requests, state: said.request_state }));
         }
         Some(other) => return Err(Failure::Failed(format!("the server answers with {other:?} in place of a result"))),
     }
@@ -88,7 +113,7 @@ pub fn of(text: &str) -> Result<CallResult, Failure> {
     result.structured_json = said.structured_content.map(|value| value.get().to_owned());
     result.is_error = said.is_error;
     result.meta_json = meta(said.meta);
-    Ok(result)
+    Ok(Said::Result(result))
 }
 
 fn content(text: &str) -> Result<Content, Failure> {
@@ -174,8 +199,15 @@ mod tests {
 
     use super::*;
 
+    fn result(text: &str) -> Result<CallResult, Failure> {
+        of(text).map(|said| match said {
+            Said::Result(result) => result,
+            Said::AskedFor(asked) => panic!("{asked:?}"),
+        })
+    }
+
     fn one(piece: Value) -> Result<Content, String> {
-        let result = of(&json!({"content": [piece]}).to_string());
+        let result = result(&json!({"content": [piece]}).to_string());
         result.map(|mut result| result.content.remove(0)).map_err(|failure| failure.message().to_owned())
     }
 
@@ -214,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_result_keeps_its_error_and_its_value_as_it_came() {
-        let result = of(
+        let result = result(
             r#"{"content":[],"structuredContent":{"a":1.50},"isError":true,"_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#,
         );
         let result = result.unwrap();
@@ -225,7 +257,6 @@ mod tests {
     #[test]
     fn what_is_not_a_result_is_a_failure() {
         for (text, problem) in [
-            ("{\"resultType\":\"input_required\"}", "the server asks the caller for something"),
             ("{\"resultType\":\"task\"}", "the server answers with \"task\" in place of a result"),
             ("[]", "the server's result is not one of MCP"),
             ("{\"content\":[{\"type\":\"text\"}]}", "a piece of the server's result has no \"text\""),
@@ -238,5 +269,20 @@ mod tests {
             let failure = of(text).unwrap_err();
             assert!(failure.message().starts_with(problem), "{text}: {failure:?}");
         }
+    }
+
+    #[test]
+    fn what_a_round_asks_for_is_kept_as_it_came() {
+        let said = of(
+            r#"{"resultType":"input_required","inputRequests":{"b":{"method":"m","params":{"x": 1.50}},"a":{"method":"n"}},"requestState":"s"}"#,
+        );
+        let Ok(Said::AskedFor(asked)) = said else { panic!("{said:?}") };
+        let requests: Vec<_> = asked
+            .requests
+            .iter()
+            .map(|(key, request)| format!("{key} {} {}", request.method, request.params.get()))
+            .collect();
+        assert_eq!(requests, ["a n null", "b m {\"x\": 1.50}"]);
+        assert_eq!(asked.state.as_deref(), Some("s"));
     }
 }

@@ -1,9 +1,11 @@
 //! One request, by WASI's own calls. Holds no reading of URLs.
 
+use bindings::wasi::clocks::monotonic_clock::subscribe_duration;
 use bindings::wasi::http::outgoing_handler::handle;
 use bindings::wasi::http::types::{
     ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, RequestOptions, Scheme,
 };
+use bindings::wasi::io::poll::poll;
 use bindings::wasi::io::streams::{InputStream, StreamError};
 
 use std::time::Duration;
@@ -18,6 +20,7 @@ mod bindings {
             package example:toolkit;
             world http-client {
                 import wasi:http/outgoing-handler@0.2.12;
+                import wasi:clocks/monotonic-clock@0.2.12;
             }
         ",
         path: "../../wit",
@@ -28,6 +31,9 @@ mod bindings {
 
 /// The most that one read takes, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
+
+/// Bytes behind what was wanted that are read for the sake of the connection. A new one costs about as much.
+const DRAINED_BYTES_MAX: usize = 64 * 1024;
 
 /// The most that one write takes, in bytes, by WASI's own rule.
 const WRITE_BYTES: usize = 4096;
@@ -157,6 +163,24 @@ impl Blocks {
                 let code = bindings::wasi::http::types::http_error_code(&error);
                 let code = code.unwrap_or_else(|| ErrorCode::InternalError(Some(error.to_debug_string())));
                 Err(failed(&self.url, &code))
+            }
+        }
+    }
+
+    pub fn drain(self, time: Duration) {
+        let end = subscribe_duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let mut left = DRAINED_BYTES_MAX;
+        while left > 0 {
+            match self.stream.read(BLOCK_BYTES) {
+                Ok(block) if block.is_empty() => {
+                    let more = self.stream.subscribe();
+                    if !poll(&[&more, &end]).contains(&0) {
+                        return;
+                    }
+                }
+                Ok(block) => left = left.saturating_sub(block.len()),
+                Err(StreamError::Closed) => return self.finish(),
+                Err(StreamError::LastOperationFailed(_)) => return,
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Requests to another MCP server, in either era, as texts and header fields.
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::request::header_text;
 
@@ -30,17 +30,67 @@ pub struct SessionState {
     pub revision: String,
 }
 
-/// `server/discover`: asks whether the server knows modern requests.
-#[must_use]
-pub fn discover(id: u32) -> String {
-    request(id, "server/discover", json!({"_meta": meta()}))
+/// What a server may ask the person behind a caller. Nothing else can be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elicitation {
+    /// To fill in a form.
+    pub form: bool,
+    /// To go to a page.
+    pub page: bool,
 }
 
-/// `initialize`, with no capability: nothing can be asked of the caller.
+/// A further round of a modern call: answers to what its result asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRound {
+    /// Answers, by the keys of the questions.
+    pub input_responses: Map<String, Value>,
+    /// What the server gave to be sent back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_state: Option<String>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct CallRequest<'a> {
+    /// The request's number. Progress comes with it.
+    pub id: u32,
+    /// The tool's name there.
+    pub tool: &'a str,
+    /// Its arguments, as they came.
+    pub arguments: &'a RawValue,
+    /// What the server may ask.
+    pub elicitation: Elicitation,
+    /// The answers to the round before.
+    pub round: Option<&'a CallRound>,
+}
+
+impl Elicitation {
+    /// The capabilities of a client that passes this on.
+    fn capabilities(self) -> Value {
+        let modes = [("form", self.form), ("url", self.page)];
+        let modes: Map<String, Value> =
+            modes.into_iter().filter(|(_, is_asked)| *is_asked).map(|(mode, _)| (mode.to_owned(), json!({}))).collect();
+        if modes.is_empty() { json!({}) } else { json!({"elicitation": modes}) }
+    }
+}
+
+/// `server/discover`: asks whether the server knows modern requests.
 #[must_use]
-pub fn initialize(id: u32) -> String {
+pub fn discover(id: u32, elicitation: Elicitation) -> String {
+    request(id, "server/discover", json!({"_meta": meta(elicitation)}))
+}
+
+/// `initialize`.
+#[must_use]
+pub fn initialize(id: u32, elicitation: Elicitation) -> String {
     let [revision, ..] = SESSION_REVISIONS;
-    request(id, "initialize", json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client()}))
+    let capabilities = elicitation.capabilities();
+    request(
+        id,
+        "initialize",
+        json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": client()}),
+    )
 }
 
 /// The notification behind [`initialize`].
@@ -51,9 +101,9 @@ pub fn initialized() -> String {
 
 /// One page of `tools/list`.
 #[must_use]
-pub fn list(era: Era, id: u32, cursor: Option<&str>) -> String {
+pub fn list(era: Era, id: u32, cursor: Option<&str>, elicitation: Elicitation) -> String {
     let mut params = match era {
-        Era::Modern => json!({"_meta": meta()}),
+        Era::Modern => json!({"_meta": meta(elicitation)}),
         Era::Session => json!({}),
     };
     if let (Some(cursor), Value::Object(params)) = (cursor, &mut params) {
@@ -62,9 +112,9 @@ pub fn list(era: Era, id: u32, cursor: Option<&str>) -> String {
     request(id, "tools/list", params)
 }
 
-/// `tools/call`. Progress comes with the request's own number.
+/// `tools/call`.
 #[must_use]
-pub fn call(era: Era, id: u32, tool: &str, arguments: &RawValue) -> String {
+pub fn call(era: Era, wanted: &CallRequest<'_>) -> String {
     #[derive(Serialize)]
     struct Call<'a> {
         jsonrpc: &'a str,
@@ -77,28 +127,40 @@ pub fn call(era: Era, id: u32, tool: &str, arguments: &RawValue) -> String {
         name: &'a str,
         arguments: &'a RawValue,
         _meta: Value,
+        #[serde(flatten)]
+        round: Option<&'a CallRound>,
     }
+    let CallRequest { id, tool, arguments, elicitation, round } = *wanted;
     let mut meta = match era {
-        Era::Modern => meta(),
+        Era::Modern => meta(elicitation),
         Era::Session => json!({}),
     };
     if let Value::Object(meta) = &mut meta {
         meta.insert("progressToken".to_owned(), id.into());
     }
-    let params = Params { name: tool, arguments, _meta: meta };
+    let params = Params { name: tool, arguments, _meta: meta, round };
     // Texts and numbers always have a form in JSON.
     serde_json::to_string(&Call { jsonrpc: "2.0", id, method: "tools/call", params }).unwrap_or_default()
 }
 
-/// The answer to a request of the server's. `ping` is answered; everything else is refused.
+/// The answer to a request of the server's that is passed on.
+#[must_use]
+pub fn reply(id: &RawValue, result: &Value) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", id.get())
+}
+
+/// The answer to a request of the server's that is not passed on. `ping` is answered; everything
+/// else is refused.
 #[must_use]
 pub fn refusal(id: &RawValue, method: &str) -> String {
-    let id = id.get();
     if method == "ping" {
-        return format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}");
+        return reply(id, &json!({}));
     }
-    let message = "a bridge passes no requests on to its caller";
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32601,\"message\":\"{message}\"}}}}")
+    let message = match method {
+        "elicitation/create" => "this bridge does not pass on what its server asks the person",
+        _ => "a bridge does not pass on what its server asks for",
+    };
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{{\"code\":-32601,\"message\":\"{message}\"}}}}", id.get())
 }
 
 /// The fields of a request. `name` is the tool of a call.
@@ -130,11 +192,11 @@ fn request(id: u32, method: &str, params: Value) -> String {
 }
 
 /// What each modern request says of its client.
-fn meta() -> Value {
+fn meta(elicitation: Elicitation) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": client(),
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": elicitation.capabilities(),
     })
 }
 
@@ -150,13 +212,25 @@ mod tests {
     #[test]
     fn modern_requests_say_everything_each_time() {
         let arguments = RawValue::from_string("{\"a\":1.50}".to_owned()).unwrap();
-        let text = call(Era::Modern, 3, "ö", &arguments);
+        let mut wanted =
+            CallRequest { id: 3, tool: "ö", arguments: &arguments, elicitation: Elicitation::default(), round: None };
+        let text = call(Era::Modern, &wanted);
         assert!(text.contains("\"arguments\":{\"a\":1.50}"), "{text}");
         let sent: Value = serde_json::from_str(&text).unwrap();
         let meta = &sent["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], MODERN);
         assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
         assert_eq!(meta["progressToken"], 3);
+        assert_eq!(sent["params"].get("inputResponses"), None);
+        let answers = json!({"a": {"action": "decline"}});
+        let round =
+            CallRound { input_responses: answers.as_object().unwrap().clone(), request_state: Some("s".to_owned()) };
+        wanted.round = Some(&round);
+        wanted.elicitation = Elicitation { form: true, page: false };
+        let sent: Value = serde_json::from_str(&call(Era::Modern, &wanted)).unwrap();
+        assert_eq!((&sent["params"]["inputResponses"], &sent["params"]["requestState"]), (&answers, &json!("s")));
+        let capabilities = &sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(capabilities, &json!({"elicitation": {"form": {}}}));
         let fields = fields(Era::Modern, &SessionState::default(), "tools/call", Some("ö"));
         let value = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         assert_eq!(value("mcp-protocol-version"), Some(MODERN));
@@ -171,7 +245,7 @@ mod tests {
         };
         assert_eq!(names(&SessionState::default()), Vec::<String>::new());
         assert_eq!(names(&session), ["mcp-session-id", "mcp-protocol-version"]);
-        let sent: Value = serde_json::from_str(&list(Era::Session, 2, Some("next"))).unwrap();
+        let sent: Value = serde_json::from_str(&list(Era::Session, 2, Some("next"), Elicitation::default())).unwrap();
         assert_eq!(sent["params"], json!({"cursor": "next"}));
     }
 
@@ -182,5 +256,7 @@ mod tests {
         assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("x\n"), &json!(-32601)));
         let answered: Value = serde_json::from_str(&refusal(&id, "ping")).unwrap();
         assert_eq!(answered["result"], json!({}));
+        let answered: Value = serde_json::from_str(&reply(&id, &json!({"action": "cancel"}))).unwrap();
+        assert_eq!((&answered["id"], &answered["result"]["action"]), (&json!("x\n"), &json!("cancel")));
     }
 }

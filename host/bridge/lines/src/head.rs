@@ -9,6 +9,12 @@ pub const FORMAT: u32 = 1;
 /// Begins the line of a tool's requests.
 pub const REQUEST: &str = "{\"tool\":\"";
 
+/// The variable by which a manifest has a bridge pass on what its server asks the person.
+pub const PASSES_ELICITATION: &str = "ELICITATION";
+
+/// The value of that variable.
+pub const PASSED: &str = "pass";
+
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {

@@ -12,8 +12,11 @@ mod request;
 
 pub use answers::{AnswerBounds, Answers, NotAnswered};
 pub use exchange::{
-    Era, MODERN, SESSION_REVISIONS, SessionState, call, discover, fields, initialize, initialized, list, refusal,
+    CallRequest, CallRound, Elicitation, Era, MODERN, SESSION_REVISIONS, SessionState, call, discover, fields,
+    initialize, initialized, list, refusal, reply,
 };
-pub use head::{BridgeServer, FORMAT, Head, Hints, REQUEST, RemoteServer, Selection};
+pub use head::{BridgeServer, FORMAT, Head, Hints, PASSED, PASSES_ELICITATION, REQUEST, RemoteServer, Selection};
 pub use message::{Message, RpcFailure};
-pub use request::{Body, MirroredParameter, OutputForm, Parameter, Place, RemoteCall, Request, Style, bytes_of_base64};
+pub use request::{
+    Body, BodyForm, MirroredParameter, OutputForm, Parameter, Place, RemoteCall, Request, Style, bytes_of_base64,
+};

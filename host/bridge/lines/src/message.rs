@@ -18,6 +18,8 @@ pub enum Message<'a> {
         id: &'a RawValue,
         /// What it wants.
         method: String,
+        /// What it says of that.
+        params: Option<&'a RawValue>,
     },
     /// A notification.
     Notification {
@@ -59,7 +61,7 @@ impl<'a> Message<'a> {
         let frame: Frame<'a> = serde_json::from_str(text).ok()?;
         let id = frame.id.map_or("null", RawValue::get);
         match frame {
-            Frame { method: Some(method), id: Some(id), .. } => Some(Self::Request { id, method }),
+            Frame { method: Some(method), id: Some(id), params, .. } => Some(Self::Request { id, method, params }),
             Frame { method: Some(method), params, .. } => Some(Self::Notification { method, params }),
             Frame { error: Some(error), .. } => Some(Self::Answer { id, outcome: Err(error) }),
             Frame { result: Some(result), .. } => Some(Self::Answer { id, outcome: Ok(result) }),
@@ -96,7 +98,7 @@ mod tests {
         let failure = RpcFailure { code: -32600, message: String::new() };
         assert_eq!(answer(r#"{"id":null,"error":{"code":-32600}}"#), Some(Err(failure)));
         let asked = Message::read(r#"{"id":[1],"method":"roots/list"}"#).unwrap();
-        assert!(matches!(asked, Message::Request { id, method } if id.get() == "[1]" && method == "roots/list"));
+        assert!(matches!(asked, Message::Request { id, method, .. } if id.get() == "[1]" && method == "roots/list"));
         let told = Message::read(r#"{"method":"notifications/progress","params":{"progress":1}}"#).unwrap();
         assert!(matches!(told, Message::Notification { params: Some(_), .. }));
         for text in ["", "[]", "{}", "1", "{\"id\":1}", "{\"id\":1,\"result\":{}"] {

@@ -1,4 +1,6 @@
 //! The line of a tool's requests: over HTTP, or to another MCP server.
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -72,13 +74,35 @@ pub enum Style {
 pub struct Body {
     /// The argument that has it.
     pub argument: String,
-    /// Its media type.
+    /// Its media type; without a boundary for [`BodyForm::Parts`].
     pub media: String,
-    /// True for the fields of a form.
-    pub form: bool,
-    /// Fields of a form whose items have an index each.
+    /// How the argument becomes bytes.
+    pub form: BodyForm,
+    /// Fields of [`BodyForm::Pairs`] whose items have an index each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deep: Vec<String>,
+    /// Fields of [`BodyForm::Parts`] that may be files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Media types of parts, by their fields, where the document names them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub part_media: BTreeMap<String, String>,
+}
+
+/// How an argument becomes a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BodyForm {
+    /// A JSON text.
+    Json,
+    /// The fields of a form, `application/x-www-form-urlencoded`.
+    Pairs,
+    /// The fields of a form with files, `multipart/form-data`.
+    Parts,
+    /// A text as it is.
+    Text,
+    /// The bytes of a file.
+    File,
 }
 
 /// How an answer in JSON becomes structured content, which is an object.

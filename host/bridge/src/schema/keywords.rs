@@ -2,6 +2,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::limits::PATTERN_BYTES_MAX;
+use crate::media::is_text;
 use crate::names::is_property;
 
 /// Keywords whose values are numbers, taken as they are.
@@ -69,6 +70,13 @@ pub(super) fn bounds(written: &Map<String, Value>, made: &mut Map<String, Value>
         && is_property(format)
     {
         made.insert("format".to_owned(), format.as_str().into());
+    }
+    // In 3.1 a text is bytes where its media type says so and nothing encodes it.
+    if let Some(Value::String(media)) = written.get("contentMediaType")
+        && !written.contains_key("contentEncoding")
+        && !is_text(media)
+    {
+        made.insert("format".to_owned(), "binary".into());
     }
     if written.get("uniqueItems") == Some(&Value::Bool(true)) {
         made.insert("uniqueItems".to_owned(), Value::Bool(true));

@@ -182,7 +182,10 @@ impl Inliner<'_, '_> {
             Some(Value::Array(kinds)) => kinds.iter().filter(is_type).take(TYPES.len()).cloned().collect(),
             Some(kind) => Some(kind).filter(is_type).into_iter().cloned().collect(),
             None if written.contains_key("properties") => vec!["object".into()],
-            None if written.contains_key("items") => vec!["array".into()],
+            // Real answers of such schemas are objects as well.
+            None if self.usage == SchemaUse::Input && written.get("items").is_some_and(Value::is_object) => {
+                vec!["array".into()]
+            }
             None => Vec::new(),
         };
         let may_be_null = self.usage == SchemaUse::Output || written.get("nullable") == Some(&Value::Bool(true));

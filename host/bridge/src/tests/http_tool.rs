@@ -38,7 +38,7 @@ fn an_address_becomes_the_line_of_one_request() {
                 {"name": "q", "argument": "text", "place": "query", "style": "form", "explode": true},
                 {"name": "lang", "argument": "lang", "place": "query", "style": "form", "explode": true},
             ],
-            "body": {"argument": "body", "media": "application/json", "form": false},
+            "body": {"argument": "body", "media": "application/json", "form": "json"},
             "accept": "application/json, */*;q=0.5", "output": "free",
         })
     );
@@ -50,8 +50,24 @@ fn what_cannot_be_asked_is_refused() {
     for (method, url, names, problem) in [
         ("GET", "api.example.com/x", &[][..], "\"api.example.com/x\" is not an address"),
         ("GET", "ftp://a.example/x", &[], "\"ftp://a.example\" is not the address of an HTTP server"),
-        ("GET", "https://a.example/../x", &[], "\"https://a.example/../x\" has a path with a query"),
-        ("GET", "https://a.example/{b", &[], "\"https://a.example/{b\" has a path with a query"),
+        (
+            "GET",
+            "https://a.example/../x",
+            &[],
+            "\"https://a.example/../x\" has a path that servers may read in several ways",
+        ),
+        (
+            "GET",
+            "https://a.example/{b",
+            &[],
+            "\"https://a.example/{b\" has a path that servers may read in several ways",
+        ),
+        (
+            "GET",
+            "https://a.example/b#c",
+            &[],
+            "\"https://a.example/b#c\" has a path that servers may read in several ways",
+        ),
         ("GET", "https://a.example/{b}", &[], "the address has {b}, which is not an argument of input"),
         (
             "GET",

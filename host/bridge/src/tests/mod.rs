@@ -1,5 +1,6 @@
 //! Documents and what becomes of them, a table for each noun.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
+mod bodies;
 mod bombs;
 mod http_tool;
 mod operations;

@@ -15,6 +15,7 @@ fn an_operation_is_a_tool_with_its_parameters_and_its_body() {
                 {"name": "dry run", "in": "query", "schema": {"type": "boolean"}, "description": "Only tries."},
                 {"name": "X-Trace", "in": "header", "schema": {"type": "string"}},
                 {"name": "Accept", "in": "header", "schema": {"type": "string"}},
+                {"name": "Host", "in": "header", "schema": {"type": "string"}},
                 {"name": "session", "in": "cookie", "schema": {"type": "string"}},
             ],
             "requestBody": {"required": true, "content": {"application/json": {"schema": {
@@ -60,14 +61,15 @@ fn an_operation_is_a_tool_with_its_parameters_and_its_body() {
                 {"name": "dry run", "argument": "dry_run", "place": "query", "style": "form", "explode": true},
                 {"name": "X-Trace", "argument": "X-Trace", "place": "header", "style": "simple", "explode": false},
             ],
-            "body": {"argument": "body", "media": "application/json", "form": false},
+            "body": {"argument": "body", "media": "application/json", "form": "json"},
             "accept": "application/json", "output": "object",
         })
     );
     let bridge = bridge(&document);
     assert_eq!(bridge.grants.http, ["PUT https://api.example.com/v1/pets/{}"]);
     let notes = bridge.notes.join("\n");
-    assert!(notes.contains("updatePet: the header \"Accept\" is left to the host"), "{notes}");
+    assert!(notes.contains("updatePet: the header \"Host\" is left to the host"), "{notes}");
+    assert!(!notes.contains("Accept"), "OpenAPI ignores it as a parameter: {notes}");
     assert!(notes.contains("updatePet: the parameter \"session\" is left out: it is a cookie"), "{notes}");
 }
 
@@ -188,11 +190,14 @@ fn what_is_not_openapi_is_refused() {
     ] {
         assert_eq!(refused(&document).problem, problem);
     }
+    assert_eq!(refused(&document(json!({}))).hint, "its paths have none; webhooks and callbacks do not become tools");
+    let dots = refused(&document(json!({"/a/..": {"get": {}}})));
+    assert_eq!(dots.hint, "GET /a/.. has a path that servers may read in several ways");
 }
 
 #[test]
 fn what_no_request_can_be_made_for_is_left_out_with_its_reason() {
-    let upload = json!({"content": {"multipart/form-data": {"schema": {"type": "object"}}}, "required": true});
+    let upload = json!({"content": {"multipart/related": {"schema": {"type": "object"}}}, "required": true});
     let cookie = json!({"name": "sid", "in": "cookie", "required": true, "schema": {"type": "string"}});
     let matrix = json!({"name": "id", "in": "path", "required": true, "style": "matrix", "schema": {"type": "string"}});
     let bridge = bridge(&document(json!({
@@ -200,7 +205,9 @@ fn what_no_request_can_be_made_for_is_left_out_with_its_reason() {
         "/upload": {"post": {"requestBody": upload}},
         "/cookie": {"get": {"parameters": [cookie]}},
         "/matrix/{id}": {"get": {"parameters": [matrix]}},
-        "/query?a=b": {"get": {}},
+        "/query?a=../b": {"get": {}},
+        "/query?{a}": {"get": {}},
+        "/query?a={b}": {"get": {}},
         "/a/../b": {"get": {}},
         "/%2e%2e/b": {"get": {}},
         "no-slash": {"get": {}},
@@ -210,12 +217,14 @@ fn what_no_request_can_be_made_for_is_left_out_with_its_reason() {
     assert_eq!(bridge.definitions.tools.len(), 1);
     let left_out: Vec<_> = bridge.left_out.iter().map(|left| format!("{} {}", left.operation, left.reason)).collect();
     for expected in [
-        "POST /upload has a body of \"multipart/form-data\", and JSON and forms are made only",
+        "POST /upload has a body of \"multipart/related\", which is not made",
         "GET /cookie requires \"sid\", which is a cookie",
         "GET /matrix/{id} requires \"id\", which is of a style that is not known",
-        "GET /query?a=b has a path with a query, or one that servers may read in several ways",
-        "GET /a/../b has a path with a query, or one that servers may read in several ways",
-        "GET /%2e%2e/b has a path with a query, or one that servers may read in several ways",
+        "GET /query?a=../b has a query in its path that servers may read in several ways",
+        "GET /query?{a} has a query in its path that servers may read in several ways",
+        "GET /query?a={b} does not declare the parameter \"b\" of its path",
+        "GET /a/../b has a path that servers may read in several ways",
+        "GET /%2e%2e/b has a path that servers may read in several ways",
         "GET no-slash has no proper path",
         "* /gone refers to \"https://elsewhere.example/paths.json\", which is not in the document",
         "GET /other has another server, https://uploads.example.com",
@@ -243,10 +252,42 @@ fn forms_and_json_parameters_are_named_as_such() {
     assert_eq!(request["parameters"][1]["style"], "pipe");
     assert_eq!(
         request["body"],
-        json!({"argument": "body", "media": "application/x-www-form-urlencoded", "form": true})
+        json!({"argument": "body", "media": "application/x-www-form-urlencoded", "form": "pairs"})
     );
     assert_eq!((&request["accept"], &request["output"]), (&json!("image/png, text/csv"), &json!("free")));
     let tool = tool(&document);
     assert_eq!(tool.input["properties"]["ids"], json!({"type": "array", "items": {}}));
     assert_eq!(tool.output, None);
+}
+
+#[test]
+fn a_path_with_a_query_is_sent_with_it_and_a_fragment_is_not() {
+    let parameter =
+        |name: &str, place: &str| json!({"name": name, "in": place, "required": true, "schema": {"type": "string"}});
+    let bridge = bridge(&document(json!({
+        "/rest?method=photos.get": {"get": {"operationId": "fixed"}},
+        "/find?q={text}&all&key={key}": {
+            "get": {"operationId": "find", "parameters": [parameter("text", "path"), parameter("key", "query")]},
+        },
+        "/items/{id}#share": {"put": {"operationId": "share", "parameters": [parameter("id", "path")]}},
+        "/items/{id}": {"put": {"operationId": "change", "parameters": [parameter("id", "path")]}},
+    })));
+    let text = String::from_utf8(bridge.definitions.bytes()).unwrap();
+    let requests: Vec<serde_json::Value> =
+        text.lines().skip(1).take(4).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let paths: Vec<&str> = requests.iter().map(|request| request["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["/v1/rest?method=photos.get", "/v1/find?all", "/v1/items/{id}", "/v1/items/{id}"]);
+    let in_query =
+        |name: &str| json!({"name": name, "argument": name, "place": "query", "style": "form", "explode": true});
+    assert_eq!(requests[1]["parameters"], json!([in_query("q"), in_query("key")]));
+    let find = &bridge.definitions.tools[1];
+    assert_eq!(find.input["required"], json!(["q", "key"]));
+    assert_eq!(
+        bridge.grants.http,
+        [
+            "GET https://api.example.com/v1/find",
+            "PUT https://api.example.com/v1/items/{}",
+            "GET https://api.example.com/v1/rest",
+        ]
+    );
 }

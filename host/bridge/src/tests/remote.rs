@@ -15,7 +15,12 @@ fn list(tools: Vec<Value>) -> RemoteList {
 fn options(only: &[&str]) -> RemoteOptions {
     let only = only.iter().map(|&word| word.to_owned()).collect();
     let selection = Selection { only, all: false, prefix: "everything_".to_owned() };
-    RemoteOptions { address: "https://MCP.example.com/mcp/".to_owned(), selection, secrets: Vec::new() }
+    RemoteOptions {
+        address: "https://MCP.example.com/mcp/".to_owned(),
+        selection,
+        secrets: Vec::new(),
+        passes_elicitation: false,
+    }
 }
 
 fn bridge(tools: Vec<Value>, only: &[&str]) -> Result<Bridge, BridgeError> {

@@ -107,7 +107,10 @@ fn both_versions_say_null_and_exclusive_bounds() {
     let old = json!({"type": "number", "nullable": true, "minimum": 1, "exclusiveMinimum": true, "maximum": 2, "exclusiveMaximum": false});
     assert_eq!(body("3.0.0", old, json!({})), json!({"type": ["number", "null"], "exclusiveMinimum": 1, "maximum": 2}));
     let new = json!({"type": ["number", "null"], "exclusiveMinimum": 1, "const": 3, "examples": [3], "$comment": "x"});
-    assert_eq!(body("3.1.0", new, json!({})), json!({"type": ["number", "null"], "exclusiveMinimum": 1, "const": 3}));
+    for version in ["3.1.0", "3.2.0"] {
+        let expected = json!({"type": ["number", "null"], "exclusiveMinimum": 1, "const": 3});
+        assert_eq!(body(version, new.clone(), json!({})), expected);
+    }
     let of_reference = json!({"nullable": true, "allOf": [{"$ref": "#/components/schemas/Name"}]});
     assert_eq!(body("3.0.0", of_reference, json!({"Name": {"type": "string"}})), json!({"type": ["string", "null"]}));
     let choice = json!({"nullable": true, "oneOf": [{"type": "string"}, {"type": "integer"}]});
@@ -160,6 +163,12 @@ fn answers_keep_names_and_types_alone() {
         )
     );
     assert_eq!(output(json!({})), None);
+    // Without a type, `items` does not make a list of an answer. Of an argument it does.
+    let untyped = json!({"type": "object", "properties": {"channel": {"items": {"type": "integer"}}}});
+    let items = json!({"items": {"type": ["integer", "null"]}});
+    assert_eq!(output(untyped.clone()), Some(json!({"type": "object", "properties": {"channel": items}})));
+    let channel = body("3.0.0", untyped, json!({}))["properties"]["channel"].clone();
+    assert_eq!(channel, json!({"type": "array", "items": {"type": "integer"}}));
     let different = json!({
         "200": {"content": {"application/json": {"schema": {"type": "object"}}}},
         "202": {"content": {"application/json": {"schema": {"type": "array"}}}},

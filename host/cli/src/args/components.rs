@@ -22,7 +22,7 @@ Examples:
 The manifest is made where there is none, and the lock pins the component. It reaches nothing until `toolcell grant`
 says so. A linked component is pinned only where there is a lock already, since its code is still worked on.
 
-An OpenAPI document (3.0 or 3.1, JSON or YAML) becomes a component with one tool for each operation. What that is
+An OpenAPI document (3.0 to 3.2, JSON or YAML) becomes a component with one tool for each operation. What that is
 granted stands in the document: these methods and paths of its server, and secrets that the host adds.
 
 Another MCP server is asked for its list once. Its tools are shown with all their texts, and pinned.")]
@@ -87,6 +87,9 @@ pub struct ServerArgs {
     /// env:TOKEN'; again for more
     #[arg(long = "header", value_name = "NAME=SECRET", requires = "mcp")]
     pub headers: Vec<String>,
+    /// Pass on what the server asks the person in the middle of a call
+    #[arg(long, requires = "mcp")]
+    pub elicitation: bool,
 }
 
 /// Options of `toolcell add` for OpenAPI documents.

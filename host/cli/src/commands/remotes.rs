@@ -4,13 +4,13 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use toolcell_bridge::lines::RemoteServer;
+use toolcell_bridge::lines::{Elicitation, PASSED, PASSES_ELICITATION, RemoteServer};
 use toolcell_bridge::{Bridge, BridgeError, RemoteList, RemoteOptions, ToolDefinition, extracted, remote_server};
 use toolcell_mcp::{McpTool, ToolDefinition as ServedDefinition};
-use toolcell_policy::{AdvisedFault, ComponentPolicy, Manifest, SourceRef};
+use toolcell_policy::{AdvisedFault, ComponentPolicy, EnvSource, Manifest, SourceRef};
 use toolcell_sandbox::COMPONENT_BYTES_MAX;
 use toolcell_server::file::read_bounded;
-use toolcell_server::remotes;
+use toolcell_server::remotes::{self, SecretFields};
 
 /// Time to check the schemas of one list. The author of a schema decides how much work it is.
 const CHECKED_WITHIN: Duration = Duration::from_secs(20);
@@ -47,6 +47,14 @@ pub fn bridge(list: RemoteList, options: RemoteOptions) -> Result<Bridge, Bridge
     Bridge::of_remote(list, options, |tool| check(tool, end))
 }
 
+/// What a bridge passes on, by its variables in the manifest.
+fn elicitation(component: &ComponentPolicy) -> Elicitation {
+    let is_passed = component.grants().env().iter().any(|variable| {
+        variable.name() == PASSES_ELICITATION && *variable.source() == EnvSource::Text(PASSED.to_owned())
+    });
+    Elicitation { form: is_passed, page: is_passed }
+}
+
 /// Why the host cannot serve a tool, as the end of a sentence.
 fn check(tool: &ToolDefinition, end: Instant) -> Result<(), String> {
     if Instant::now() > end {
@@ -76,13 +84,14 @@ impl<'m> KnownBridge<'m> {
     pub fn changed(&self, manifest: &Manifest, folder: &Path) -> Result<Option<Bridge>, AdvisedFault> {
         let state = folder.join(manifest.server().state());
         let read = block_on(async {
-            let fields = remotes::secret_fields(self.component, &self.server.url, folder, &state).await?;
-            remotes::read(&self.server.url, &fields).await
+            let secrets = SecretFields::of(self.component, &self.server.url, folder, &state).await?;
+            remotes::read(&self.server.url, &secrets, elicitation(self.component)).await
         })??;
         let options = RemoteOptions {
             address: self.server.url.clone(),
             selection: self.server.selection.clone(),
             secrets: Vec::new(),
+            passes_elicitation: false,
         };
         let now = bridge(read.list, options).map_err(|error| AdvisedFault::new(error.problem, error.hint))?;
         Ok(Some(now).filter(|now| now.definitions.bytes() != self.definitions))

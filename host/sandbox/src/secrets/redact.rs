@@ -77,7 +77,7 @@ impl Redactor {
 
     /// Searches for the values of these secrets, each with its secret's name; for those that
     /// change, their values at the time of each search.
-    pub(crate) fn of<'a>(secrets: impl Iterator<Item = (&'a str, &'a HeldSecret)>) -> Self {
+    pub fn of<'a>(secrets: impl Iterator<Item = (&'a str, &'a HeldSecret)>) -> Self {
         let held: Vec<_> = secrets.map(|(name, held)| (name.to_owned(), held.clone())).collect();
         if held.iter().all(|(_, held)| held.fixed().is_some()) {
             return known(&held);

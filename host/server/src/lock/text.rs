@@ -13,6 +13,10 @@ use super::pinned::{Lock, PinnedComponent, PinnedTool, digest, sorted};
 /// The only version of the format.
 const VERSION: i128 = 1;
 
+/// Lines of grants from which on tools of a component share one list. 20: a shorter one is read
+/// where it counts. A bridge has hundreds of tools, each with a line for every path.
+const SHARED_LINES_MIN: usize = 20;
+
 const HEAD: &str = "\
 # What `toolcell serve --locked` serves, and nothing else. Written by `toolcell lock` and `toolcell approve`; keep it in
 # version control, and read what changes in it.
@@ -54,9 +58,13 @@ impl Lock {
             if let Some(root) = &component.trusted_root {
                 let _ = writeln!(out, "trusted_root = {}", quoted(root));
             }
+            let shared = shared_grants(component);
+            if let Some(shared) = shared {
+                push_lines(&mut out, "grants", shared);
+            }
             for (tool_name, tool) in &component.tools {
                 let _ = write!(out, "\n[components.{}.tools.{}]\n", key(name), key(tool_name));
-                push_tool(&mut out, tool);
+                push_tool(&mut out, tool, shared.is_some_and(|shared| *shared == tool.grants));
             }
         }
         out
@@ -81,10 +89,22 @@ impl Lock {
     }
 }
 
-fn push_tool(out: &mut String, tool: &PinnedTool) {
+/// The long list of grants that most tools of a component have, if several have one.
+fn shared_grants(component: &PinnedComponent) -> Option<&Vec<String>> {
+    let mut counts: BTreeMap<&Vec<String>, usize> = BTreeMap::new();
+    for tool in component.tools.values().filter(|tool| tool.grants.len() >= SHARED_LINES_MIN) {
+        *counts.entry(&tool.grants).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.filter(|(_, count)| *count > 1).map(|(grants, _)| grants)
+}
+
+fn push_tool(out: &mut String, tool: &PinnedTool, shares_grants: bool) {
     let _ = writeln!(out, "definition_digest = {}", quoted(&tool.definition_digest));
     let _ = writeln!(out, "grants_digest = {}", quoted(&tool.grants_digest));
-    push_lines(out, "grants", &tool.grants);
+    if !shares_grants {
+        push_lines(out, "grants", &tool.grants);
+    }
     let ConfirmationRule { policy, remember_ms } = tool.confirmed;
     if policy != ApprovalPolicy::Never {
         let _ = writeln!(out, "approval = {}", quoted(policy.name()));
@@ -115,9 +135,10 @@ fn push_lines(out: &mut String, key: &str, lines: &[String]) {
 
 fn read_component(part: &TomlTable<'_>) -> Result<PinnedComponent, String> {
     let mut tools = BTreeMap::new();
+    let shared = if part.has("grants") { Some(part.texts("grants")?) } else { None };
     if let Some(all) = part.table_if("tools")? {
         for (name, tool) in all.tables()? {
-            tools.insert(name, read_tool(&tool)?);
+            tools.insert(name, read_tool(&tool, shared.as_ref())?);
         }
     }
     Ok(PinnedComponent {
@@ -131,7 +152,7 @@ fn read_component(part: &TomlTable<'_>) -> Result<PinnedComponent, String> {
     })
 }
 
-fn read_tool(part: &TomlTable<'_>) -> Result<PinnedTool, String> {
+fn read_tool(part: &TomlTable<'_>, shared: Option<&Vec<String>>) -> Result<PinnedTool, String> {
     let text = part.text("definition")?;
     let definition: Value = serde_json::from_str(&text).map_err(|_| part.wrong("definition", "is not JSON"))?;
     let definition = sorted(definition);
@@ -141,7 +162,10 @@ fn read_tool(part: &TomlTable<'_>) -> Result<PinnedTool, String> {
         return Err(part.wrong("definition", "does not fit its digest"));
     }
     let grants_digest = part.text("grants_digest")?;
-    let grants = part.texts("grants")?;
+    let grants = match shared {
+        Some(shared) if !part.has("grants") => shared.clone(),
+        _ => part.texts("grants")?,
+    };
     let confirmed = read_confirmed(part)?;
     Ok(PinnedTool { definition_digest, definition, grants_digest, grants, confirmed })
 }
@@ -282,6 +306,24 @@ mod tests {
             assert_eq!(Lock::parse(&text).unwrap(), ParsedLock { lock, manifest }, "{text}");
         }
         assert_eq!(Lock::parse(&Lock::default().text("t")).unwrap().lock, Lock::default());
+    }
+
+    #[test]
+    fn tools_with_the_same_long_list_of_grants_share_it() {
+        let mut lock = lock("plain");
+        let rules = |count: usize| -> Vec<String> { (0..count).map(|at| format!("http GET https://a/{at}")).collect() };
+        let component = lock.components.get_mut("weather").unwrap();
+        let tool = component.tools["now"].clone();
+        for (name, count) in [("a", 20), ("b", 20), ("c", 21), ("d", 19), ("e", 19)] {
+            component.tools.insert(name.to_owned(), PinnedTool { grants: rules(count), ..tool.clone() });
+        }
+        let text = lock.text("tools.toml");
+        // Once for `a` and `b`, and once each for `c`, `d` and `e`.
+        assert_eq!(text.matches("https://a/0\"").count(), 4, "{text}");
+        assert_eq!(Lock::parse(&text).unwrap().lock, lock);
+        // Without it, a tool that names none is broken.
+        let broken = text.replacen("grants = [", "others = [", 1);
+        assert_eq!(Lock::parse(&broken).unwrap_err(), "components.weather.tools.a.grants is missing");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! Promise: tokens of a login are secrets.
 
+mod bridged;
 mod browser;
 mod server;
 

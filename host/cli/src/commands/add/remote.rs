@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolcell_bridge::lines::{Era, Selection};
-use toolcell_bridge::{Bridge, RemoteOptions, SecretGrant, ToolDefinition, endpoint};
+use toolcell_bridge::lines::{Elicitation, Era, Selection};
+use toolcell_bridge::{Bridge, BridgeGrants, RemoteOptions, SecretGrant, ToolDefinition, endpoint};
 use toolcell_mcp::sanitize;
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit, ManifestEntry};
 use toolcell_policy::{AdvisedFault, Manifest};
 use toolcell_server::ManifestFile;
 use toolcell_server::machine::Machine;
-use toolcell_server::remotes::{read, secret_fields};
+use toolcell_server::remotes::{SecretFields, read};
 
 use super::bridge::{AddedBridge, BridgeKind, component, name_of_host, prefix_of};
 use super::source::{FoundComponent, ServedFrom};
@@ -36,9 +36,11 @@ pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Res
     let address = address.as_str();
     let secrets = secrets(args)?;
     let manifest = ManifestFile::unwritten(&args.manifest.manifest, with_secrets(text, address, &secrets)?);
+    let passes_elicitation = args.server.elicitation;
+    let elicitation = Elicitation { form: passes_elicitation, page: passes_elicitation };
     let read = machine.runtime.block_on(async {
         let fields = fields(&manifest, &secrets, address, folder).await?;
-        read(address, &fields).await.map_err(Failure::from)
+        read(address, &fields, elicitation).await.map_err(Failure::from)
     })?;
     // A server's own name may have the form of a path: `mcp-servers/everything`.
     let last = read.name.rsplit('/').next().unwrap_or_default().replace('.', "_");
@@ -47,7 +49,7 @@ pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Res
     let prefix = args.prefix.clone().unwrap_or_else(|| prefix_of(&name));
     let selection = Selection { only: args.bridge.only.clone(), all: args.bridge.all, prefix: prefix.clone() };
     let era = read.list.era;
-    let options = RemoteOptions { address: address.to_owned(), selection, secrets };
+    let options = RemoteOptions { address: address.to_owned(), selection, secrets, passes_elicitation };
     let bridge = remotes::bridge(read.list, options)
         .map_err(|error| Failure::at_fault(format!("{address}: {}", error.problem), error.hint))?;
     let private = ManifestEntry::private_of_right(&format!("POST {}/", bridge.origin));
@@ -78,7 +80,7 @@ fn with_secrets(text: &str, address: &str, secrets: &[SecretGrant]) -> Result<St
     let mut edit = ManifestEdit::of(text).map_err(wrong)?;
     edit.insert_component(UNNAMED, &ComponentEntry::new("added.wasm")).map_err(wrong)?;
     let grants =
-        toolcell_bridge::BridgeGrants { http: vec![format!("POST {address}")], secrets: secrets.to_vec(), login: None };
+        BridgeGrants { http: vec![format!("POST {address}")], secrets: secrets.to_vec(), ..BridgeGrants::default() };
     edit.merge(&grants.tables(UNNAMED)).map_err(wrong)?;
     for entry in ManifestEntry::private_of_right(&format!("POST {address}")) {
         edit.add(UNNAMED, &entry).map_err(wrong)?;
@@ -92,14 +94,14 @@ async fn fields(
     secrets: &[SecretGrant],
     address: &str,
     folder: &Path,
-) -> Result<Vec<(String, String)>, Failure> {
+) -> Result<SecretFields, Failure> {
     if secrets.is_empty() {
-        return Ok(Vec::new());
+        return Ok(SecretFields::default());
     }
     let manifest: Manifest = manifest_of(file)?;
     let component = manifest.component(UNNAMED).ok_or_else(|| AdvisedFault::unadvised("its secrets are not read"))?;
     let state = folder.join(manifest.server().state());
-    Ok(secret_fields(component, address, folder, &state).await?)
+    Ok(SecretFields::of(component, address, folder, &state).await?)
 }
 
 /// The tools with everything that a model would read of them. Hidden characters are shown as their
@@ -113,6 +115,9 @@ pub fn tools_text(bridge: &Bridge, prefix: &str, era: Era) -> String {
     shown.line("  server  ", &format!("{} with {spoken}", bridge.title));
     for rule in &bridge.grants.http {
         shown.line("  reaches ", rule);
+    }
+    if bridge.grants.passes_elicitation {
+        shown.line("  passes  ", "on what the server asks the person in the middle of a call");
     }
     for tool in &bridge.definitions.tools {
         shown.tool(tool, prefix);

@@ -103,7 +103,11 @@ fn take(
         changes.iter().try_for_each(|change| terminal::print(&change.text()))?;
     }
     let names = changes.iter().map(|change| change.name.as_str()).collect::<Vec<_>>().join(", ");
-    agrees_or_reports(file.name(), &format!("Take the new tools of {names}?"), args.consent.consent())?;
+    let question = format!("Take the new tools of {names}?");
+    if let Err(error) = agrees_or_reports(file.name(), &question, args.consent.consent()) {
+        let failure: Failure = error.downcast()?;
+        return Err(failure.with("changes", changes.iter().map(BridgeChange::json).collect()).into());
+    }
     place(&path, locked.as_ref(), &now, staged)?;
     if !args.json {
         terminal::eprint(&format!("{}: {names} has the tools of now\n", file.name()));

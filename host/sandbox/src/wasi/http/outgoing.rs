@@ -91,8 +91,8 @@ impl Body for GuestHttpBody {
             Some(Ok(frame)) => {
                 let last = frame.is_trailers();
                 let counted = self.count(&frame).and_then(|()| if last { self.end() } else { Ok(()) });
-                if self.body.is_end_stream() {
-                    // Some never poll again.
+                // Nobody polls again for a body that is at its end, or as long as was declared.
+                if self.body.is_end_stream() || self.declared_bytes == Some(self.sent_bytes) {
                     let _ = self.end();
                 }
                 Some(counted.map(|()| frame))

@@ -4,12 +4,15 @@ use std::time::Duration;
 use ::http::{HeaderMap, Method, Request, Response};
 use hyper::body::Bytes;
 use serde_json::Value;
-use toolcell_bridge::lines::{AnswerBounds, Answers, Era, Message, RpcFailure, SessionState, fields, refusal};
+use toolcell_bridge::lines::{
+    AnswerBounds, Answers, Elicitation, Era, Message, RpcFailure, SessionState, fields, refusal,
+};
 use toolcell_outbound::{AnswerBody, OutboundBounds, OutboundClient, is_protected, is_redirect};
 use toolcell_policy::AdvisedFault;
+use toolcell_sandbox::Redactor;
 use url::Url;
 
-use super::{ENDPOINT, WITHIN};
+use super::{ENDPOINT, SecretFields, WITHIN, protected};
 
 /// Time to connect: a slow network's name server answers within five seconds.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -22,6 +25,9 @@ const ALL_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes that are read of an answer whose status is a failure.
 const ERROR_BYTES_MAX: usize = 8 << 10;
+
+/// Bytes of a server's metadata about logins. They have some hundreds.
+const METADATA_BYTES_MAX: usize = 16 << 10;
 
 /// Characters of what a server says that are shown: some lines of a terminal.
 const SAID_CHARS_MAX: usize = 300;
@@ -58,6 +64,8 @@ pub(super) struct ListExchange {
     url: Url,
     client: OutboundClient,
     secrets: Vec<(String, String)>,
+    redactor: Redactor,
+    pub(super) elicitation: Elicitation,
     pub(super) session: SessionState,
     /// The session that the latest answer names.
     pub(super) named: Option<String>,
@@ -67,7 +75,7 @@ pub(super) struct ListExchange {
 }
 
 impl ListExchange {
-    pub(super) fn of(address: &str, secrets: &[(String, String)]) -> Result<Self, AdvisedFault> {
+    pub(super) fn of(address: &str, secrets: &SecretFields, elicitation: Elicitation) -> Result<Self, AdvisedFault> {
         let form = "name an address that begins with https://, or one of this machine";
         let url = Url::parse(address)
             .map_err(|error| AdvisedFault::new(format!("{address:?} is not a valid address: {error}"), form))?;
@@ -80,7 +88,9 @@ impl ListExchange {
         Ok(Self {
             url,
             client,
-            secrets: secrets.to_vec(),
+            secrets: secrets.fields.clone(),
+            redactor: secrets.redactor.clone(),
+            elicitation,
             session: SessionState::default(),
             named: None,
             id: 0,
@@ -169,8 +179,9 @@ impl ListExchange {
         text: &str,
         id: u32,
     ) -> Result<Option<Result<Value, ExchangeError>>, AdvisedFault> {
-        match Message::read(text) {
-            Some(Message::Request { id, method }) if era == Era::Session => {
+        let text = self.redactor.text(text).into_owned();
+        match Message::read(&text) {
+            Some(Message::Request { id, method, .. }) if era == Era::Session => {
                 self.refusals += 1;
                 if self.refusals > REFUSALS_MAX {
                     return Err(self.fault(&"asks for something again and again, in place of an answer"));
@@ -200,7 +211,10 @@ impl ListExchange {
             ));
         }
         if matches!(status.as_u16(), 401 | 403) {
-            let hint = "add --header Authorization='Bearer env:VARIABLE' with the variable that has your key";
+            let challenge = text_of(response.headers(), "www-authenticate").unwrap_or_default();
+            drop(response);
+            let key = "add --header Authorization='Bearer env:VARIABLE' with the variable that has your key";
+            let hint = self.login_advice(&challenge).await.unwrap_or_else(|| key.to_owned());
             let fault = self.fault(&format!("answers with status {}", status.as_u16()));
             return ExchangeError::Fault(AdvisedFault::new(fault.problem, hint));
         }
@@ -212,13 +226,28 @@ impl ListExchange {
         ExchangeError::Refused(self.fault(&format!("answers with status {}", status.as_u16())))
     }
 
+    /// Advice to log in, if the server publishes where.
+    async fn login_advice(&self, challenge: &str) -> Option<String> {
+        for address in protected::addresses(&self.url, challenge) {
+            let request =
+                Request::get(address.as_str()).header("accept", "application/json").body(Bytes::new()).ok()?;
+            let response = self.client.open(request).await.ok()?;
+            if response.status().is_success() {
+                let (metadata, _) = response.into_body().beginning(METADATA_BYTES_MAX).await.ok()?;
+                return protected::advice(&self.redactor.bytes(&metadata));
+            }
+        }
+        None
+    }
+
     fn said(&self, error: &RpcFailure) -> AdvisedFault {
         self.fault(&format!("answers with the error {}: {}", error.code, shown(&error.message)))
     }
 
     /// The server, and what it does.
     fn fault(&self, does: &dyn std::fmt::Display) -> AdvisedFault {
-        AdvisedFault::new(format!("{} {does}", self.shown()), ENDPOINT)
+        let problem = format!("{} {does}", self.shown());
+        AdvisedFault::new(self.redactor.text(&problem).into_owned(), ENDPOINT)
     }
 }
 

@@ -2,6 +2,7 @@
 //! them, and calls of their tools.
 
 mod exchange;
+mod protected;
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,9 +10,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use toolcell_bridge::RemoteList;
-use toolcell_bridge::lines::{Era, MODERN, SESSION_REVISIONS, SessionState, discover, initialize, initialized, list};
+use toolcell_bridge::lines::{
+    Elicitation, Era, MODERN, SESSION_REVISIONS, SessionState, discover, initialize, initialized, list,
+};
 use toolcell_policy::{AdvisedFault, ComponentPolicy, Delivery, HttpAsk};
-use toolcell_sandbox::HeldSecret;
+use toolcell_sandbox::{HeldSecret, Redactor};
 use url::Url;
 
 use crate::identity::secrets::hold;
@@ -76,44 +79,59 @@ pub struct ReadList {
     pub name: String,
 }
 
-/// Reads the list of the server at this address. `secrets` are fields of each request.
+/// The header fields that a component's secrets add to requests.
+#[derive(Default)]
+pub struct SecretFields {
+    fields: Vec<(String, String)>,
+    /// Finds the values in what the server says.
+    redactor: Redactor,
+}
+
+/// Reads the list of the server at this address, for a bridge that passes this on. No value of a
+/// secret is in it, or in an error.
 ///
 /// # Errors
 /// One sentence, and advice.
-pub async fn read(address: &str, secrets: &[(String, String)]) -> Result<ReadList, AdvisedFault> {
-    let exchange = ListExchange::of(address, secrets)?;
+pub async fn read(address: &str, secrets: &SecretFields, elicitation: Elicitation) -> Result<ReadList, AdvisedFault> {
+    let exchange = ListExchange::of(address, secrets, elicitation)?;
     let late = AdvisedFault::new(format!("{address} does not give its list within {WITHIN:?}"), "try again later");
     tokio::time::timeout(WITHIN, all(exchange)).await.unwrap_or(Err(late))
 }
 
-/// The header fields that a component's secrets add to requests of the server at this address.
-///
-/// # Errors
-/// A secret has no value: one sentence, and advice.
-pub async fn secret_fields(
-    component: &ComponentPolicy,
-    address: &str,
-    folder: &Path,
-    state: &Path,
-) -> Result<Vec<(String, String)>, AdvisedFault> {
-    let Some(ask) = ask_of(address) else { return Ok(Vec::new()) };
-    let mut fields = Vec::new();
-    for secret in component.grants().secrets() {
-        let Delivery::Header { name, template, .. } = secret.delivery() else { continue };
-        if !secret.matches(&ask) {
-            continue;
-        }
-        let value = match hold(secret.source(), folder, state)? {
-            HeldSecret::Fixed(value) => value,
-            HeldSecret::Live(live) => {
-                let lack = live.lack().unwrap_or_else(|| "it has no value now".to_owned());
-                let missing = |_| AdvisedFault::unadvised(format!("the secret {}: {lack}", secret.name()));
-                live.value().await.map_err(missing)?
+impl SecretFields {
+    /// Those for requests of the server at this address.
+    ///
+    /// # Errors
+    /// A secret has no value: one sentence, and advice.
+    pub async fn of(
+        component: &ComponentPolicy,
+        address: &str,
+        folder: &Path,
+        state: &Path,
+    ) -> Result<Self, AdvisedFault> {
+        let Some(ask) = ask_of(address) else { return Ok(Self::default()) };
+        let mut fields = Vec::new();
+        let mut held = Vec::new();
+        for secret in component.grants().secrets() {
+            let Delivery::Header { name, template, .. } = secret.delivery() else { continue };
+            if !secret.matches(&ask) {
+                continue;
             }
-        };
-        fields.push((name.clone(), format!("{}{}{}", template.before(), value.reveal(), template.after())));
+            let own = hold(secret.source(), folder, state)?;
+            let value = match &own {
+                HeldSecret::Fixed(value) => value.clone(),
+                HeldSecret::Live(live) => {
+                    let lack = live.lack().unwrap_or_else(|| "it has no value now".to_owned());
+                    let missing = |_| AdvisedFault::unadvised(format!("the secret {}: {lack}", secret.name()));
+                    live.value().await.map_err(missing)?
+                }
+            };
+            fields.push((name.clone(), format!("{}{}{}", template.before(), value.reveal(), template.after())));
+            held.push((secret.name(), own));
+        }
+        let redactor = Redactor::of(held.iter().map(|(name, held)| (*name, held)));
+        Ok(Self { fields, redactor })
     }
-    Ok(fields)
 }
 
 fn ask_of(address: &str) -> Option<HttpAsk> {
@@ -135,7 +153,8 @@ async fn all(mut exchange: ListExchange) -> Result<ReadList, AdvisedFault> {
 /// The era of the server, and what it says of itself. A server that does not know modern requests
 /// answers the first one with an error, each in its own way.
 async fn begin(exchange: &mut ListExchange) -> Result<(Era, ServerSaid), AdvisedFault> {
-    match exchange.ask(Era::Modern, "server/discover", discover).await {
+    let elicitation = exchange.elicitation;
+    match exchange.ask(Era::Modern, "server/discover", |id| discover(id, elicitation)).await {
         Ok(answer) => {
             let said: Option<Discovered> = serde_json::from_value(answer).ok();
             if let Some(mut said) = said.filter(|said| said.supported_versions.iter().any(|one| one == MODERN)) {
@@ -146,7 +165,10 @@ async fn begin(exchange: &mut ListExchange) -> Result<(Era, ServerSaid), Advised
         Err(ExchangeError::Refused(_)) => {}
         Err(ExchangeError::Fault(fault)) => return Err(fault),
     }
-    let answer = exchange.ask(Era::Session, "initialize", initialize).await.map_err(ExchangeError::into_fault)?;
+    let answer = exchange
+        .ask(Era::Session, "initialize", |id| initialize(id, elicitation))
+        .await
+        .map_err(ExchangeError::into_fault)?;
     let said: Initialized = serde_json::from_value(answer).map_err(|error| {
         AdvisedFault::new(format!("{} answers initialize wrongly: {error}", exchange.shown()), ENDPOINT)
     })?;
@@ -162,9 +184,10 @@ async fn begin(exchange: &mut ListExchange) -> Result<(Era, ServerSaid), Advised
 
 async fn tools(exchange: &mut ListExchange, era: Era) -> Result<Vec<Value>, AdvisedFault> {
     let mut tools = Vec::new();
+    let elicitation = exchange.elicitation;
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
-        let page = exchange.ask(era, "tools/list", |id| list(era, id, cursor.as_deref())).await;
+        let page = exchange.ask(era, "tools/list", |id| list(era, id, cursor.as_deref(), elicitation)).await;
         let page: Page = serde_json::from_value(page.map_err(ExchangeError::into_fault)?).map_err(|error| {
             AdvisedFault::new(format!("{} answers tools/list wrongly: {error}", exchange.shown()), ENDPOINT)
         })?;

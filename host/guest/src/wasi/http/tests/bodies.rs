@@ -236,6 +236,20 @@ async fn a_body_that_is_long_or_comes_late_goes_out_in_chunks() {
     assert!(heads.recv().await.unwrap().contains("transfer-encoding: chunked"));
 }
 
+#[tokio::test]
+async fn a_body_as_long_as_was_declared_is_sent_before_its_end_comes() {
+    let server = Server::echo().await;
+    let mut call = Granted::to(server.address).call();
+    for _ in 0..3 {
+        let (_end, ended) = tokio::sync::oneshot::channel::<()>();
+        let late = Late { first: Some(data("he")), ended };
+        let request = Request::builder().method("POST").uri(server.url("/")).header("content-length", "2");
+        let got = call.fetch(request.body(late.boxed_unsync()).unwrap()).await.unwrap();
+        assert_eq!(framed_by(&got.body), ["content-length: 2"]);
+    }
+    assert_eq!(server.connections(), 1);
+}
+
 /// A body of one frame that ends on command.
 struct Late {
     first: Option<Result<Frame<Bytes>, Error>>,

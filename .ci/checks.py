@@ -11,7 +11,8 @@ passed, if these files are committed. Commit it with them. The note also names t
 
 The gate runs all of its steps even if one fails, but for those after a failed `make run`. Neighbours that say `beside` run at
 the same time, since each waits for half of its time. Then parts without a current note
-run, overdue ones first and the others in an order that the commit's hash turns, as long as less than an hour has passed.
+run, overdue ones first and the others in an order that the commit's hash turns, as long as less than an hour has passed and
+the part's `minutes` end within eighty.
 A part that is left out is overdue when more than 30 commits have changed its files since its note, and fails the run.
 """
 
@@ -35,8 +36,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / ".ci" / "checks.toml"
 NOTES = Path(".ci") / "notes"
-# Seconds after which the gate begins no further part. The longest part takes some fifteen minutes more on a busy machine.
+# Seconds after which the gate begins no further part, and after which no part may still run.
 PARTS_BEGIN_S = 3600
+PARTS_END_S = 4800
 # Commits that may change a part's files before the part has to run.
 COMMITS_MAX = 30
 TOOLS = (["rustc", "--version"], ["cargo", "--version"], ["python3", "--version"], ["node", "--version"], ["cc", "--version"])
@@ -53,6 +55,12 @@ class Part:
     about: str
     command: str
     paths: list
+    # How long it takes on a busy machine.
+    minutes: int
+
+    def fits(self, passed_s):
+        """True if the gate may begin it after so many seconds."""
+        return passed_s < PARTS_BEGIN_S and passed_s + self.minutes * 60 <= PARTS_END_S
 
     def digest(self):
         """The hash of its definition and of all files it depends on, as the index of git has them."""
@@ -237,7 +245,7 @@ def gate(options):
         left_out = stale
     else:
         for part in in_turn(stale, git("rev-parse", "HEAD").strip()):
-            if time.monotonic() - began >= PARTS_BEGIN_S:
+            if not part.fits(time.monotonic() - began):
                 left_out.append(part)
                 continue
             ran = run(part.name, part.command)
@@ -311,8 +319,10 @@ def self_test():
         assert len(part.digest()) == 64
     found = TEST_RESULT.match("test result: ok. 12 passed; 3 failed; 0 ignored")
     assert found and found.groups() == ("12", "3")
-    first = Part("a", "", "", [".ci/checks.py"])
-    second = Part("b", "", "", [".ci/checks.toml"])
+    first = Part("a", "", "", [".ci/checks.py"], 20)
+    second = Part("b", "", "", [".ci/checks.toml"], 1)
+    assert [first.fits(at) for at in (3599, 3600, 3601)] == [True, False, False]
+    assert not Part("c", "", "", [], 30).fits(3001)
     assert {part.name for part in in_turn([first, second], "1")} == {"a", "b"}
     named = [{"name": "a"}, {"name": "b", "beside": True}, {"name": "c", "beside": True}, {"name": "d"}]
     assert [[step["name"] for step in group] for group in groups(named)] == [["a"], ["b", "c"], ["d"]]

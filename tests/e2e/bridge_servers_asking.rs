@@ -47,8 +47,8 @@ fn answers(server: &HttpServer) -> Vec<(String, Value)> {
 
 /// The capabilities that the latest `initialize` declared.
 fn declared(server: &HttpServer) -> Value {
-    let messages = server.seen().into_iter().filter_map(|seen| serde_json::from_slice::<Value>(&seen.body).ok());
-    let last = messages.filter(|message| message["method"] == "initialize").last();
+    let mut messages = server.seen().into_iter().filter_map(|seen| serde_json::from_slice::<Value>(&seen.body).ok());
+    let last = messages.rfind(|message| message["method"] == "initialize");
     last.unwrap()["params"]["capabilities"].clone()
 }
 

@@ -42,7 +42,7 @@ pub use event::{
     ARGUMENTS_BYTES_MAX, AlertRaised, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallAsked, CallDenied,
     CallFinished, CallRefused, CallResumed, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved,
     ComponentLoaded, ComponentQuarantined, ComponentRefused, ConsoleDecided, ConsoleDeciding, Event, HostStarted,
-    HostStopped, Outcome, RequestRefused, ResourceRead, TEXT_BYTES_MAX, Usage,
+    HostStopped, LoginChanged, Outcome, RequestRefused, ResourceRead, TEXT_BYTES_MAX, Usage,
 };
 pub use files::{CHAINS_MAX, FILES_MAX};
 pub use filter::Filter;

@@ -35,6 +35,7 @@ pub fn run() -> std::process::ExitCode {
         Command::Audit(args) => commands::audit::run(&args),
         Command::Usage(args) => commands::audit::usage::run(&args),
         Command::Token(args) => commands::token::run(&args),
+        Command::Logins(args) => commands::logins::run(&args),
         Command::ClientConfig(args) => commands::client_config::run(&args),
         Command::Add(args) => commands::add::run(&args),
         Command::Pull(args) => commands::pull::run(&args),

@@ -82,7 +82,7 @@ fn view(samples: &Samples, path: &str, fields: &[(String, String)]) -> Option<St
         routes::DENIALS => page::denials(&frame, &samples.denials(), ""),
         routes::CHANGES => page::changes(&frame, &samples.changes()),
         routes::APPROVALS => page::approvals(&frame, &samples.approvals()),
-        routes::CALLERS => page::callers(&frame, &samples.callers(false)),
+        routes::CALLERS => page::callers(&frame, &samples.callers(field(routes::QUERY), false)),
         routes::SIGN_IN => page::sign_in(&samples.sign_in(match field("reason") {
             "link" => SignInReason::LinkSpent,
             "token" => SignInReason::WrongToken,
@@ -114,7 +114,9 @@ fn posted(samples: &Samples, path: &str, fields: &[(String, String)]) -> Option<
         routes::APPLY | routes::MUTE | routes::UNMUTE => page::denials(&frame, &samples.denials(), ""),
         routes::READ | routes::APPROVE => page::changes(&frame, &samples.changes()),
         routes::ANSWER_APPROVAL => page::approvals(&frame, &samples.approvals()),
-        routes::NEW_TOKEN | routes::REVOKE_TOKEN => page::callers(&frame, &samples.callers(path == routes::NEW_TOKEN)),
+        routes::NEW_TOKEN | routes::REVOKE_TOKEN => {
+            page::callers(&frame, &samples.callers("", path == routes::NEW_TOKEN))
+        }
         routes::CHECK_CHAIN => page::audit(&frame, &samples.audit(AuditQuery::default())),
         routes::SIGN_IN => page::sign_in(&samples.sign_in(SignInReason::WrongToken)),
         routes::SIGN_OUT => page::sign_in(&samples.sign_in(SignInReason::SignedOut)),

@@ -39,6 +39,9 @@ pub const COMPONENT_CARDS: usize = 20;
 /// Sixteen with the longest arguments that are shown: an open page gets them again each second.
 pub const CARDS_BYTES: usize = 1_024 * 1_024;
 
+/// Bytes of a search that the page repeats: two of the longest names of tools.
+pub const QUERY_BYTES: usize = 256;
+
 /// Rows of what a tool can reach, in the picture and in its table.
 pub const REACH_ROWS: usize = 40;
 

@@ -68,6 +68,7 @@ pub fn amount(number: u64, unit: Unit) -> String {
         Unit::PerSecond => format!("{}/s", count(number)),
         Unit::PerMinute => format!("{}/min", count(number)),
         Unit::PerHour => format!("{}/h", count(number)),
+        Unit::PerDay => format!("{}/d", count(number)),
     }
 }
 

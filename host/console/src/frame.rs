@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 
 use crate::asset::{CHARTS, CHARTS_STYLE, ICON, SCRIPT, STYLE};
-use crate::bounds::{HIDDEN_BYTES, ROWS, TITLE_BYTES};
+use crate::bounds::{HIDDEN_BYTES, QUERY_BYTES, ROWS, TITLE_BYTES};
 use crate::model::{Frame, Notice};
 use crate::routes;
 use crate::text::{line, words};
@@ -182,6 +182,20 @@ pub fn form_for_all(frame: &Frame, action: &str, hidden: &[(&str, &str)], conten
             input type="hidden" name=(routes::CSRF) value=(frame.csrf);
             @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
             (content)
+        }
+    }
+}
+
+/// A search for a text, which needs no script. With `live`, the script replaces the element of that
+/// id as a person types.
+pub fn search(action: &str, label: &str, query: &str, live: Option<&str>) -> Markup {
+    html! {
+        form.search role="search" method="get" action=(action) data-live=[live] {
+            label for="q" { (label) }
+            div.line {
+                input #q type="search" name=(routes::QUERY) value=(words(query, QUERY_BYTES)) autocomplete="off" spellcheck="false";
+                button { "Search" }
+            }
         }
     }
 }

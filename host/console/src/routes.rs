@@ -11,6 +11,7 @@
 //! | answer an approval | [`ANSWER_APPROVAL`] | [`KEY`]; [`ANSWER`]: `allow`, `run` with [`CALLS`], `remember` or `decline` |
 //! | make a token | [`NEW_TOKEN`] | [`NAME`], [`SCOPES`]: words with spaces between, [`EXPIRES`]: a duration or empty |
 //! | revoke a token | [`REVOKE_TOKEN`] | [`ID`] |
+//! | revoke a caller's login | [`REVOKE_LOGIN`] | [`LOGIN`]; [`NAME`]: the caller |
 //! | check the chain | [`CHECK_CHAIN`] | |
 //! | sign in | [`SIGN_IN`] | [`TOKEN`]; not [`CSRF`], since there is no session yet |
 //! | sign out | [`SIGN_OUT`] | |
@@ -35,7 +36,7 @@ pub const AUDIT: &str = "/audit";
 pub const EXPORT_JSONL: &str = "/audit/export.jsonl";
 /// Records as CSV, with the fields of the search.
 pub const EXPORT_CSV: &str = "/audit/export.csv";
-/// The view of callers.
+/// The view of callers. Field: [`QUERY`], where those of some names are shown alone.
 pub const CALLERS: &str = "/callers";
 /// Events of a view, `text/event-stream`. Fields: [`VIEW`], and those of the view.
 pub const EVENTS: &str = "/events";
@@ -58,6 +59,8 @@ pub const ANSWER_APPROVAL: &str = "/approvals/answer";
 pub const NEW_TOKEN: &str = "/callers/tokens/new";
 /// Revokes a token.
 pub const REVOKE_TOKEN: &str = "/callers/tokens/revoke";
+/// Revokes a caller's login.
+pub const REVOKE_LOGIN: &str = "/callers/logins/revoke";
 /// Checks the chain of audit records.
 pub const CHECK_CHAIN: &str = "/audit/verify";
 /// The page where a person signs in, and where its form goes.
@@ -85,6 +88,8 @@ pub const CALLS: &str = "calls";
 pub const ANSWER: &str = "answer";
 /// The field with the name of a caller.
 pub const NAME: &str = "name";
+/// The field with the name of a login.
+pub const LOGIN: &str = "login";
 /// The field with scopes, spaces between.
 pub const SCOPES: &str = "scopes";
 /// The field with the lifetime of a token: `30d`, or empty.

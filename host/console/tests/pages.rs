@@ -37,7 +37,7 @@ fn pages(dress: Dress, decide: bool) -> Vec<(&'static str, String)> {
         ("approvals", page::approvals(&frame, &samples.approvals())),
         ("audit", page::audit(&frame, &samples.audit(query))),
         ("call", page::call(&frame, &samples.call())),
-        ("callers", page::callers(&frame, &samples.callers(true))),
+        ("callers", page::callers(&frame, &samples.callers(&dress("ann"), true))),
         ("error", page::error(&samples.error(404))),
         ("going-on", page::going_on(&routes::with_query(&routes::tool(&dress("x")), &[("q", &dress("y"))]))),
     ];

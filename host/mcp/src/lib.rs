@@ -68,7 +68,7 @@ pub use mirrored::Mirrored;
 pub use news::{NewsCarrier, ResourceNews, normal_uri};
 pub use observer::{ObservedRequest, Observer, RequestDetails};
 pub use revision::Revision;
-pub use sealing::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
+pub use sealing::{Purpose, STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 pub use server::{McpServer, ServerInfo, ServerOptions};
 pub use task::{LOST_TASK, TaskOptions, TaskPlan};
 pub use tool::{

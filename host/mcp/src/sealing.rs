@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
-use ring::hmac::{Context, HMAC_SHA256, Key};
+use ring::hmac::{Context, HMAC_SHA256, Key, sign};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 /// Least length of a given key, in bytes: that of a SHA-256 digest.
@@ -20,16 +20,25 @@ const SALT_BYTES: usize = 32;
 /// The purpose of the key for [tags](StateKey::tag).
 const TAG_PURPOSE: &[u8] = b"toolcell tag 1";
 
+/// The purpose of the key for salts that depend on what is sealed.
+const SALT_PURPOSE: &[u8] = b"toolcell salt 1";
+
 /// The purpose of derived keys: data sealed for one cannot be opened for another. Its text changes
 /// with the sealed form.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// `requestState`.
     RequestState,
     /// The id of a legacy session.
     Session,
     /// A message to other replicas.
     Message,
+    /// A caller's login at rest.
+    Login,
+    /// The address at which a caller begins a login.
+    LoginTicket,
+    /// A login that a browser has begun.
+    LoginBegun,
 }
 
 impl Purpose {
@@ -38,6 +47,9 @@ impl Purpose {
             Self::RequestState => b"toolcell requestState 1",
             Self::Session => b"toolcell session 1",
             Self::Message => b"toolcell message 1",
+            Self::Login => b"toolcell login 1",
+            Self::LoginTicket => b"toolcell login ticket 1",
+            Self::LoginBegun => b"toolcell login begun 1",
         }
     }
 }
@@ -78,9 +90,28 @@ impl StateKey {
     }
 
     /// Seals. `None` if the machine has no randomness.
-    pub(crate) fn seal(&self, purpose: Purpose, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+    #[must_use]
+    pub fn seal(&self, purpose: Purpose, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let mut salt = [0; SALT_BYTES];
         SystemRandom::new().fill(&mut salt).ok()?;
+        self.seal_with(purpose, salt, bytes)
+    }
+
+    /// Seals so that the same bytes give the same result. `None` for a key without randomness.
+    #[must_use]
+    pub fn seal_same(&self, purpose: Purpose, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        // Other bytes give another salt, and so another key.
+        let prk = Salt::new(HKDF_SHA256, &[]).extract(&self.0);
+        let key = Key::from(prk.expand(&[SALT_PURPOSE, purpose.name()], HMAC_SHA256).ok()?);
+        let mut salt = [0; SALT_BYTES];
+        salt.copy_from_slice(sign(&key, &bytes).as_ref().get(..SALT_BYTES)?);
+        self.seal_with(purpose, salt, bytes)
+    }
+
+    fn seal_with(&self, purpose: Purpose, salt: [u8; SALT_BYTES], mut bytes: Vec<u8>) -> Option<Vec<u8>> {
         let nonce = Nonce::assume_unique_for_key([0; 12]);
         self.derived(purpose, &salt)?.seal_in_place_append_tag(nonce, Aad::empty(), &mut bytes).ok()?;
         let mut whole = salt.to_vec();
@@ -90,7 +121,7 @@ impl StateKey {
 
     /// Opens what [`seal`](Self::seal) made under the same key for the same purpose; `None` for
     /// anything else.
-    pub(crate) fn open<'b>(&self, purpose: Purpose, whole: &'b mut [u8]) -> Option<&'b [u8]> {
+    pub fn open<'b>(&self, purpose: Purpose, whole: &'b mut [u8]) -> Option<&'b [u8]> {
         let (salt, sealed) = whole.split_at_mut_checked(SALT_BYTES)?;
         let nonce = Nonce::assume_unique_for_key([0; 12]);
         self.derived(purpose, salt)?.open_in_place(nonce, Aad::empty(), sealed).ok().map(|opened| &*opened)
@@ -135,6 +166,19 @@ impl fmt::Debug for StateKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_bytes_can_be_sealed_to_the_same_and_others_to_others() {
+        let key = StateKey::random();
+        let sealed = |purpose: Purpose, bytes: &[u8]| key.seal_same(purpose, bytes.to_vec()).unwrap();
+        let one = sealed(Purpose::LoginTicket, b"one");
+        assert_eq!(one, sealed(Purpose::LoginTicket, b"one"));
+        assert_eq!(key.open(Purpose::LoginTicket, &mut one.clone()), Some(&b"one"[..]));
+        assert_ne!(one[..SALT_BYTES], sealed(Purpose::LoginTicket, b"two")[..SALT_BYTES]);
+        assert_ne!(one[..SALT_BYTES], sealed(Purpose::LoginBegun, b"one")[..SALT_BYTES]);
+        assert_ne!(one, StateKey::random().seal_same(Purpose::LoginTicket, b"one".to_vec()).unwrap());
+        assert!(key.open(Purpose::LoginBegun, &mut one.clone()).is_none());
+    }
 
     #[test]
     fn sealed_bytes_are_of_use_for_one_purpose_alone() {

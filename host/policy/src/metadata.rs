@@ -172,14 +172,15 @@ fn exceeds(spec: &Spec, value: u64, default: u64) -> bool {
     }
     let value = Rate::of_number(value);
     let default = Rate::of_number(default);
-    value.count > default.count || per_hour(value) > per_hour(default)
+    value.count > default.count || per_day(value) > per_day(default)
 }
 
-const fn per_hour(rate: Rate) -> u64 {
+const fn per_day(rate: Rate) -> u64 {
     let times = match rate.per {
-        Per::Hour => 1,
-        Per::Minute => 60,
-        Per::Second => 3_600,
+        Per::Day => 1,
+        Per::Hour => 24,
+        Per::Minute => 1_440,
+        Per::Second => 86_400,
     };
     rate.count.saturating_mul(times)
 }

@@ -12,6 +12,7 @@ use crate::manifest::code::SCRIPTS;
 use crate::manifest::console::CONSOLE;
 use crate::manifest::http::HTTP;
 use crate::manifest::login::{self, LOGIN, LOGINS_MAX};
+use crate::manifest::login_pages::LOGINS;
 use crate::manifest::packages::{self, PACKAGES_MAX};
 use crate::manifest::paused::PAUSED;
 use crate::manifest::prompts::{self, PROMPT, PROMPTS_MAX};
@@ -23,8 +24,8 @@ use crate::manifest::tasks::TASKS;
 use crate::manifest::telemetry::{METRICS, TRACES};
 use crate::manifest::trust::{self, TRUST, TRUST_MAX};
 use crate::manifest::{
-    AuditPolicy, ConsolePolicy, HttpPolicy, Manifest, MetricsPolicy, PausedPolicy, Server, StatePolicy, TasksPolicy,
-    TracesPolicy,
+    AuditPolicy, ConsolePolicy, HttpPolicy, LoginsPolicy, Manifest, MetricsPolicy, PausedPolicy, Server, StatePolicy,
+    TasksPolicy, TracesPolicy,
 };
 use crate::manifest::{discovery, wall};
 use crate::read::callers::{CALLER, RULES_MAX};
@@ -83,6 +84,8 @@ table! {
         /// `from = "oauth:NAME"`.
         "oauth": Named(&Table(&LOGIN)),
             {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties": LOGINS_MAX};
+        /// The address at which callers log in with a browser, for logins of each caller.
+        "logins": Table(&LOGINS), {};
         /// The record of calls, denials and loads.
         "audit": Table(&AUDIT), {};
         /// Who may see and call which tools; everybody all of them without this table. `default` is
@@ -116,7 +119,7 @@ table! {
     }
     other names {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
-        "logins" => "oauth", "login" => "oauth", "prompt" => "prompts", "task" => "tasks", "runs" => "paused", "alert" => "alerts", "alerting" => "alerts",
+        "login" => "oauth", "prompt" => "prompts", "task" => "tasks", "runs" => "paused", "alert" => "alerts", "alerting" => "alerts",
         "skill" => "skills", "app" => "apps", "scripts" => "code", "code_mode" => "code",
         "views" => "apps", "ui" => "apps", "registry" => "registries", "namespaces" => "packages", "trusted" => "trust", "signers" => "trust",
     }
@@ -186,6 +189,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
         defaults.load = limits::read_load(&section, &defaults.load, problems);
     }
     defaults.logins = login::read_all(root, problems);
+    login::check_exchanges(root, http.as_ref(), &defaults.logins, problems);
     let audit = AuditPolicy::read(table("audit", problems).as_ref(), problems);
     let mut components = component::read_all(root, &defaults, problems);
     components.extend(component::read_code(root, &defaults, problems).map(|code| discovery::pinned(code, &server)));
@@ -197,6 +201,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let trust = trust::read(root, problems);
     let callers = callers::read(root, http.as_ref(), &components, problems);
     login::check_used(root, &components, problems);
+    let login_pages = LoginsPolicy::read_from(root, &defaults.logins, &components, problems);
     enclosure::check(&server, &audit, &components, problems);
     wall::check(&server, &components, problems);
     discovery::check(&server, &components, problems);
@@ -214,6 +219,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
         tasks,
         paused,
         logins,
+        login_pages,
         audit,
         callers,
         defaults,

@@ -6,7 +6,7 @@
 //! | size, `KiB` `MiB` `GiB` | 1024, 1024², 1024³ bytes | `64MiB` |
 //! | size, `kB` `KB` `MB` `GB` | 1000, 1000², 1000³ bytes | `10 MB` |
 //! | duration, `h` `m` `s` `ms` | hours, minutes, seconds, milliseconds; largest first | `1m30s` |
-//! | rate, `/s` `/min` `/h` | this many in a second, a minute, an hour | `600/min` |
+//! | rate, `/s` `/min` `/h` `/d` | this many in a second, a minute, an hour, a day | `600/min` |
 //!
 //! Every number may have underscores between its digits, as numbers of TOML have them: `1_000/min`.
 
@@ -40,7 +40,7 @@ const SIZE_UNITS: [(&str, u64); 8] = [
 const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// The times of rates, as they stand behind the stroke.
-const RATE_TIMES: [(&str, Per); 3] = [("s", Per::Second), ("min", Per::Minute), ("h", Per::Hour)];
+const RATE_TIMES: [(&str, Per); 4] = [("s", Per::Second), ("min", Per::Minute), ("h", Per::Hour), ("d", Per::Day)];
 
 /// An amount per time: `600/min`. The same ratio with another time is another rate: `600/min`
 /// allows a burst of 600, `10/s` only one of 10.
@@ -55,6 +55,8 @@ pub struct Rate {
 /// The unit of time of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Per {
+    /// `/d`: 24 hours, without a time of day at which they begin.
+    Day,
     /// `/h`
     Hour,
     /// `/min`
@@ -68,6 +70,7 @@ impl Per {
     #[must_use]
     pub const fn duration(self) -> Duration {
         match self {
+            Self::Day => Duration::from_secs(86_400),
             Self::Hour => Duration::from_secs(3_600),
             Self::Minute => Duration::from_secs(60),
             Self::Second => Duration::from_secs(1),
@@ -80,29 +83,31 @@ impl Rate {
     pub const MOST: Self = Self { count: 1_000_000, per: Per::Second };
 
     /// The smallest rate.
-    pub(crate) const LEAST: Self = Self { count: 1, per: Per::Hour };
+    pub(crate) const LEAST: Self = Self { count: 1, per: Per::Day };
 
-    /// A unique number for the rate. Those from `1/h` to [`Rate::MOST`] are exactly the rates of 1
+    /// A unique number for the rate. Those from `1/d` to [`Rate::MOST`] are exactly the rates of 1
     /// to 1,000,000 per any of the times.
     #[must_use]
     pub const fn number(self) -> u64 {
         let per = match self.per {
-            Per::Hour => 0,
-            Per::Minute => 1,
-            Per::Second => 2,
+            Per::Day => 0,
+            Per::Hour => 1,
+            Per::Minute => 2,
+            Per::Second => 3,
         };
-        self.count.saturating_mul(3).saturating_add(per)
+        self.count.saturating_mul(4).saturating_add(per)
     }
 
     /// The inverse of [`Rate::number`].
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
-        let per = match number % 3 {
-            0 => Per::Hour,
-            1 => Per::Minute,
+        let per = match number % 4 {
+            0 => Per::Day,
+            1 => Per::Hour,
+            2 => Per::Minute,
             _ => Per::Second,
         };
-        Self { count: number / 3, per }
+        Self { count: number / 4, per }
     }
 }
 
@@ -366,6 +371,7 @@ mod tests {
             ("600/min", Ok(Rate { count: 600, per: Per::Minute })),
             (" 10 / s ", Ok(Rate { count: 10, per: Per::Second })),
             ("5/h", Ok(Rate { count: 5, per: Per::Hour })),
+            ("2_000/d", Ok(Rate { count: 2_000, per: Per::Day })),
             ("1_000/min", Ok(Rate { count: 1_000, per: Per::Minute })),
             ("1_000_000 / s", Ok(Rate { count: 1_000_000, per: Per::Second })),
             ("1_/s", Err(QuantityError::Underscore)),
@@ -396,7 +402,7 @@ mod tests {
                 let rate = Rate { count, per };
                 assert_eq!(Rate::of_number(rate.number()), rate);
                 assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
-                let least = Rate { count: 1, per: Per::Hour }.number();
+                let least = Rate::LEAST.number();
                 assert_eq!((least..=Rate::MOST.number()).contains(&rate.number()), count > 0, "{rate}");
             }
             assert!(Rate { count: 1_000_001, per }.number() > Rate::MOST.number());

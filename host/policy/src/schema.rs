@@ -90,14 +90,16 @@ impl Definitions {
         const SIZE: &str = "^[0-9]+(_[0-9]+)* *(B|KiB|MiB|GiB|kB|KB|MB|GB)$";
         const DURATION: &str = "^(?=[0-9])([0-9]+(_[0-9]+)* *h *)?([0-9]+(_[0-9]+)* *m *)?([0-9]+(_[0-9]+)* *s *)?\
                                 ([0-9]+(_[0-9]+)* *ms)?$";
-        const RATE: &str = "^[0-9]+(_[0-9]+)* */ *(s|min|h)$";
+        const RATE: &str = "^[0-9]+(_[0-9]+)* */ *(s|min|h|d)$";
         let (name, pattern, about) = match spec.unit {
             Unit::Count => {
                 return map(json!({"type": "integer", "minimum": spec.min, "maximum": spec.max}));
             }
             Unit::Bytes => ("Size", SIZE, "A whole number of bytes with its unit: `64MiB`, `512KiB`, `10 MB`."),
             Unit::Millis => ("Duration", DURATION, "Whole numbers with their units, largest first: `1m30s`, `250ms`."),
-            Unit::Rate => ("Rate", RATE, "A whole number in a second, a minute or an hour: `10/s`, `600/min`, `5/h`."),
+            Unit::Rate => {
+                ("Rate", RATE, "A whole number in a second, a minute, an hour or a day: `10/s`, `600/min`, `5/h`.")
+            }
         };
         map(self.reference(name, |_| map(json!({"type": "string", "pattern": pattern, "description": about}))))
     }
@@ -176,7 +178,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 42);
+        assert_eq!(tables().len(), 43);
     }
 
     #[test]
@@ -222,7 +224,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, with keys that others depend on.
-    const PLACES: [(&str, &str, Lines); 42] = [
+    const PLACES: [(&str, &str, Lines); 43] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -242,6 +244,7 @@ mod tests {
         ("Load", "[defaults.load]", &[]),
         ("Login", "[oauth.o]", &[("issuer", "'https://i.example'"), ("client_id", "'c'")]),
         ("ClientSecret", "[oauth.o.client_secret]", &[]),
+        ("Logins", "[logins]", &[]),
         ("Audit", "[audit]", &[]),
         ("Caller", "[callers.c]", &[]),
         ("Prompt", "[prompts.p]", &[]),

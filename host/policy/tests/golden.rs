@@ -64,6 +64,7 @@ fn meaning(manifest: &Manifest) -> String {
     if let Some(oauth) = manifest.http().and_then(|http| http.oauth()) {
         writeln!(text, "{oauth:?}").unwrap();
     }
+    manifest.login_pages().iter().for_each(|pages| writeln!(text, "{pages:?}").unwrap());
     for login in manifest.logins() {
         let own = (login.client_secret(), login.client_auth(), login.redirect(), login.limits());
         writeln!(text, "login {}: {} {own:?}", login.name(), login.canonical()).unwrap();

@@ -36,7 +36,8 @@ pub use load::drafts::remove_abandoned as remove_abandoned_drafts;
 pub use load::held::{CodeOrigin, HeldComponent};
 pub use owned::{adopt, make_folders};
 pub use secrets::{
-    HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue, ValueInTime,
+    CallLogins, HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue,
+    ValueInTime,
 };
 pub use toolcell_wall::asking::{
     AskKind, AskRefusal, AskResult, EndedByAsking, GuestAnswer, GuestQuestion, Inquiry, QuestionForm, QuestionPage,

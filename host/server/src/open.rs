@@ -215,7 +215,8 @@ impl ManifestFile {
             dev: options.dev.clone(),
         };
         let builder = CatalogBuilder::new(&machine, builder);
-        let services = Arc::new(Services::new(sink, machine.runtime.handle(), manifest.server().calls()));
+        let services = Services::new(sink, machine.runtime.handle(), manifest.server().calls());
+        let services = Arc::new(services.with_logins(&manifest, &folder));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
         let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::pins)).tolerating(tolerance);

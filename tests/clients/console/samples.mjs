@@ -68,6 +68,11 @@ async function checkWithoutScript() {
     await page.locator('form.search button').click();
     await page.waitForURL(/q=weather/);
     equal(await page.locator('#tools-list tbody tr').count(), 1, 'tools that a search finds without the script');
+    await load(page, '/callers');
+    await page.getByLabel('Search names of rules, callers and logins').fill('ann');
+    await page.locator('form.search button').click();
+    await page.waitForURL(/callers\?q=ann/);
+    equal(await page.locator('#q').inputValue(), 'ann', 'the name that was searched for without the script');
     equal(await page.locator('#pause:visible').count(), 0, 'buttons that need the script');
     await load(page, '/');
     equal(await page.locator('#now-chart rect').count() >= 60, true, 'bars without the script');

@@ -1,10 +1,11 @@
 // A certified authorization server on a free port of the loopback, for the tests of logins. It prints its issuer. Whoever
-// opens its pages is `ann` and agrees. Run from a folder that has `node_modules`:
+// opens its pages is `ann`, or whom the cookie `test_user` names, and agrees. Run from a folder that has `node_modules`:
 //
 //   node server.mjs
 //
 // Besides the server's own endpoints there are
 //   GET  /test/tokens             the requests of the token endpoint: kind of grant, client, status
+//   GET  /test/issued             the access and refresh tokens that the token endpoint gave
 //   POST /test/token-status?N     N for each request of the token endpoint from now on; 0: its own
 //   POST /test/token-delay?N      waits N milliseconds before each answer of the token endpoint
 //   POST /test/life?N             access tokens hold for N seconds
@@ -16,7 +17,7 @@ import { pathToFileURL } from "node:url";
 const require = createRequire(pathToFileURL(`${process.cwd()}/`));
 const { Provider } = await import(pathToFileURL(require.resolve("oidc-provider")).href);
 
-const test = { requests: [], status: 0, delay: 0, life: 3600 };
+const test = { requests: [], issued: [], status: 0, delay: 0, life: 3600 };
 const server = createServer();
 await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
 const issuer = `http://127.0.0.1:${server.address().port}`;
@@ -32,6 +33,11 @@ const provider = new Provider(issuer, {
     {
       client_id: "office", application_type: "native", client_secret: "0ff1ce:+secret", grant_types: grants,
       redirect_uris: ["http://127.0.0.1/callback"],
+    },
+    // A server whose callers log in with their browsers, one login of each.
+    {
+      client_id: "callers", application_type: "native", token_endpoint_auth_method: "none", grant_types: grants,
+      redirect_uris: ["http://127.0.0.1/return/notes", "http://127.0.0.1/return/mail"],
     },
     // It gets no refresh token.
     {
@@ -49,15 +55,16 @@ const provider = new Provider(issuer, {
   ttl: { AccessToken: () => test.life, RefreshToken: 86400, Grant: 86400, Session: 86400, Interaction: 600, IdToken: 600 },
 });
 
-/// Agrees to everything in ann's name.
+/// Agrees to everything in the person's name.
 async function agree(request, response) {
   const { params, prompt, grantId } = await provider.interactionDetails(request, response);
+  const accountId = /(?:^|; )test_user=(\w+)/.exec(request.headers.cookie ?? "")?.[1] ?? "ann";
   if (prompt.name === "login") {
-    return provider.interactionFinished(request, response, { login: { accountId: "ann" } });
+    return provider.interactionFinished(request, response, { login: { accountId } });
   }
   const grant = grantId
     ? await provider.Grant.find(grantId)
-    : new provider.Grant({ accountId: "ann", clientId: params.client_id });
+    : new provider.Grant({ accountId, clientId: params.client_id });
   // Whatever is asked for, but for this one.
   grant.addOIDCScope((params.scope ?? "").split(" ").filter((scope) => scope !== "notes.write").join(" "));
   grant.rejectOIDCScope("notes.write");
@@ -70,6 +77,8 @@ function control(request, response, url) {
   switch (`${request.method} ${url.pathname}`) {
     case "GET /test/tokens":
       return response.end(JSON.stringify(test.requests));
+    case "GET /test/issued":
+      return response.end(JSON.stringify(test.issued));
     case "POST /test/token-status":
       test.status = number;
       return response.end();
@@ -89,7 +98,10 @@ const answer = provider.callback();
 const seen = (ctx, status) => test.requests.push({
   grant: ctx.oidc?.params?.grant_type, client: ctx.oidc?.client?.clientId, status,
 });
-provider.on("grant.success", (ctx) => seen(ctx, 200));
+provider.on("grant.success", (ctx) => {
+  seen(ctx, 200);
+  test.issued.push(...[ctx.body?.access_token, ctx.body?.refresh_token].filter(Boolean));
+});
 provider.on("grant.error", (ctx, error) => seen(ctx, error.status ?? 500));
 
 server.on("request", async (request, response) => {

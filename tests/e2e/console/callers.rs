@@ -1,11 +1,14 @@
-//! The view of callers: rules, tokens with their last use, and refused requests of a real server.
+//! The view of callers: rules, tokens with their last use, usage by day, and refused requests of a
+//! real server; and a search in it.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Wire};
 use toolcell_tests::{Command, Folder, manifest_of};
 
 use super::Operator;
-use super::tools::rows;
+use super::tools::{rows, shown};
 
 const CALLERS: &str = "
 [http]
@@ -62,6 +65,57 @@ fn rules_tokens_and_refused_requests_of_a_server_are_shown() {
     };
     assert_eq!(of("tom"), ["hidden_tool \"says_error\": may not call it", "–none", "2"]);
     assert_eq!(of("127.0.0.0/24"), ["unknown_credential: a token that is not known", "401", "1"]);
+}
+
+#[test]
+fn usage_by_day_is_that_of_the_audit_and_a_search_shows_those_of_a_name() {
+    const USAGE: &str = "Calls by caller and day, of the last seven days";
+    let folder = Folder::with_manifest(&format!("{}{CALLERS}[console]\n", manifest_of(&["good"])));
+    let token = |arguments: &[&str]| {
+        let made = Command::in_folder(&folder, &[&["token", "new"], arguments].concat()).run();
+        format!("Bearer {}", made.succeeded().trim())
+    };
+    let ann = token(&["ann"]);
+    let tom = token(&["tom", "--scope", "read"]);
+    let operator = Operator::deciding(folder, &["--http", "127.0.0.1:0"]);
+    let page = operator.page("/callers");
+    assert!(page.contains("No call has ended in the last seven days."), "{page}");
+    let asks = |token: &str, tool: &str, arguments: Value| {
+        Wire::to(operator.host.reached_at()).ask(&Ask::call(tool, arguments).with("authorization", token))
+    };
+    assert_eq!(asks(&tom, "says_error", json!({})).error().0, 200);
+    for (token, text) in [(&tom, json!("a")), (&ann, json!("a")), (&ann, json!("aaaa")), (&ann, json!(5))] {
+        assert_eq!(asks(token, "echo", json!({"text": text})).status(), 200);
+    }
+    let is_last = |record: &Value| record["event"] == "call.finished" && record["outcome"] == "invalid_input";
+    let _ = operator.host.recorded("the last end", is_last);
+
+    let audit = Command::in_folder(operator.host.folder(), &["usage", "audit.jsonl", "--json"]).run().json();
+    let of_audit = |row: &Value| -> Vec<String> {
+        let number = |key: &str| row[key].as_u64().unwrap();
+        let texts = ["caller", "day"].map(|key| row[key].as_str().unwrap().to_owned());
+        let fuel = shown(number("fuel"), 1_000, &["", "k", "M", "G"]);
+        let bytes = shown(number("message_bytes"), 1_024, &["B", "KiB", "MiB"]);
+        texts.into_iter().chain(["calls", "failed"].map(|key| number(key).to_string())).chain([fuel, bytes]).collect()
+    };
+    let audit: BTreeMap<String, Vec<String>> =
+        audit.as_array().unwrap().iter().map(of_audit).map(|row| (row[0].clone(), row)).collect();
+    assert_eq!([&audit["ann"][2..4], &audit["tom"][2..4]], [["3", "1"], ["1", "0"]]);
+    let page = operator.page("/callers");
+    assert_eq!(rows(&page, USAGE), [audit["ann"].clone(), audit["tom"].clone()]);
+
+    let firsts =
+        |page: &str, caption: &str| rows(page, caption).into_iter().map(|row| row[0].clone()).collect::<Vec<_>>();
+    let page = operator.page("/callers?q=Tom");
+    for caption in ["Tokens (times in UTC)", USAGE, "Refused in the last hour, grouped"] {
+        assert_eq!(firsts(&page, caption), ["tom"], "{caption}");
+    }
+    assert!(page.contains("value=\"Tom\"") && page.matches("No name matches.").count() == 1, "{page}");
+    // Rules are found by whom they hold for as well.
+    assert_eq!(firsts(&operator.page("/callers?q=READ"), "Rules of the manifest"), ["readers", "writers"]);
+    let page = operator.page("/callers?q=%3Cb%3Enobody");
+    assert_eq!(page.matches("No name matches.").count(), 4, "{page}");
+    assert!(!page.contains("every caller may call every tool") && !page.contains("<b>nobody"), "{page}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod callers;
 mod changes;
 mod decided;
 mod heard;
+mod logins;
 mod markup;
 mod now;
 mod refused;

@@ -43,7 +43,7 @@ fn limit(page: &str, key: &str) -> Vec<String> {
 }
 
 /// A number in the form of the page: three digits of the largest unit that it reaches.
-fn shown(number: u64, step: u64, units: &[&str]) -> String {
+pub(super) fn shown(number: u64, step: u64, units: &[&str]) -> String {
     let power = (0_u32..).take_while(|power| number >= step.pow(*power)).last().unwrap_or_default();
     let scale = step.pow(power);
     let unit = units[power as usize];

@@ -200,11 +200,13 @@ fn a_program_that_runs_ends_with_the_host() {
     came_to(&get(&mut host, &server)).unwrap();
     host.folder().write("hang", "");
     // The first request after the time of the value waits for the program.
+    let pid = host.folder().path().join("pid");
+    let pid = || std::fs::read_to_string(&pid).ok().filter(|text| text.ends_with('\n'));
     until("a run that hangs", || {
         drop(host.start_call("http", json!({"url": server.url("/api/x")})));
-        host.folder().path().join("pid").is_file()
+        pid().is_some()
     });
-    let pid = std::fs::read_to_string(host.folder().path().join("pid")).unwrap();
+    let pid = pid().unwrap();
     let status = format!("/proc/{}/stat", pid.trim());
     host.terminate();
     let folder = host.ends_leaving_its_folder();

@@ -21,10 +21,11 @@ pub struct Collector {
     kept: Arc<Kept>,
 }
 
-/// The received heads and spans.
+/// The received heads, bodies and spans.
 #[derive(Debug, Default)]
 struct Kept {
     heads: Mutex<Vec<String>>,
+    bodies: Mutex<Vec<u8>>,
     spans: Mutex<Vec<Span>>,
 }
 
@@ -126,6 +127,15 @@ impl Collector {
         self.kept.heads.lock().unwrap().clone()
     }
 
+    /// Every byte of the bodies, with what [`spans`](Self::spans) leaves out.
+    ///
+    /// # Panics
+    /// If a message cannot be read.
+    #[must_use]
+    pub fn bodies(&self) -> Vec<u8> {
+        self.kept.bodies.lock().unwrap().clone()
+    }
+
     /// The spans, as soon as there are that many.
     ///
     /// # Panics
@@ -171,6 +181,7 @@ fn converse(stream: impl Read + Write, manner: Manner, kept: &Kept) {
             }
             Manner::Takes => {
                 kept.heads.lock().unwrap().push(head.join("\n"));
+                kept.bodies.lock().unwrap().extend(&body);
                 kept.spans.lock().unwrap().extend(spans(&body));
                 "HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n"
             }

@@ -7,6 +7,7 @@ mod call;
 mod catalog;
 mod console;
 mod host;
+mod login;
 mod outcome;
 mod request;
 mod resource;
@@ -19,6 +20,7 @@ pub use call::{CallAsked, CallDenied, CallFinished, CallRefused, CallResumed, Ca
 pub use catalog::{CatalogRefused, CatalogReplaced, ComponentApproved, ComponentQuarantined};
 pub use console::{ConsoleDecided, ConsoleDeciding};
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
+pub use login::LoginChanged;
 pub use outcome::{Outcome, Usage};
 pub use request::RequestRefused;
 pub use resource::ResourceRead;
@@ -76,6 +78,9 @@ pub enum Event<'a> {
     /// A call ended.
     #[serde(rename = "call.finished")]
     CallFinished(CallFinished<'a>),
+    /// A caller logged in, failed to, or lost the login.
+    #[serde(rename = "login.changed")]
+    LoginChanged(LoginChanged<'a>),
     /// An operator sent a decision, which is about to be carried out.
     #[serde(rename = "console.deciding")]
     ConsoleDeciding(ConsoleDeciding<'a>),

@@ -39,7 +39,9 @@ pub use registries::{
     OutdatedArgs, PullArgs, PushArgs, SearchArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs,
     StoreImportArgs, StoreListArgs, UpdateArgs,
 };
-pub use secret_login::{SecretLoginArgs, SecretLogoutArgs};
+pub use secret_login::{
+    LoginsArgs, LoginsCommand, LoginsListArgs, LoginsRevokeArgs, LoginsSetArgs, SecretLoginArgs, SecretLogoutArgs,
+};
 pub use secrets::{SecretArgs, SecretCommand, SecretListArgs, SecretRemoveArgs, SecretSetArgs};
 pub use sketch::{ServeCommandArgs, SketchRights};
 pub use top::TopArgs;
@@ -133,6 +135,8 @@ pub enum Command {
     Usage(UsageArgs),
     /// Make, list and revoke tokens of callers over HTTP
     Token(TokenArgs),
+    /// Show and revoke logins that callers have of their own
+    Logins(LoginsArgs),
     /// Print the entry for an MCP client's configuration
     ClientConfig(ClientConfigArgs),
     /// Put a component into the manifest

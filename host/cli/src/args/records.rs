@@ -141,7 +141,7 @@ Examples:
   toolcell usage --since 7d             the last week
   toolcell usage --caller ann --json    one caller, for scripts
 
-It reads the audit: what rotation has removed is not counted. A call counts on the day (UTC) on which it began, and
+It reads the audit: what rotation has removed is not counted. A call counts on the day (UTC) on which it ended, and
 calls that tools make count for the caller of the client's call. BYTES are arguments and results, NETWORK what tools
 sent and received.")]
 pub struct UsageArgs {

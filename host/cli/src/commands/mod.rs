@@ -20,6 +20,7 @@ pub mod inspect;
 pub mod list;
 pub mod lock;
 pub mod log_level;
+pub mod logins;
 pub mod man;
 mod metadata;
 pub mod new;

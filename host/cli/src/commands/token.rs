@@ -7,6 +7,7 @@ use toolcell_server::catalog::folder_of;
 use toolcell_server::identity::{NewToken, TokenEntry, TokenFile};
 
 use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
+use crate::commands::logins::OpenedLogins;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -56,18 +57,44 @@ fn listed(entry: &TokenEntry, now: SystemTime) -> String {
     format!("{}\t{}{}\n", entry.name, entry.scopes.join(" "), end.unwrap_or_default())
 }
 
-fn revoke(name: &str, older: bool, file: &TokenFileArg) -> Result<String, String> {
-    let file = opened(file)?;
+fn revoke(name: &str, older: bool, arg: &TokenFileArg) -> Result<String, String> {
+    let file = opened(arg)?;
     if !file.path().exists() {
         // Reports a missing file without creating a lock.
         file.read()?;
     }
     let which = if older { "older token" } else { "token" };
-    match file.revoke(name, older)? {
-        0 => Err(format!("{name} has no {which} in {}", file.path().display())),
-        1 => Ok(format!("the {which} of {name} is revoked\n")),
-        count => Ok(format!("{count} tokens of {name} are revoked\n")),
+    let mut text = match file.revoke(name, older)? {
+        0 => return Err(format!("{name} has no {which} in {}", file.path().display())),
+        1 => format!("the {which} of {name} is revoked\n"),
+        count => format!("{count} tokens of {name} are revoked\n"),
+    };
+    // Without a token, the caller makes no call that could use a login.
+    if arg.file.is_none() && file.read()?.iter().all(|entry| entry.name != name) {
+        text.push_str(&revoke_logins(name, arg));
     }
+    Ok(text)
+}
+
+/// Revokes the logins of a caller who has no token any more. A login that stays is a warning: the
+/// tokens are revoked all the same.
+fn revoke_logins(name: &str, arg: &TokenFileArg) -> String {
+    let opened = match OpenedLogins::open(&arg.manifest) {
+        Ok(opened) => opened,
+        Err(error) => {
+            terminal::warning(&format!("the logins of {name} are not revoked: {error}"));
+            return String::new();
+        }
+    };
+    let mut text = String::new();
+    for policy in opened.of_callers() {
+        match opened.revoke(&policy, name) {
+            Ok((true, _)) => text.push_str(&format!("the login {} of {name} is revoked\n", policy.name())),
+            Ok((false, _)) => {}
+            Err(error) => terminal::warning(&format!("the login {} stays: {error}", policy.name())),
+        }
+    }
+    text
 }
 
 /// The named file, or else the manifest's.

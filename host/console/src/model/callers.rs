@@ -5,11 +5,18 @@ use super::Moment;
 /// The view "Callers".
 #[derive(Debug, Clone, Default)]
 pub struct Callers {
+    /// The text that is searched for in names; empty for all.
+    pub query: String,
     /// Rules of `[callers]`, in the order of the manifest; empty where every caller sees
     /// everything.
     pub rules: Vec<CallerRule>,
     /// Tokens; none where the server has no file of tokens.
     pub tokens: Option<Vec<TokenRow>>,
+    /// Logins that callers have of their own; none where the manifest has no such login.
+    pub logins: Option<Vec<LoginRow>>,
+    /// What callers used on each of the last seven days, newest first, and of a day those with most
+    /// calls.
+    pub days: Vec<CallerDay>,
     /// The token that was just made.
     pub fresh: Option<FreshToken>,
     /// Callers that were refused within the last hour, newest first.
@@ -58,6 +65,36 @@ pub struct TokenRow {
     pub revoked: bool,
     /// True if its time is over.
     pub ended: bool,
+}
+
+/// A caller's login.
+#[derive(Debug, Clone, Default)]
+pub struct LoginRow {
+    /// The name in the page: ASCII letters and digits.
+    pub id: String,
+    /// The login's name in the manifest.
+    pub login: String,
+    /// Whose it is.
+    pub caller: String,
+    /// Its state in words.
+    pub state: String,
+}
+
+/// What a caller used on a day.
+#[derive(Debug, Clone, Default)]
+pub struct CallerDay {
+    /// The caller's name.
+    pub caller: String,
+    /// A time of the day, which is that of UTC.
+    pub day: Moment,
+    /// Calls that ended, those that tools made included.
+    pub calls: u64,
+    /// Those of them that gave no result.
+    pub failed: u64,
+    /// Units of fuel.
+    pub fuel: u64,
+    /// Bytes of arguments and results.
+    pub bytes: u64,
 }
 
 /// A token that was just made: shown once.

@@ -20,7 +20,7 @@ mod tools;
 pub use approvals::{Approvals, DecidedApproval, WaitingApproval};
 pub use audit::{Audit, AuditQuery, AuditRow, CallLink, ChainState};
 pub use call::{CallPage, CallRecordLine, CallSpan, CallUsage};
-pub use callers::{CallerRule, Callers, FreshToken, RefusedCaller, TokenRow};
+pub use callers::{CallerDay, CallerRule, Callers, FreshToken, LoginRow, RefusedCaller, TokenRow};
 pub use changes::{
     Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, SourceState,
 };

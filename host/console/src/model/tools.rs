@@ -151,6 +151,8 @@ pub enum Unit {
     PerMinute,
     /// Things in an hour.
     PerHour,
+    /// Things in a day.
+    PerDay,
 }
 
 /// The form to try a tool, as it was last sent.

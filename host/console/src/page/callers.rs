@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::figure::{count, moment, or_none};
-use crate::frame::{copy, form, id};
-use crate::model::{CallerRule, Callers, Frame, FreshToken, RefusedCaller, TokenRow};
+use crate::figure::{bytes, count, fuel, moment, or_none};
+use crate::frame::{copy, form, id, search};
+use crate::model::{CallerDay, CallerRule, Callers, Frame, FreshToken, LoginRow, RefusedCaller, TokenRow};
 use crate::picture;
 use crate::routes;
 use crate::table::{Row, actions, column, figures, table};
@@ -14,13 +14,20 @@ pub fn view(frame: &Frame, callers: &Callers) -> Markup {
     html! {
         h1 { "Callers" }
         @if let Some(fresh) = &callers.fresh { (made(fresh)) }
+        (search(routes::CALLERS, "Search names of rules, callers and logins", &callers.query, None))
         h2 { "Who may call what" }
-        (rules(&callers.rules))
+        (rules(callers))
         @if let Some(tokens) = &callers.tokens {
             h2 { "Tokens" }
-            (token_table(frame, tokens))
+            (token_table(frame, callers, tokens))
             (new_token(frame))
         }
+        @if let Some(logins) = &callers.logins {
+            h2 { "Logins" }
+            (login_table(frame, callers, logins))
+        }
+        h2 { "Usage" }
+        (usage(callers))
         h2 { "Refused" }
         (refused(callers))
     }
@@ -36,7 +43,12 @@ fn made(fresh: &FreshToken) -> Markup {
     }
 }
 
-fn rules(rules: &[CallerRule]) -> Markup {
+/// What a table says that has no rows: `text`, if nothing was searched for.
+fn empty<'a>(callers: &Callers, text: &'a str) -> &'a str {
+    if callers.query.trim().is_empty() { text } else { "No name matches." }
+}
+
+fn rules(callers: &Callers) -> Markup {
     let columns = [
         column("Rule"),
         column("Callers"),
@@ -47,7 +59,8 @@ fn rules(rules: &[CallerRule]) -> Markup {
         column("Bounds"),
         column("Stands in"),
     ];
-    let rows: Vec<Row> = rules
+    let rows: Vec<Row> = callers
+        .rules
         .iter()
         .map(|rule| {
             Row::of(vec![
@@ -62,7 +75,8 @@ fn rules(rules: &[CallerRule]) -> Markup {
             ])
         })
         .collect();
-    table("Rules of the manifest", &columns, &rows, "The manifest has no rules: every caller may call every tool.")
+    let none = empty(callers, "The manifest has no rules: every caller may call every tool.");
+    table("Rules of the manifest", &columns, &rows, none)
 }
 
 fn place(rule: &CallerRule) -> Markup {
@@ -78,13 +92,13 @@ fn patterns(patterns: &[String]) -> Markup {
     html! { @if patterns.is_empty() { span.dim { "none" } } @else { (list(patterns)) } }
 }
 
-fn token_table(frame: &Frame, tokens: &[TokenRow]) -> Markup {
+fn token_table(frame: &Frame, callers: &Callers, tokens: &[TokenRow]) -> Markup {
     let columns =
         [column("Caller"), column("Scopes"), column("Made"), column("Ends"), column("Last use"), actions("Revoke")];
     let columns = if frame.decide { &columns[..] } else { columns.get(..5).unwrap_or(&[]) };
     let rows: Vec<Row> = tokens.iter().map(|token| token_row(frame, token)).collect();
     html! {
-        (table("Tokens (times in UTC)", columns, &rows, "There are no tokens."))
+        (table("Tokens (times in UTC)", columns, &rows, empty(callers, "There are no tokens.")))
         @if !tokens.is_empty() { p.dim { "Last uses are those that this process saw since it started." } }
     }
 }
@@ -112,6 +126,52 @@ fn token_row(frame: &Frame, token: &TokenRow) -> Row {
                 }
             }
         },
+    ])
+}
+
+fn login_table(frame: &Frame, callers: &Callers, logins: &[LoginRow]) -> Markup {
+    let columns = [column("Caller"), column("Login"), column("State"), actions("Revoke")];
+    let columns = if frame.decide { &columns[..] } else { columns.get(..3).unwrap_or(&[]) };
+    let rows: Vec<Row> = logins.iter().map(|login| login_row(frame, login)).collect();
+    table("Logins that callers have of their own", columns, &rows, empty(callers, "No caller is logged in."))
+}
+
+fn login_row(frame: &Frame, login: &LoginRow) -> Row {
+    let fields = [(routes::LOGIN, login.login.as_str()), (routes::NAME, login.caller.as_str())];
+    Row::of(vec![
+        html! { (name(&login.caller)) },
+        html! { (name(&login.login)) },
+        html! { (line(&login.state)) },
+        html! {
+            @if frame.decide {
+                details id=(id("logout", &login.id)) {
+                    summary { "Revoke…" }
+                    (form(frame, routes::REVOKE_LOGIN, &fields, &html! { button.bad { "Revoke this login" } }))
+                }
+            }
+        },
+    ])
+}
+
+fn usage(callers: &Callers) -> Markup {
+    let columns =
+        [column("Caller"), column("Day (UTC)"), figures("Calls"), figures("Failed"), figures("Fuel"), figures("Bytes")];
+    let rows: Vec<Row> = callers.days.iter().map(usage_row).collect();
+    let none = empty(callers, "No call has ended in the last seven days.");
+    html! {
+        (table("Calls by caller and day, of the last seven days", &columns, &rows, none))
+        p.dim { "These are calls that this process ended since it started. " code { "toolcell usage" } " reads the audit." }
+    }
+}
+
+fn usage_row(used: &CallerDay) -> Row {
+    Row::of(vec![
+        html! { (name(&used.caller)) },
+        html! { time datetime=(used.day.date()) { (used.day.date()) } },
+        html! { (count(used.calls)) },
+        html! { span class=[(used.failed > 0).then_some("t-bad")] { (count(used.failed)) } },
+        html! { (fuel(used.fuel)) },
+        html! { (bytes(used.bytes)) },
     ])
 }
 
@@ -143,8 +203,9 @@ fn new_token(frame: &Frame) -> Markup {
 fn refused(callers: &Callers) -> Markup {
     let columns = [column("Who"), column("Reason"), figures("Status"), figures("Times"), column("Last (UTC)")];
     let rows: Vec<Row> = callers.refused.iter().map(refused_row).collect();
+    let none = empty(callers, "Nobody was refused in the last hour.");
     html! {
-        (table("Refused in the last hour, grouped", &columns, &rows, "Nobody was refused in the last hour."))
+        (table("Refused in the last hour, grouped", &columns, &rows, none))
         @if callers.refused_beyond > 0 { p.more { (count(callers.refused_beyond)) " further refusals are not in this table." } }
     }
 }

@@ -3,24 +3,16 @@
 use maud::{Markup, html};
 
 use crate::figure::{count, or_none, time};
+use crate::frame::search;
 use crate::model::{ToolRow, Tools};
 use crate::routes;
 use crate::table::{Row, column, figures, table};
-use crate::text::{line, name, words};
-
-/// Bytes of a search that the page repeats.
-const QUERY_BYTES: usize = 256;
+use crate::text::{line, name};
 
 pub fn view(tools: &Tools) -> Markup {
     html! {
         h1 { "Tools" }
-        form.search role="search" method="get" action=(routes::TOOLS) data-live="tools-list" {
-            label for="q" { "Search names, descriptions and components" }
-            div.line {
-                input #q type="search" name=(routes::QUERY) value=(words(&tools.query, QUERY_BYTES)) autocomplete="off" spellcheck="false";
-                button { "Search" }
-            }
-        }
+        (search(routes::TOOLS, "Search names, descriptions and components", &tools.query, Some("tools-list")))
         section #tools-list aria-label="Tools" {
             p.dim role="status" { (found(tools)) }
             (table("Tools", &columns(), &rows(&tools.tools), "No tool matches."))

@@ -471,7 +471,7 @@ impl Samples {
         }
     }
 
-    pub fn callers(&self, fresh: bool) -> Callers {
+    pub fn callers(&self, query: &str, fresh: bool) -> Callers {
         let rule = |name: &str, who: &[&str], tools: &[&str], bounds: &str| CallerRule {
             name: self.text(name),
             who: self.list(who),
@@ -492,12 +492,28 @@ impl Samples {
             revoked,
             ended: false,
         };
+        let day = |caller: &str, ago: u64, failed| CallerDay {
+            caller: self.text(caller),
+            day: Moment { unix_ms: NOW - ago * 86_400_000 },
+            calls: 1_204 - 3 * ago,
+            failed,
+            fuel: 48_200_000_000,
+            bytes: 3 << 20,
+        };
         Callers {
+            query: query.to_owned(),
+            days: vec![day("ann", 0, 2), day("nightly-build", 0, 0), day("ann", 1, 0)],
             rules: vec![
                 rule("ann", &["the token ann"], &["*"], ""),
                 rule("readers", &["scope read"], &["weather/*", "echo"], "600/min, 4 at once"),
             ],
             tokens: Some(vec![token("t1", "ann", false), token("t2", "ci", true)]),
+            logins: Some(vec![LoginRow {
+                id: "l1".to_owned(),
+                login: self.text("notes"),
+                caller: self.text("ann"),
+                state: self.text("logged in; token until 2026-11-22T11:52:14.000Z, then refreshed"),
+            }]),
             fresh: fresh.then(|| FreshToken { name: self.text("bob"), secret: "tc_5f2d8a6c0b9e4d13".to_owned() }),
             refused: vec![RefusedCaller {
                 who: self.text("203.0.113.0/24"),

@@ -172,6 +172,7 @@ impl fmt::Display for SecretSource {
             Self::Env(name) => write!(formatter, "env:{name}"),
             Self::File(path) => write!(formatter, "file:{path}"),
             Self::Keyring { service, account } => write!(formatter, "keyring:{service}/{account}"),
+            Self::Login(login) if login.pasted() => write!(formatter, "caller:{}", login.name()),
             Self::Login(login) => write!(formatter, "oauth:{}", login.name()),
             Self::Program(program) => write!(formatter, "exec: {program}"),
         }

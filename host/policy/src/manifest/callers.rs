@@ -9,7 +9,7 @@ use super::arguments::ArgumentConditions;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::{Spec, Unit};
 use crate::names::did_you_mean;
-use crate::quantity::{Per, Rate};
+use crate::quantity::Rate;
 use crate::settings::accessors;
 
 /// The name of the rule for callers without a rule of their own.
@@ -28,9 +28,18 @@ pub(crate) const RATE: Spec = Spec {
     key: "rate",
     unit: Unit::Rate,
     default: Rate::MOST.number(),
-    min: Rate { count: 1, per: Per::Hour }.number(),
+    min: Rate::LEAST.number(),
     max: Rate::MOST.number(),
     reason: "The most there is: each tool's own rate bounds a caller already.",
+};
+
+pub(crate) const QUOTA: Spec = Spec {
+    key: "quota",
+    unit: Unit::Rate,
+    default: Rate::MOST.number(),
+    min: Rate::LEAST.number(),
+    max: Rate::MOST.number(),
+    reason: "The most there is: a rate alone bounds a caller. It is for a second bound over a longer time, such as a day.",
 };
 
 pub(crate) const CONCURRENCY: Spec = Spec {
@@ -50,6 +59,15 @@ pub(crate) const CONCURRENCY_SHARED: Spec = Spec {
     max: 100_000,
     reason: "The most there is, and no bound. It is for callers that must not get more from more replicas.",
 };
+
+/// What bounds the number of a caller's calls over all tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallerRates {
+    /// `rate`; `None`: the tools' own.
+    pub rate: Option<Rate>,
+    /// `quota`, over a longer time; `None`: no further bound.
+    pub quota: Option<Rate>,
+}
 
 /// Stands before the conditions in the text that says who may call a tool.
 pub const IF: &str = ", if ";
@@ -78,6 +96,7 @@ accessors! {
         pub(crate) prompts: Vec<(ToolPattern, Span)>,
         pub(crate) skills: Vec<(ToolPattern, Span)>,
         pub(crate) rate: Option<u64>,
+        pub(crate) quota: Option<u64>,
         pub(crate) concurrency: Option<usize>,
         pub(crate) concurrency_shared: Option<usize>,
         /// The patterns of tools, prompts and skills, by the names that they take.
@@ -268,6 +287,8 @@ struct CanonicalCallers {
     names: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prompts: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<String>,
     rate: Option<String>,
     scopes: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -290,6 +311,7 @@ impl CallerRule {
             concurrency: self.concurrency,
             concurrency_shared: self.concurrency_shared,
             names: sorted(self.names.clone()),
+            quota: self.quota.map(|quota| Rate::of_number(quota).to_string()),
             rate: self.rate.map(|rate| Rate::of_number(rate).to_string()),
             scopes: sorted(self.scopes.clone()),
             tools: sorted(self.tools.iter().map(|(pattern, _)| pattern.to_string()).collect()),
@@ -466,13 +488,27 @@ impl Rights<'_> {
 
     /// The caller's rate over all tools: the most generous one of its rules. `None`: the tools'
     /// own.
+    fn rate(&self) -> Option<Rate> {
+        self.most_generous(|rule| rule.rate)
+    }
+
+    /// Its bound over a longer time, by the same rule.
+    fn quota(&self) -> Option<Rate> {
+        self.most_generous(|rule| rule.quota)
+    }
+
+    /// What bounds the number of its calls over all tools.
     #[must_use]
-    pub fn rate(&self) -> Option<Rate> {
+    pub fn rates(&self) -> CallerRates {
+        CallerRates { rate: self.rate(), quota: self.quota() }
+    }
+
+    fn most_generous(&self, rate: impl Fn(&CallerRule) -> Option<u64>) -> Option<Rate> {
         let rules = self.rules.as_ref()?;
-        let all: Option<Vec<u64>> = rules.iter().map(|(_, rule)| rule.rate).collect();
+        let all: Option<Vec<u64>> = rules.iter().map(|(_, rule)| rate(rule)).collect();
         let pace = |number: &u64| {
             let Rate { count, per } = Rate::of_number(*number);
-            u128::from(count) * 3_600_000 / per.duration().as_millis().max(1)
+            u128::from(count) * 86_400_000 / per.duration().as_millis().max(1)
         };
         all?.into_iter().max_by_key(pace).map(Rate::of_number)
     }
@@ -562,7 +598,7 @@ mod tests {
         );
         let bounds = |scopes: &[&str]| {
             let rights = callers.rights("x", scopes.iter().copied());
-            (rights.rate().map(|rate| rate.to_string()), rights.concurrency())
+            (rights.rates().rate.map(|rate| rate.to_string()), rights.concurrency())
         };
         assert_eq!(bounds(&["a"]), (Some("100/min".to_owned()), Some(2)));
         assert_eq!(bounds(&["a", "b"]), (Some("2/s".to_owned()), Some(5)));

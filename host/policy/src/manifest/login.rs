@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use url::{Host, Url};
 
-use super::ComponentPolicy;
+use super::http::HttpPolicy;
 use super::oauth::check_name;
+use super::{ComponentPolicy, OauthPolicy};
 use crate::diagnostic::Diagnostic;
-use crate::grants::SecretSource;
+use crate::grants::{HostPattern, HttpRule, SecretSource};
 use crate::limits::limits;
 use crate::quantity::{HOUR, MINUTE};
 use crate::read::{Entry, Problems, Section};
@@ -28,6 +29,25 @@ const TEXT_BYTES_MAX: usize = 1_024;
 /// Ways in which the client's secret goes to the token endpoint.
 const CLIENT_AUTH: [&str; 2] = ["basic", "post"];
 
+/// Keys that do nothing where a caller's own token is passed on.
+const UNUSED_BY_PASSTHROUGH: [&str; 12] = [
+    "exchange",
+    "authorize",
+    "token",
+    "device",
+    "client_id",
+    "client_secret",
+    "client_auth",
+    "scopes",
+    "resource",
+    "audience",
+    "redirect",
+    "early",
+];
+
+/// Whose a login is.
+const OWNERS: [&str; 2] = ["server", "caller"];
+
 /// The redirect where the manifest names none: any free port of the loopback (RFC 8252).
 const REDIRECT: &str = "http://127.0.0.1/callback";
 
@@ -35,6 +55,17 @@ table! {
     /// An authorization server at which a person logs in (`toolcell secret login NAME`). Secrets
     /// with `from = "oauth:NAME"` are its access tokens, which the host refreshes.
     pub(crate) LOGIN "Login" {
+        /// Whose login it is: `server` for one that all callers share, `caller` for one of each
+        /// caller, who is asked to log in by the first call that needs it.
+        "of": Words(&OWNERS), {"default": "server", "examples": ["caller"]};
+        /// True exchanges the token that a caller shows for one of the API, at the issuer that gave
+        /// it (RFC 8693): nobody logs in. For `of = "caller"`, and an issuer of `[http.oauth]`.
+        "exchange": Flag, {"default": false, "examples": [true]};
+        /// The one origin that gets the caller's own token, without an exchange, though MCP's
+        /// specification forbids passing tokens on. For `of = "caller"`, and an issuer of
+        /// `[http.oauth]`; no other key goes with it.
+        "passthrough": Text,
+            {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://api.example.com"]};
         /// The server's name, whose metadata tell its endpoints (RFC 8414, or OpenID Connect
         /// Discovery).
         "issuer": Text,
@@ -50,8 +81,9 @@ table! {
         /// 8628).
         "device": Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com/device"]};
-        /// The client's identifier, as it was registered with the server.
-        "client_id" required: Text, {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["toolcell-desk"]};
+        /// The client's identifier, as it was registered with the server. Required without
+        /// `passthrough`.
+        "client_id": Text, {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["toolcell-desk"]};
         /// The client's secret, where the server gave one.
         "client_secret": Table(&CLIENT_SECRET), {};
         /// The way of the client's secret: `basic` in a header, `post` in the form; by default as
@@ -99,6 +131,15 @@ accessors! {
     pub struct LoginPolicy {
         /// Its name in the manifest.
         pub(crate) name: String => &str,
+        /// Whose login it is.
+        pub(crate) owner: LoginOwner => LoginOwner,
+        /// True if each caller pastes a key of their own, and nobody logs in anywhere.
+        pub(crate) pasted: bool => bool,
+        /// True if a caller's own token is exchanged for one of the API (RFC 8693).
+        pub(crate) exchange: bool => bool,
+        /// The one origin to which a caller's own token goes, if it is passed on: scheme, host and
+        /// port, without a slash at the end.
+        pub(crate) passthrough: Option<String> => Option<&str>,
         /// The server's name; `None`: its endpoints are all written by hand.
         pub(crate) issuer: Option<String> => Option<&str>,
         /// The authorization endpoint, where it is written by hand.
@@ -124,6 +165,15 @@ accessors! {
         /// Its times.
         pub(crate) limits: LoginLimits => &LoginLimits,
     }
+}
+
+/// Whose a login is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginOwner {
+    /// All callers share it.
+    Server,
+    /// Each caller has one.
+    Caller,
 }
 
 /// The way in which a client's secret goes to the token endpoint.
@@ -176,9 +226,45 @@ pub(crate) fn check_used(root: &Section<'_>, components: &[ComponentPolicy], pro
     }
 }
 
+/// Reports each login that works with tokens of an issuer whose callers nobody is. An excerpt for a
+/// sandbox process has no `[http]`, and sends no token.
+pub(crate) fn check_exchanges(
+    root: &Section<'_>,
+    http: Option<&HttpPolicy>,
+    logins: &[Arc<LoginPolicy>],
+    problems: &mut Problems,
+) {
+    let issuers = http.and_then(HttpPolicy::oauth).map(OauthPolicy::issuers).unwrap_or_default();
+    let is_known = |login: &LoginPolicy| issuers.iter().any(|issuer| Some(issuer.issuer()) == login.issuer());
+    for login in logins.iter().filter(|login| login.uses_callers_token() && !is_known(login)) {
+        let message = match login.passthrough {
+            None => format!("[oauth.{}] exchanges tokens at an issuer that gives no caller one", login.name),
+            Some(_) => format!("[oauth.{}] passes on tokens of an issuer that gives no caller one", login.name),
+        };
+        let problem = match http {
+            Some(_) => Diagnostic::error("oauth::exchange", message),
+            None => Diagnostic::warning("oauth::exchange", message),
+        };
+        let problem = match root.get("oauth") {
+            Some(entry) => problem.at(entry.key_span),
+            None => problem,
+        };
+        let hint = match login.passthrough {
+            None => "its issuer must be one of [http.oauth.issuers], so that tokens go back there alone",
+            Some(_) => "its issuer must be one of [http.oauth.issuers], whose tokens callers show",
+        };
+        problems.add(problem.hint(hint));
+    }
+}
+
 fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
     check_name(entry, "login", problems);
     let section = entry.table(&LOGIN, problems)?;
+    let owner = match section.get("of") {
+        Some(entry) => entry.one_of(OWNERS, [LoginOwner::Server, LoginOwner::Caller], problems),
+        None => None,
+    };
+    let exchange = section.get("exchange").and_then(|entry| entry.boolean(problems)).unwrap_or(false);
     let mut at = |key: &str, kind: LoginAddress| section.get(key).and_then(|entry| address(&entry, kind, problems));
     let issuer = at("issuer", LoginAddress::Plain);
     let authorize = at("authorize", LoginAddress::Query);
@@ -194,8 +280,10 @@ fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
         None => LoopbackRedirect::parse(REDIRECT),
     };
     let limits = LoginLimits::default().read(&section, problems);
+    let passthrough = section.get("passthrough");
     let client_id = match section.get("client_id") {
         Some(entry) => text(&entry, problems),
+        None if passthrough.is_some() => None,
         None => {
             let message = format!("[oauth.{}] has no client_id", entry.key);
             let hint = "write client_id = \"…\": register a public client with the server, which gives one";
@@ -203,7 +291,12 @@ fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
         }
     };
     let named = |key: &str| section.get(key).is_some();
-    if !named("issuer") && !(named("token") && (named("authorize") || named("device"))) {
+    if exchange && owner != Some(LoginOwner::Caller) {
+        let message = format!("[oauth.{}] exchanges tokens of callers, and is not of a caller", entry.key);
+        problems.add(entry.key_error("oauth::exchange", message).hint("write of = \"caller\""));
+    }
+    let passthrough = passthrough.and_then(|origin| read_passthrough(entry, &section, &origin, owner, problems));
+    if !named("issuer") && !named("passthrough") && !(named("token") && (named("authorize") || named("device"))) {
         let message = format!("[oauth.{}] does not name its authorization server", entry.key);
         let hint = "write issuer = \"https://login.example.com\"; or authorize and token, or device and token";
         problems.add(entry.key_error("oauth::missing", message).hint(hint));
@@ -212,6 +305,10 @@ fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
     // further problems.
     Some(LoginPolicy {
         name: entry.key.to_owned(),
+        owner: owner.unwrap_or(LoginOwner::Server),
+        pasted: false,
+        exchange,
+        passthrough,
         issuer,
         authorize,
         token,
@@ -225,6 +322,97 @@ fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
         redirect: redirect.or_else(|| LoopbackRedirect::parse(REDIRECT))?,
         limits,
     })
+}
+
+/// The origin to which callers' own tokens go.
+fn read_passthrough(
+    login: &Entry<'_>,
+    section: &Section<'_>,
+    entry: &Entry<'_>,
+    owner: Option<LoginOwner>,
+    problems: &mut Problems,
+) -> Option<String> {
+    for unused in UNUSED_BY_PASSTHROUGH.iter().filter_map(|key| section.get(key)) {
+        let problem =
+            unused.key_error("oauth::passthrough", format!("{} with passthrough can never apply", unused.key));
+        problems.add(problem.hint("nobody logs in, and nothing is exchanged: remove one of them"));
+    }
+    if owner != Some(LoginOwner::Caller) {
+        let message = format!("[oauth.{}] passes on tokens of callers, and is not of a caller", login.key);
+        problems.add(login.key_error("oauth::passthrough", message).hint("write of = \"caller\""));
+    }
+    if section.get("issuer").is_none() {
+        let message = format!("[oauth.{}] does not say whose tokens it passes on", login.key);
+        problems
+            .add(login.key_error("oauth::passthrough", message).hint("write issuer = \"https://login.example.com\""));
+    }
+    let text = entry.string(problems)?;
+    let url = Url::parse(text).ok().filter(|_| text.len() <= TEXT_BYTES_MAX && text.is_ascii());
+    let is_reached_safely = |url: &Url| url.scheme() == "https" || (url.scheme() == "http" && super::is_loopback(url));
+    let origin = url.filter(is_reached_safely).map(|url| url.origin().ascii_serialization());
+    // Nothing but one origin stands there: no account, path, query or pattern.
+    let is_one = |origin: &str| {
+        let rule = HttpRule::parse(origin, entry.span.clone());
+        rule.is_ok_and(|rule| matches!(rule.host(), HostPattern::Exact(_)))
+    };
+    let Some(origin) = origin.filter(|origin| origin == text && is_one(origin)) else {
+        let problem = entry.error("oauth::passthrough", format!("passthrough {text:?} does not name one origin"));
+        return problems.refuse(problem.hint(
+            "write \"https://api.example.com\", with a port if it has its own, and no path; http is for loopback alone",
+        ));
+    };
+    let message = format!("[oauth.{}] gives callers' own tokens to {origin}", login.key);
+    let hint = "that server can act as the caller wherever the token holds, here as well, and MCP's specification \
+                forbids it; exchange = true gives it a token of its own";
+    problems.add(Diagnostic::warning("oauth::passthrough", message).at(entry.span.clone()).hint(hint));
+    Some(origin)
+}
+
+/// The logins and keys of which each caller has one, by name.
+pub(crate) fn of_callers(logins: &[Arc<LoginPolicy>], components: &[ComponentPolicy]) -> Vec<Arc<LoginPolicy>> {
+    let secrets = components.iter().flat_map(|component| component.grants().secrets());
+    let keys = secrets.filter_map(|secret| match secret.source() {
+        SecretSource::Login(login) => Some(login),
+        _ => None,
+    });
+    let mut found: Vec<Arc<LoginPolicy>> = Vec::new();
+    for login in logins.iter().chain(keys).filter(|login| login.owner == LoginOwner::Caller) {
+        if found.iter().all(|known| known.name != login.name) {
+            found.push(Arc::clone(login));
+        }
+    }
+    found
+}
+
+impl LoginPolicy {
+    /// True if it works with the token that a caller shows, so that nobody logs in.
+    #[must_use]
+    pub const fn uses_callers_token(&self) -> bool {
+        self.exchange || self.passthrough.is_some()
+    }
+
+    /// A key of this name that each caller pastes.
+    pub(crate) fn of_pasted(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            owner: LoginOwner::Caller,
+            pasted: true,
+            exchange: false,
+            passthrough: None,
+            issuer: None,
+            authorize: None,
+            token: None,
+            device: None,
+            client_id: String::new(),
+            client_secret: None,
+            client_auth: None,
+            scopes: Vec::new(),
+            resource: None,
+            audience: None,
+            redirect: LoopbackRedirect { host: "127.0.0.1".to_owned(), port: None, path: "/callback".to_owned() },
+            limits: LoginLimits::default(),
+        }
+    }
 }
 
 /// The parts that an address may have.

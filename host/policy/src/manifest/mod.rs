@@ -17,6 +17,7 @@ pub(crate) mod http_tool;
 pub(crate) mod icons;
 pub(crate) mod instance;
 pub(crate) mod login;
+pub(crate) mod login_pages;
 pub(crate) mod oauth;
 pub(crate) mod packages;
 pub(crate) mod paused;
@@ -49,7 +50,7 @@ pub use apps::{APPS_MAX, AppRule, ToolView};
 pub use arguments::{ArgumentCondition, ArgumentConditions};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use call_graph::{CallingTool, check_calls};
-pub use callers::{Callable, CallerRule, Callers, IF as CALLED_IF, Rights, ToolName, ToolPattern};
+pub use callers::{Callable, CallerRates, CallerRule, Callers, IF as CALLED_IF, Rights, ToolName, ToolPattern};
 pub use code::{CODE, SCRIPT_RESULT_BYTES};
 pub use console::ConsolePolicy;
 pub use discovery::Discovery;
@@ -58,7 +59,8 @@ pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
 pub use http_tool::HttpTool;
 pub use icons::IconRule;
 pub use instance::InstancePolicy;
-pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
+pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginOwner, LoginPolicy, LoopbackRedirect};
+pub use login_pages::LoginsPolicy;
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy, is_loopback};
 pub use packages::PackageRegistry;
 pub use paused::PausedPolicy;
@@ -99,6 +101,8 @@ accessors! {
         pub(crate) paused: PausedPolicy => &PausedPolicy,
         /// The sections `[oauth.NAME]`, in the order of the file.
         pub(crate) logins: Vec<Arc<LoginPolicy>> => &[Arc<LoginPolicy>],
+        /// The section `[logins]`, if the manifest has one.
+        pub(crate) login_pages: Option<LoginsPolicy> => Option<&LoginsPolicy>,
         /// The section `[audit]`.
         pub(crate) audit: AuditPolicy => &AuditPolicy,
         /// Who may see and call which tools.
@@ -226,6 +230,12 @@ impl Manifest {
     #[must_use]
     pub const fn default_limits(&self) -> &Limits {
         &self.defaults
+    }
+
+    /// The logins and keys of which each caller has one, by name.
+    #[must_use]
+    pub fn caller_logins(&self) -> Vec<Arc<LoginPolicy>> {
+        login::of_callers(&self.logins, &self.components)
     }
 
     /// The login of a name.

@@ -7,7 +7,7 @@ use super::arguments::{self, CONDITIONS_ALL_MAX, ConditionsOf};
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::callers::{
-    ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, RATE, TakenNames,
+    ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, QUOTA, RATE, TakenNames,
     ToolPattern,
 };
 use crate::manifest::{ArgumentConditions, ComponentPolicy, HttpPolicy};
@@ -56,6 +56,9 @@ table! {
             "examples": [{"github/create_issue": {"repo": "sandbox-*"}}]};
         /// The rate of one caller, all tools together.
         "rate": Limit(&RATE), {"examples": ["600/min"]};
+        /// A second bound on the calls of one caller, all tools together, over a longer time. All
+        /// of it may come at once; it refills evenly, not at a time of day.
+        "quota": Limit(&QUOTA), {"examples": ["2_000/d"]};
         /// Calls of one caller that run at once in each replica, all tools together. Those past
         /// it wait as for a tool.
         "concurrency": Limit(&CONCURRENCY), {"examples": [8]};
@@ -156,6 +159,7 @@ fn rule(
     }
     let scopes = scopes.map(|entry| listed(&entry, problems)).unwrap_or_default();
     let rate = section.number(&RATE, problems);
+    let quota = section.number(&QUOTA, problems);
     let concurrency = section.number(&CONCURRENCY, problems);
     let concurrency_shared = section.number(&CONCURRENCY_SHARED, problems);
     let tools = tools(entry, &section, context.components, problems);
@@ -175,6 +179,7 @@ fn rule(
         prompts,
         skills,
         rate,
+        quota,
         concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
         concurrency_shared: concurrency_shared.and_then(|count| usize::try_from(count).ok()),
     })

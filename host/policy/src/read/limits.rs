@@ -144,7 +144,7 @@ fn expected(unit: Unit) -> &'static str {
 fn forms(unit: Unit) -> &'static str {
     match unit {
         Unit::Millis => "durations are whole numbers of h, m, s and ms, such as \"1m30s\" or \"500ms\"",
-        Unit::Rate => "rates are a whole number in a time: \"10/s\", \"600/min\" or \"5/h\"",
+        Unit::Rate => "rates are a whole number in a time: \"10/s\", \"600/min\", \"5/h\" or \"2000/d\"",
         Unit::Bytes | Unit::Count => "sizes are whole numbers of B, KiB, MiB, GiB, kB, MB or GB, such as \"64MiB\"",
     }
 }
@@ -154,7 +154,9 @@ fn without_unit(key: &str, span: Span, unit: Unit, number: &str) -> Diagnostic {
     let hint = match (unit, whole) {
         (Unit::Millis, true) => format!("write \"{number}s\" or \"{number}ms\""),
         (Unit::Millis, false) => "write a whole number with its unit, such as \"30s\" or \"500ms\"".to_owned(),
-        (Unit::Rate, true) => format!("write \"{number}/s\", \"{number}/min\" or \"{number}/h\""),
+        (Unit::Rate, true) => {
+            format!("write \"{number}/s\", \"{number}/min\", \"{number}/h\" or \"{number}/d\"")
+        }
         (Unit::Rate, false) => "write a whole number in a time, such as \"10/s\" or \"600/min\"".to_owned(),
         (_, true) => format!("write \"{number}B\", \"{number}KiB\" or \"{number}MiB\""),
         (_, false) => "write a whole number with its unit, such as \"64MiB\" or \"512KiB\"".to_owned(),

@@ -20,8 +20,8 @@ use crate::grants::{
 };
 use crate::imports::Use;
 use crate::limits::{Spec, Unit};
-use crate::manifest::{LoginLimit, LoginPolicy};
-use crate::names::{did_you_mean, toml_key, toml_string};
+use crate::manifest::{LoginLimit, LoginOwner, LoginPolicy};
+use crate::names::{check_component, did_you_mean, toml_key, toml_string};
 use crate::quantity::{DAY, MINUTE, SECOND};
 use crate::read::{Entry, Problems, Section, paths};
 use crate::table::{keys, table};
@@ -53,10 +53,11 @@ table! {
     /// A secret: the host adds it to matching requests (`header` or `query`, with `for`), or the
     /// guest gets it (`expose`).
     SECRET "Secret" {
-        /// The source of its value: `env:NAME`, `file:PATH`, `keyring:SERVICE/ACCOUNT`, or
-        /// `oauth:NAME` for the access token of a login; or a table with a program that prints it.
+        /// The source of its value: `env:NAME`, `file:PATH`, `keyring:SERVICE/ACCOUNT`,
+        /// `oauth:NAME` for the access token of a login, or `caller:NAME` for a key that each
+        /// caller pastes; or a table with a program that prints it.
         "from" required: Either(&[(Text, ""), (Table(&SECRET_PROGRAM), "")]),
-            {"pattern": "^(env:.+|file:.+|keyring:.+/.+|oauth:.+)$", "examples": ["env:API_KEY"]};
+            {"pattern": "^(env:.+|file:.+|keyring:.+/.+|oauth:.+|caller:.+)$", "examples": ["env:API_KEY"]};
         /// The header that holds it.
         "header": Text, {"examples": ["Authorization"]};
         /// The name of the query's part that holds it, in place of `header`.
@@ -317,24 +318,40 @@ impl LoginPolicy {
     /// different one.
     #[must_use]
     pub fn canonical(&self) -> Value {
-        sorted([
+        let of_all = [
             ("issuer", json!(self.issuer())),
             ("authorize", json!(self.authorize())),
             ("token", json!(self.token())),
             ("device", json!(self.device())),
-            ("client_id", json!(self.client_id())),
+            ("client_id", json!(Some(self.client_id()).filter(|id| !id.is_empty()))),
             ("scopes", json!(self.scopes())),
             ("resource", json!(self.resource())),
             ("audience", json!(self.audience())),
-        ])
+        ];
+        let of_callers = (self.owner() == LoginOwner::Caller).then_some(("of", json!("caller")));
+        let exchange = self.exchange().then_some(("exchange", json!(true)));
+        let passthrough = self.passthrough().map(|origin| ("passthrough", json!(origin)));
+        let pasted = self.pasted().then_some(("pasted", json!(true)));
+        sorted(of_all.into_iter().chain(of_callers).chain(exchange).chain(passthrough).chain(pasted))
     }
 }
 
 /// The server that issues a secret, and the requested scope.
 fn login_line(source: &SecretSource) -> Option<String> {
     let SecretSource::Login(login) = source else { return None };
+    if login.pasted() {
+        return Some(format!("key {} of each caller", login.name()));
+    }
     let server = login.issuer().or(login.token()).unwrap_or_default();
-    let mut line = format!("login {} at {server} as {}", login.name(), login.client_id());
+    if let Some(origin) = login.passthrough() {
+        return Some(format!("login {}: each caller's own token of {server}, given to {origin}", login.name()));
+    }
+    let whose = match login.owner() {
+        LoginOwner::Server => "",
+        LoginOwner::Caller if login.exchange() => " by exchange of each caller's token",
+        LoginOwner::Caller => " of each caller",
+    };
+    let mut line = format!("login {}{whose} at {server} as {}", login.name(), login.client_id());
     if !login.scopes().is_empty() {
         line.push_str(&format!(", for {}", login.scopes().join(" ")));
     }
@@ -385,12 +402,37 @@ fn secret(
         return problems.refuse(problem.hint("remove expose, and say which requests carry it with for"));
     }
     if let (Some(SecretSource::Login(login)), Some(Delivery::Expose)) = (&source, &delivery) {
-        let message = format!("{:?} would give the guest the token of the login {:?}", entry.key, login.name());
+        let message = match login.pasted() {
+            false => format!("{:?} would give the guest the token of the login {:?}", entry.key, login.name()),
+            true => format!("{:?} would give the guest the keys {:?} of callers", entry.key, login.name()),
+        };
         let problem = Diagnostic::error("grants::secret", message).at(entry.key_span.clone());
         let hint = "tokens of a login stay with the host: remove expose, and say which requests carry it with for";
         return problems.refuse(problem.hint(hint));
     }
-    Some(Secret { name: entry.key.to_owned(), source: source?, delivery: delivery?, span: entry.key_span.clone() })
+    let source = source?;
+    let delivery = delivery?;
+    if let (SecretSource::Login(login), Delivery::Header { target, .. } | Delivery::Query { target, .. }) =
+        (&source, &delivery)
+    {
+        check_passthrough(entry, login, target, problems);
+    }
+    Some(Secret { name: entry.key.to_owned(), source, delivery, span: entry.key_span.clone() })
+}
+
+/// Reports a secret that would take callers' own tokens to another origin than the one that their
+/// login names.
+fn check_passthrough(entry: &Entry<'_>, login: &LoginPolicy, target: &HttpRule, problems: &mut Problems) {
+    let Some(origin) = login.passthrough() else { return };
+    let is_that_origin = HttpRule::parse(origin, entry.key_span.clone()).is_ok_and(|named| {
+        (named.scheme(), named.host(), named.port()) == (target.scheme(), target.host(), target.port())
+    });
+    if !is_that_origin {
+        let message = format!("{:?} would give callers' own tokens to another server than {origin}", entry.key);
+        let problem = entry.key_error("grants::secret", message);
+        problems
+            .add(problem.hint(format!("[oauth.{}] names that one alone: write for = \"{origin}/…\"", login.name())));
+    }
 }
 
 fn source(
@@ -399,8 +441,8 @@ fn source(
     logins: &[Arc<LoginPolicy>],
     problems: &mut Problems,
 ) -> Option<SecretSource> {
-    let forms =
-        "write \"env:NAME\", \"file:PATH\", \"keyring:SERVICE/ACCOUNT\", \"oauth:NAME\" or { exec = [\"/PROGRAM\"] }";
+    let forms = "write \"env:NAME\", \"file:PATH\", \"keyring:SERVICE/ACCOUNT\", \"oauth:NAME\", \"caller:NAME\" or \
+                 { exec = [\"/PROGRAM\"] }";
     let Some(from) = section.get("from") else {
         let message = format!("the secret {:?} does not say where its value is from", secret.key);
         return problems.refuse(secret.key_error("manifest::missing", message).hint(forms));
@@ -410,7 +452,10 @@ fn source(
     }
     match from.as_str().and_then(|text| text.strip_prefix("oauth:")) {
         Some(name) => login(&from, name, logins, problems),
-        None => named(&from, forms, problems),
+        None => match from.as_str().and_then(|text| text.strip_prefix("caller:")) {
+            Some(name) => pasted(&from, name, logins, problems),
+            None => named(&from, forms, problems),
+        },
     }
 }
 
@@ -465,6 +510,19 @@ fn variable(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Strin
         return problems.refuse(entry.error("grants::value", message));
     }
     Some((entry.key.to_owned(), value.to_owned()))
+}
+
+/// A key of this name that each caller pastes.
+fn pasted(from: &Entry<'_>, name: &str, logins: &[Arc<LoginPolicy>], problems: &mut Problems) -> Option<SecretSource> {
+    if logins.iter().any(|login| login.name() == name) {
+        let problem = from.error("grants::source", format!("{name:?} is the name of a login"));
+        return problems.refuse(problem.hint(format!("write \"oauth:{name}\", or give the key another name")));
+    }
+    if check_component(name).is_err() {
+        let problem = from.error("grants::source", format!("{name:?} is not the name of a key"));
+        return problems.refuse(problem.hint("write 1 to 64 of a-z, 0-9, _ and -, a letter or a digit first"));
+    }
+    Some(SecretSource::Login(Arc::new(LoginPolicy::of_pasted(name))))
 }
 
 /// The login of this name.

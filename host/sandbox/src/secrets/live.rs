@@ -35,6 +35,27 @@ pub enum HeldSecret {
     Fixed(SecretValue),
     /// It changes.
     Live(Arc<dyn LiveSecret>),
+    /// Each caller has one, from the login of this name: a call brings its own.
+    OfCaller(Arc<str>),
+}
+
+/// The secrets that one call brings, by the names of their logins: those of its caller alone.
+#[derive(Clone, Default)]
+pub struct CallLogins(Vec<(Arc<str>, Arc<dyn LiveSecret>)>);
+
+impl CallLogins {
+    /// Adds the caller's secret from the login of this name.
+    pub fn add(&mut self, login: &str, secret: Arc<dyn LiveSecret>) {
+        self.0.push((login.into(), secret));
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn of(&self, login: &str) -> Option<&Arc<dyn LiveSecret>> {
+        self.0.iter().find(|(name, _)| &**name == login).map(|(_, secret)| secret)
+    }
 }
 
 impl HeldSecret {
@@ -42,7 +63,7 @@ impl HeldSecret {
     pub(crate) const fn fixed(&self) -> Option<&SecretValue> {
         match self {
             Self::Fixed(value) => Some(value),
-            Self::Live(_) => None,
+            Self::Live(_) | Self::OfCaller(_) => None,
         }
     }
 
@@ -51,12 +72,14 @@ impl HeldSecret {
         match self {
             Self::Fixed(value) => vec![value.clone()],
             Self::Live(live) => live.known(),
+            // A call searches for its caller's.
+            Self::OfCaller(_) => Vec::new(),
         }
     }
 
     pub(crate) fn version(&self) -> u64 {
         match self {
-            Self::Fixed(_) => 0,
+            Self::Fixed(_) | Self::OfCaller(_) => 0,
             Self::Live(live) => live.version(),
         }
     }

@@ -26,11 +26,12 @@ mod scan;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use toolcell_policy::{Delivery, Secret};
 use zeroize::Zeroizing;
 
-pub use live::{HeldSecret, LiveSecret, NoValue, ValueInTime};
+pub use live::{CallLogins, HeldSecret, LiveSecret, NoValue, ValueInTime};
 pub use redact::Redactor;
 
 pub(crate) use forms::percent_query;
@@ -94,11 +95,26 @@ pub(crate) struct Secrets {
 
 impl Secrets {
     pub(crate) fn new(held: Vec<(Secret, HeldSecret)>) -> Self {
-        let is_exposed = |secret: &Secret| matches!(secret.delivery(), Delivery::Expose);
         let all = Redactor::of(held.iter().map(|(secret, value)| (secret.name(), value)));
-        let injected = held.iter().filter(|(secret, _)| !is_exposed(secret));
+        let injected = held.iter().filter(|(secret, _)| !matches!(secret.delivery(), Delivery::Expose));
         let injected = Redactor::of(injected.map(|(secret, value)| (secret.name(), value)));
         Self { held, all, injected }
+    }
+
+    /// These secrets, with those that a call brings in place of its caller's.
+    pub(crate) fn of_call(self: &Arc<Self>, logins: &CallLogins) -> Arc<Self> {
+        if logins.is_empty() {
+            return Arc::clone(self);
+        }
+        let brought = |held: &HeldSecret| match held {
+            HeldSecret::OfCaller(login) => logins.of(login).map(|live| HeldSecret::Live(Arc::clone(live))),
+            HeldSecret::Fixed(_) | HeldSecret::Live(_) => None,
+        };
+        let held = self.held.iter().map(|(secret, held)| {
+            let held = brought(held).unwrap_or_else(|| held.clone());
+            (secret.clone(), held)
+        });
+        Arc::new(Self::new(held.collect()))
     }
 
     /// Each with its value.
@@ -115,7 +131,7 @@ impl Secrets {
     /// Those that have no value now, with the reason.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&Secret, String)> {
         self.iter().filter_map(|(secret, held)| match held {
-            HeldSecret::Fixed(_) => None,
+            HeldSecret::Fixed(_) | HeldSecret::OfCaller(_) => None,
             HeldSecret::Live(live) => Some((secret, live.lack()?)),
         })
     }

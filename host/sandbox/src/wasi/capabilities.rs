@@ -9,7 +9,7 @@ use toolcell_shared::Kept;
 use toolcell_walls::folder::Identity;
 
 use crate::files::{OpenedMounts, Surroundings};
-use crate::secrets::{HeldSecret, Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
+use crate::secrets::{CallLogins, HeldSecret, Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 use crate::wasi::http::ToolHttpClient;
 use crate::wasi::keyvalue::{self, GrantedState, StatePlace};
@@ -37,11 +37,11 @@ pub struct GrantSources<'a> {
 /// The capabilities of one tool. Immutable; shared by its calls.
 pub struct GrantedCapabilities {
     grants: Arc<Grants>,
-    keyvalue: Option<GrantedState>,
-    files: OpenedMounts,
+    keyvalue: Option<Arc<GrantedState>>,
+    files: Arc<OpenedMounts>,
     secrets: Arc<Secrets>,
     http: Arc<ToolHttpClient>,
-    notes: Vec<GrantNote>,
+    notes: Arc<[GrantNote]>,
     observing: bool,
 }
 
@@ -54,7 +54,7 @@ impl GrantedCapabilities {
         let mut problems: Vec<GrantProblem> = missing_variables(grants, setting).collect();
         let secrets = Arc::new(secrets(grants, setting, &mut problems));
         let place = StatePlace { folder: setting.state_folder, shared: setting.shared_state };
-        let keyvalue = keyvalue::prepare(grants, place, &mut problems);
+        let keyvalue = keyvalue::prepare(grants, place, &mut problems).map(Arc::new);
         let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
         let files = OpenedMounts::open(grants.files(), &around).unwrap_or_else(|found| {
             problems.extend(found);
@@ -71,6 +71,7 @@ impl GrantedCapabilities {
         match ToolHttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets)) {
             Ok(http) if problems.is_empty() => {
                 let observing = setting.observing;
+                let files = Arc::new(files);
                 Ok(Arc::new(Self { grants: Arc::clone(grants), keyvalue, files, secrets, http, notes, observing }))
             }
             Ok(_) => Err(problems),
@@ -89,11 +90,29 @@ impl GrantedCapabilities {
         Arc::new(Self {
             grants,
             keyvalue: None,
-            files: OpenedMounts::default(),
+            files: Arc::default(),
             secrets: Arc::default(),
             http,
-            notes: Vec::new(),
+            notes: Arc::default(),
             observing: false,
+        })
+    }
+
+    /// These capabilities for one call, with the secrets that it brings from its caller's logins.
+    #[must_use]
+    pub fn of_call(self: &Arc<Self>, logins: &CallLogins) -> Arc<Self> {
+        if logins.is_empty() {
+            return Arc::clone(self);
+        }
+        let secrets = self.secrets.of_call(logins);
+        Arc::new(Self {
+            grants: Arc::clone(&self.grants),
+            keyvalue: self.keyvalue.clone(),
+            files: Arc::clone(&self.files),
+            http: self.http.adding(Arc::clone(&secrets)),
+            secrets,
+            notes: Arc::clone(&self.notes),
+            observing: self.observing,
         })
     }
 
@@ -116,7 +135,7 @@ impl GrantedCapabilities {
 
     /// The state that the tool keeps.
     pub(crate) fn keyvalue(&self) -> Option<&GrantedState> {
-        self.keyvalue.as_ref()
+        self.keyvalue.as_deref()
     }
 
     /// Grants that follow the manifest, but may not be what its author meant.

@@ -13,7 +13,7 @@ use toolcell_mcp::{CallContext, Cancellation, ClientLogLevel as McpLevel, Resour
 use toolcell_policy::{Askable, Denial, Limits};
 use toolcell_sandbox::{
     AskKind, AskResult, CallerLink, ConsentAnswer, FoundTool, GuestLogLevel, Inquiry, NestedFuture, NotCalled,
-    NotCalledReason, PersonWaits, Requested, Trace, WantedCall, contract,
+    NotCalledReason, PersonWaits, Redactor, Requested, Trace, WantedCall, contract,
 };
 use toolcell_shared::{Allowance, Pace};
 
@@ -163,6 +163,11 @@ impl McpCaller {
             live.ran();
             text.lines().for_each(|line| live.printed(line));
         }
+    }
+
+    /// Takes the call's secrets out of texts.
+    pub const fn redactor(&self) -> &Redactor {
+        self.denials.redactor()
     }
 
     /// Name of the call in the log.

@@ -119,7 +119,9 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let person = call.context.caller.clone();
     let script = ScriptAnswer::of(started, &call.context);
     let Call { arguments, context, .. } = call;
-    let denials = started.record.denials(target, &context.caller);
+    let capabilities = started.logins.get().map(|logins| target.capabilities.of_call(logins));
+    let capabilities = capabilities.unwrap_or_else(|| Arc::clone(&target.capabilities));
+    let denials = started.record.denials(target, &context.caller, capabilities.redactor());
     let asks = started.record.asks(target);
     let interruptions = Interruptions::of(started, &context);
     let consenting = target.capabilities.may_ask().then(|| {
@@ -144,7 +146,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         arguments_json: rewritten.as_deref().unwrap_or_else(|| arguments.get()),
         is_conformed: started.is_conformed,
         limits,
-        capabilities: &target.capabilities,
+        capabilities: &capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
         kept: kept.as_deref(),
     };
@@ -220,7 +222,7 @@ impl EndedCall {
         if !denials.is_empty() {
             let is_program = started.target.program.is_some();
             let words = words.unwrap_or_else(|| OwnWords::of_answer(&result, &captured, is_program));
-            add_denials(&denials, &words, started.target.capabilities.redactor(), &mut result);
+            add_denials(&denials, &words, caller.redactor(), &mut result);
             (beside.denials, beside.denied_aside) = denials.into_iter().partition(|denial| words.may_come_of(denial));
         }
         beside.printed = captured;

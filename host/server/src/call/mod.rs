@@ -14,6 +14,7 @@ mod clock;
 mod complete;
 mod consent;
 mod execute;
+mod login;
 mod nested;
 mod once;
 mod operators;
@@ -24,8 +25,8 @@ mod run;
 mod settling;
 mod text;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use toolcell_audit::Outcome;
@@ -35,7 +36,7 @@ use toolcell_mcp::{
     ToolList, TraceContext,
 };
 use toolcell_policy::Limit;
-use toolcell_sandbox::CallFailure;
+use toolcell_sandbox::{CallFailure, CallLogins};
 use toolcell_shared::Place;
 
 use crate::catalog::{CallPermit, CallTarget, Catalog, LARGE_BYTES, QueueRefusal, take_rates, targets};
@@ -66,6 +67,8 @@ struct StartedCall<'a> {
     by_hand: bool,
     /// Where it comes from, if a tool made it.
     lineage: Option<Arc<Lineage>>,
+    /// The secrets of its caller's logins, once it has them.
+    logins: OnceLock<CallLogins>,
     /// True if rules were checked on its arguments: the guest gets them unchanged.
     is_conformed: bool,
 }
@@ -172,6 +175,8 @@ impl toolcell_mcp::ServedCatalog for Catalog {
         let asks = may_ask || target.approval.is_some() || (target.capabilities.may_ask() && can_ask);
         // Calls that it makes may need a person.
         let asks = asks || !target.capabilities.grants().calls().is_empty();
+        // Its caller may have to log in.
+        let asks = asks || login::logins_of(target).next().is_some();
         CallTerms {
             asks: asks.then(|| format!("{} {}", component.name(), target.approved_as)),
             arguments_bytes_max: Some(target.limits.arguments_bytes()),
@@ -287,7 +292,7 @@ impl Catalog {
         let cancellation = call.context.cancellation.clone();
         let tool = &started.tool.definition().name;
         let name = tracing::enabled!(tracing::Level::DEBUG).then(|| started.call_name(&call).kept(tool));
-        let ended = if by_hand { started.run_in_turn(call).await } else { started.run_once(call).await };
+        let ended = if by_hand { started.run_logged_in(call).await } else { started.run_once(call).await };
         started.finish(ended, &cancellation, name).await
     }
 
@@ -322,7 +327,18 @@ impl Catalog {
         };
         let live = self.services.activity.as_ref().map(track);
         let tool = &target.tool;
-        Ok(StartedCall { catalog: self, target, tool, record, trace, live, by_hand: false, lineage, is_conformed })
+        Ok(StartedCall {
+            catalog: self,
+            target,
+            tool,
+            record,
+            trace,
+            live,
+            by_hand: false,
+            lineage,
+            is_conformed,
+            logins: OnceLock::new(),
+        })
     }
 
     /// Begins the call's trace, if calls are traced.
@@ -415,9 +431,20 @@ impl StartedCall<'_> {
         self.live.as_ref().map(TrackedCall::call)
     }
 
-    /// Runs the call if it needs no approval, or once a person confirms it. It holds no slot while
-    /// it waits for that.
+    /// Runs a call that needs no approval, once its caller has logged in.
+    async fn run_logged_in(&self, call: Call) -> EndedCall {
+        match self.log_in(&call).await {
+            Ok(()) => self.run_in_turn(call).await,
+            Err(ended) => *ended,
+        }
+    }
+
+    /// Runs the call once its caller has logged in, if it needs no approval, or once a person
+    /// confirms it. It holds no slot while it waits for that.
     async fn run_approved(&self, call: Call) -> EndedCall {
+        if let Err(ended) = self.log_in(&call).await {
+            return *ended;
+        }
         let approved = match self.target.approval {
             None => None,
             Some(approval) => match self.approve(&call, approval).await {
@@ -447,7 +474,7 @@ impl StartedCall<'_> {
         let queues = &self.catalog.services.caller_queues;
         let state = self.catalog.services.state.as_ref();
         let admission = &self.target.admission;
-        let taken = take_rates(state, caller.name(), rights.rate(), admission);
+        let taken = take_rates(state, caller.name(), rights.rates(), admission);
         // Both are taken with one request, since the state may be on another machine. A call that
         // may wait for its caller's other calls takes no slot of its tool meanwhile; nor does one
         // that may make calls.

@@ -72,8 +72,8 @@ impl Catalog {
     }
 
     async fn within_rate(&self, reading: &HostReading) -> Result<(), NotRead> {
-        let Some(rate) = self.visibility.rights(&reading.caller).rate() else { return Ok(()) };
-        let taken = take_of_caller(&*self.services.state, reading.caller.name(), rate).await;
+        let rates = self.visibility.rights(&reading.caller).rates();
+        let taken = take_of_caller(&*self.services.state, reading.caller.name(), rates).await;
         taken.map_err(|refusal| NotRead::Refused(refusal.to_string()))
     }
 }

@@ -146,11 +146,12 @@ impl CallRecord {
     }
 
     /// Records of the call's denials, also for the observation and the console, if they are on.
-    pub fn denials(&self, target: &CallTarget, caller: &Caller) -> DenialRecords {
+    /// The redactor is that of the call, which knows its caller's secrets.
+    pub fn denials(&self, target: &CallTarget, caller: &Caller, redactor: &Redactor) -> DenialRecords {
         let services = Arc::clone(&self.services);
         let tool = Arc::clone(&self.tool);
         let component = Arc::clone(&target.component);
-        let redactor = target.capabilities.redactor().clone();
+        let redactor = redactor.clone();
         DenialRecords { services, id: self.id, caller: caller.clone(), tool, component, redactor }
     }
 
@@ -215,6 +216,11 @@ impl DenialRecords {
     /// The tool, as clients see it.
     pub fn tool(&self) -> &str {
         &self.tool.definition().name
+    }
+
+    /// Takes the call's secrets out of texts.
+    pub const fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Text of a denial, without secrets.

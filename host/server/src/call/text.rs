@@ -50,11 +50,11 @@ impl Catalog {
             return over(Limit::Arguments);
         }
         let caller = &call.context.caller;
-        let rate = self.visibility.rights(caller).rate();
+        let rates = self.visibility.rights(caller).rates();
         let cancelled = call.context.cancellation.clone();
         let taken = tokio::select! {
             biased;
-            taken = take_rates(self.services.state.as_ref(), caller.name(), rate, &text.admission) => taken,
+            taken = take_rates(self.services.state.as_ref(), caller.name(), rates, &text.admission) => taken,
             () = cancelled.cancelled() => return (Outcome::Cancelled, CallResult::error("the call was cancelled")),
         };
         if let Err(refusal) = taken {

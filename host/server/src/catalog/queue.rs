@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcell_audit::Outcome;
 use toolcell_mcp::Cancellation;
 use toolcell_policy::quantity::{Rate, show_count, show_millis};
-use toolcell_policy::{Limit, Limits};
+use toolcell_policy::{CallerRates, Limit, Limits};
 use toolcell_shared::{AllowanceName, Away, Pace, Place, SharedState, Taken};
 
 use super::Meters;
@@ -44,8 +44,8 @@ pub enum QueueRefusal {
     #[error("busy: no place came free for this call within {wait}; try again (limit \"queue_wait\")")]
     WaitedTooLong { wait: String },
     /// The caller's allowance over all tools is used up.
-    #[error("too many calls: more than {rate} by this caller (\"rate\" in [callers]); try again in {wait}")]
-    CallerTooOften { rate: String, wait: String },
+    #[error("too many calls: more than {rate} by this caller (\"{key}\" in [callers]); try again in {wait}")]
+    CallerTooOften { key: &'static str, rate: String, wait: String },
     /// The caller's call slots and its queue are full.
     #[error(
         "busy: {running} calls of this caller run and {queue} wait; try again (\"concurrency\" or \"concurrency_shared\" in [callers])"
@@ -232,43 +232,61 @@ pub fn in_whole_seconds(wait: Duration) -> String {
     show_millis(whole_ms)
 }
 
-/// Takes one call of this caller from its rate over all tools, if it has one, and from the tool's;
-/// or from neither if one is used up. This is one request, since the state may be on another
-/// machine.
+/// Takes one call of this caller from its rates over all tools, if it has any, and from the tool's;
+/// or from none if one is used up. This is one request, since the state may be on another machine.
 pub async fn take_rates(
     state: &dyn SharedState,
     caller: &str,
-    rate: Option<Rate>,
+    rates: CallerRates,
     admission: &Admission,
 ) -> Result<(), QueueRefusal> {
-    let of_tool = admission.allowance();
-    let Some(rate) = rate else {
-        return match state.take(caller, &[of_tool]).await? {
-            Taken::All => Ok(()),
-            Taken::Refused { wait, .. } => Err(admission.too_often(wait)),
-        };
-    };
-    let scope = format!("caller\n{rate}");
-    let of_caller = AllowanceName { scope: &scope, pace: pace(rate), callers_max: OVER_ALL_CALLERS_MAX };
-    match state.take(caller, &[of_caller, of_tool]).await? {
-        Taken::All => Ok(()),
-        Taken::Refused { place: 0, wait } => {
-            Err(QueueRefusal::CallerTooOften { rate: rate.to_string(), wait: in_whole_seconds(wait) })
-        }
-        Taken::Refused { wait, .. } => Err(admission.too_often(wait)),
-    }
+    take_all(state, caller, &caller_allowances(rates), Some(admission)).await
 }
 
-/// Takes one from this caller's rate over all tools, for a request that is not a call.
-pub async fn take_of_caller(state: &dyn SharedState, caller: &str, rate: Rate) -> Result<(), QueueRefusal> {
-    let scope = format!("caller\n{rate}");
-    let of_caller = AllowanceName { scope: &scope, pace: pace(rate), callers_max: OVER_ALL_CALLERS_MAX };
-    match state.take(caller, &[of_caller]).await? {
-        Taken::All => Ok(()),
-        Taken::Refused { wait, .. } => {
-            Err(QueueRefusal::CallerTooOften { rate: rate.to_string(), wait: in_whole_seconds(wait) })
-        }
+/// Takes one from this caller's rates over all tools, for a request that is not a call.
+pub async fn take_of_caller(state: &dyn SharedState, caller: &str, rates: CallerRates) -> Result<(), QueueRefusal> {
+    take_all(state, caller, &caller_allowances(rates), None).await
+}
+
+/// One bound on a caller's calls over all tools.
+struct CallerAllowance {
+    /// Its key in the manifest.
+    key: &'static str,
+    rate: Rate,
+    scope: String,
+}
+
+fn caller_allowances(rates: CallerRates) -> Vec<CallerAllowance> {
+    let of = |key: &'static str, scope: &str, rate: Option<Rate>| {
+        rate.map(|rate| CallerAllowance { key, rate, scope: format!("{scope}\n{rate}") })
+    };
+    of("rate", "caller", rates.rate).into_iter().chain(of("quota", "caller quota", rates.quota)).collect()
+}
+
+async fn take_all(
+    state: &dyn SharedState,
+    caller: &str,
+    own: &[CallerAllowance],
+    admission: Option<&Admission>,
+) -> Result<(), QueueRefusal> {
+    let of_caller = own.iter().map(|allowance| AllowanceName {
+        scope: &allowance.scope,
+        pace: pace(allowance.rate),
+        callers_max: OVER_ALL_CALLERS_MAX,
+    });
+    let names: Vec<AllowanceName<'_>> = of_caller.chain(admission.map(Admission::allowance)).collect();
+    if names.is_empty() {
+        return Ok(());
     }
+    let Taken::Refused { place, wait } = state.take(caller, &names).await? else { return Ok(()) };
+    let wait_text = in_whole_seconds(wait);
+    Err(match (own.get(place), admission) {
+        (Some(CallerAllowance { key, rate, .. }), _) => {
+            QueueRefusal::CallerTooOften { key, rate: rate.to_string(), wait: wait_text }
+        }
+        (None, Some(admission)) => admission.too_often(wait),
+        (None, None) => QueueRefusal::StateAway(Away::new("it named an allowance that nobody asked for")),
+    })
 }
 
 #[cfg(test)]
@@ -361,6 +379,10 @@ mod tests {
         Rate { count, per: Per::Hour }
     }
 
+    fn rates(count: u64) -> CallerRates {
+        CallerRates { rate: Some(per_hour(count)), quota: None }
+    }
+
     fn rated(rate: Rate) -> Admission {
         Admission::new(&Limits::default().with(Limit::Rate, rate.number()).unwrap(), "a", "b")
     }
@@ -371,9 +393,9 @@ mod tests {
         let admission = rated(per_hour(600));
         for caller in ["one", "two"] {
             for _ in 0..2 {
-                assert_eq!(take_rates(&state, caller, Some(per_hour(2)), &admission).await, Ok(()));
+                assert_eq!(take_rates(&state, caller, rates(2), &admission).await, Ok(()));
             }
-            let refusal = take_rates(&state, caller, Some(per_hour(2)), &admission).await.unwrap_err();
+            let refusal = take_rates(&state, caller, rates(2), &admission).await.unwrap_err();
             assert_eq!(
                 refusal.to_string(),
                 "too many calls: more than 2/h by this caller (\"rate\" in [callers]); try again in 30m"
@@ -382,11 +404,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_quota_bounds_a_caller_beside_its_rate() {
+        let state = Embedded::default();
+        let admission = rated(per_hour(600));
+        let quota = Some(Rate { count: 3, per: Per::Day });
+        let both = CallerRates { rate: Some(per_hour(2)), quota };
+        let alone = CallerRates { rate: None, quota };
+        for (rates, refused) in [
+            (both, None),
+            (both, None),
+            (both, Some("more than 2/h by this caller (\"rate\" in [callers]); try again in 30m")),
+            (alone, None),
+            (alone, Some("more than 3/d by this caller (\"quota\" in [callers]); try again in 8h")),
+            (both, Some("more than 2/h by this caller (\"rate\" in [callers]); try again in 30m")),
+        ] {
+            let said = take_rates(&state, "one", rates, &admission).await.err().map(|refusal| refusal.to_string());
+            assert_eq!(said, refused.map(|why| format!("too many calls: {why}")), "a refused call takes from none");
+        }
+        assert_eq!(take_of_caller(&state, "another", alone).await, Ok(()));
+    }
+
+    #[tokio::test]
     async fn showing_another_token_in_between_gives_nothing_back() {
         let state = Embedded::default();
         let admission = rated(per_hour(600));
-        let less = Some(per_hour(1));
-        let more = Some(per_hour(2));
+        let less = rates(1);
+        let more = rates(2);
         assert_eq!(take_rates(&state, "one", less, &admission).await, Ok(()));
         for allowed in [true, true, false] {
             assert_eq!(take_rates(&state, "one", more, &admission).await.is_ok(), allowed);
@@ -399,7 +442,7 @@ mod tests {
         let state = Embedded::default();
         let rare = rated(per_hour(1));
         let other = rated(per_hour(600));
-        let rate = Some(per_hour(2));
+        let rate = rates(2);
         assert_eq!(take_rates(&state, "one", rate, &rare).await, Ok(()));
         for _ in 0..3 {
             let refusal = take_rates(&state, "one", rate, &rare).await.unwrap_err();

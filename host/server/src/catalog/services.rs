@@ -1,10 +1,12 @@
 //! The path with `.` and `..` resolved as text.
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::Executor;
+use toolcell_policy::Manifest;
 use toolcell_shared::{Embedded, SharedState};
 
 use super::Catalog;
@@ -13,6 +15,7 @@ use super::caller_queue::CallerQueues;
 use super::calling_places::CallingPlaces;
 use super::consents::Consents;
 use super::meters::Tally;
+use crate::identity::login::CallerLogins;
 use crate::observing::activity::Activity;
 use crate::observing::alerts::Alerts;
 use crate::observing::log::{NoLog, OperatorLog};
@@ -63,6 +66,8 @@ pub struct Services {
     pub files: FileReads,
     /// Reads resources that are entries of tools' state.
     pub entries: EntryReads,
+    /// The logins of callers.
+    pub logins: Arc<CallerLogins>,
     /// Takes news of resources that calls change.
     pub news: NewsDesk,
     /// The generation that serves.
@@ -86,6 +91,12 @@ impl ServingCatalog {
 }
 
 impl Services {
+    /// With the logins that this manifest's callers have. Relative paths start from `folder`.
+    #[must_use]
+    pub fn with_logins(self, manifest: &Manifest, folder: &Path) -> Self {
+        Self { logins: Arc::new(CallerLogins::of_manifest(manifest, folder)), ..self }
+    }
+
     /// Those of a process whose calls nobody watches, with state of its own. Its sandbox processes
     /// run so many calls at once, each.
     pub fn new(sink: Arc<Sink>, runtime: &Handle, calls: usize) -> Self {
@@ -109,6 +120,7 @@ impl Services {
             paused: PausedRuns::in_memory(),
             files: FileReads::new(runtime.clone()),
             entries: EntryReads::new(runtime.clone()),
+            logins: Arc::new(CallerLogins::new(Path::new("."), Path::new("."), None)),
             news: NewsDesk::default(),
             serving: ServingCatalog::default(),
         }

@@ -7,6 +7,7 @@ use http::header::AUTHORIZATION;
 use toolcell_mcp::http::oauth::TokenFault;
 use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
 
+use super::PresentedTokens;
 use super::oauth::Oauth;
 use super::token_file::TOKEN_PREFIX;
 use super::tokens::Tokens;
@@ -32,6 +33,11 @@ impl Authenticator {
     /// From now on replicas tell each other of tokens that are revoked.
     pub fn share(&self, sets: &Arc<ReplicatedSets>) {
         self.tokens.iter().for_each(|tokens| tokens.share(sets));
+    }
+
+    /// Tokens of issuers that callers showed, for their exchange; `None` without issuers.
+    pub fn presented(&self) -> Option<&Arc<PresentedTokens>> {
+        self.oauth.as_ref().map(Oauth::presented)
     }
 
     /// The tokens of the file, if there is one.

@@ -5,6 +5,7 @@ mod authenticator;
 pub mod login;
 pub(crate) mod metadata;
 mod oauth;
+mod presented;
 pub mod secret_program;
 pub mod secret_store;
 pub mod secrets;
@@ -13,5 +14,6 @@ mod tokens;
 
 pub(crate) use authenticator::Authenticator;
 pub(crate) use oauth::Oauth;
+pub(crate) use presented::{Presented, PresentedTokens};
 pub use token_file::{NewToken, TokenEntry, TokenFile, lifetime};
 pub(crate) use tokens::Tokens;

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
-use toolcell_policy::{AdvisedFault, SecretSource};
+use toolcell_policy::{AdvisedFault, LoginOwner, SecretSource};
 use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue, make_folders};
 use zeroize::Zeroizing;
 
@@ -18,6 +18,12 @@ const IGNORED: (&str, &str) = (".gitignore", "*\n");
 pub struct GivenSecret(Zeroizing<String>);
 
 impl GivenSecret {
+    /// The value, for the place it was given for.
+    #[must_use]
+    pub fn into_text(self) -> Zeroizing<String> {
+        self.0
+    }
+
     /// Reads one line, to its end or to the end of the input.
     ///
     /// # Errors
@@ -85,6 +91,10 @@ impl GivenSecret {
                 let advice = "leave --keyring out to keep it in a file";
                 AdvisedFault::new(format!("no keyring of this system takes {service}/{account}: {problem}"), advice)
             }),
+            SecretSource::Login(login) if login.owner() == LoginOwner::Caller => Err(AdvisedFault::new(
+                format!("each caller has a value of {:?} of their own", login.name()),
+                "see: toolcell logins",
+            )),
             SecretSource::Login(login) => Err(AdvisedFault::new(
                 format!("the login {:?} gives this value", login.name()),
                 format!("run: toolcell secret login {}", login.name()),

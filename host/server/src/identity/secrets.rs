@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use toolcell_policy::{AdvisedFault, SecretSource};
+use toolcell_policy::{AdvisedFault, LoginOwner, SecretSource};
 use toolcell_sandbox::{HeldSecret, SECRET_BYTES_MAX, SecretValue};
 use zeroize::Zeroizing;
 
@@ -27,6 +27,9 @@ const OTHERS_MODE: u32 = 0o077;
 /// See [`read`].
 pub fn hold(source: &SecretSource, folder: &Path, state: &Path) -> Result<HeldSecret, AdvisedFault> {
     match source {
+        SecretSource::Login(policy) if policy.owner() == LoginOwner::Caller => {
+            Ok(HeldSecret::OfCaller(policy.name().into()))
+        }
         SecretSource::Login(policy) => Ok(HeldSecret::Live(login::live(policy, folder, state))),
         SecretSource::Program(program) => secret_program::load(program).map(HeldSecret::Live),
         _ => read(source, folder).map(HeldSecret::Fixed),

@@ -9,7 +9,7 @@ use toolcell_policy::{AuditArguments, AuditPolicy};
 ///
 /// # Errors
 /// One sentence.
-pub(crate) fn open_audit(file: Option<&Path>, policy: &AuditPolicy, folder: &Path) -> Result<Sink, String> {
+pub fn open_audit(file: Option<&Path>, policy: &AuditPolicy, folder: &Path) -> Result<Sink, String> {
     let named = policy.file().map(|file| folder.join(file));
     let Some(path) = file.map(Path::to_owned).or(named) else { return Ok(Sink::disabled()) };
     let opened = Sink::open_with(&path, kept_as(policy));

@@ -12,5 +12,5 @@ pub(crate) mod requests;
 pub(crate) mod traces;
 mod window;
 
-pub(crate) use audit::open_audit;
+pub use audit::open_audit;
 pub use last_build::LastBuild;

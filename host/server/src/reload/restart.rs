@@ -11,6 +11,7 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let traces = started.traces() != now.traces();
     let state = started.state() != now.state();
     let alerts = started.alerts() != now.alerts();
+    let login_pages = started.login_pages() != now.login_pages();
     let started = started.server();
     let now = now.server();
     let keys = [
@@ -41,6 +42,7 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("[console]", console),
         ("[traces]", traces),
         ("[alerts]", alerts),
+        ("[logins]", login_pages),
         ("[state]", state),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()

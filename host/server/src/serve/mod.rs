@@ -12,8 +12,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{StdioEnd, StdioError};
-use toolcell_policy::{ConsolePolicy, Manifest};
+use toolcell_policy::{ConsolePolicy, Manifest, SecretSource};
 use toolcell_sandbox::SLOT_RESETS;
 use toolcell_shared::{EmbeddedBus, Tasks as _};
 
@@ -23,6 +24,7 @@ use crate::error::{StartError, StepExt as _};
 use crate::files::Watch;
 use crate::http::HttpAddress;
 use crate::identity::TokenFile;
+use crate::identity::login::{BoundLogins, LoginPages, ServedLogins, TicketJudge};
 use crate::lock::{self, Lock};
 use crate::machine::Machine;
 use crate::machine::service_manager::ServiceManager;
@@ -108,6 +110,7 @@ pub struct Running {
     background: Background,
     metrics: Option<ServedPage>,
     console: Option<ServedConsole>,
+    logins: Option<ServedLogins>,
 }
 
 /// The current catalog, and everything that observes the server.
@@ -147,7 +150,8 @@ impl Server {
         let Ready { opened, manifest, mut catalog, machine, builder } = ready;
         let folder = folder_of(&opened.path);
         let runtime = machine.runtime.handle();
-        let mut services = Services::new(Arc::clone(&catalog.services.sink), runtime, manifest.server().calls());
+        let services = Services::new(Arc::clone(&catalog.services.sink), runtime, manifest.server().calls());
+        let mut services = services.with_logins(&manifest, &folder);
         services.executor = Arc::new(machine.workers.executor());
         if let Some(log) = &options.log {
             services.log = Arc::clone(log);
@@ -174,6 +178,7 @@ impl Server {
             services.consents.share(&sets);
             machine.sandboxes.iter().for_each(|sandboxes| sandboxes.share_ends(&sets));
             services.state = Arc::clone(state);
+            shared::share_logins(&services.logins, &manifest, &folder, state, runtime)?;
             services.replicated_sets = Some(sets);
         }
         services.paused = PausedRuns::open(&manifest, &folder, runtime)?;
@@ -184,6 +189,8 @@ impl Server {
         services.refusals = Arc::new(Refusals::new(&services.sink, services.alerts.clone()));
         transport.report_refused(&services.refusals);
         let mut console = BoundConsole::open(options.console.as_ref(), manifest.console(), &folder, runtime)?;
+        let login_pages = BoundLogins::open(manifest.login_pages(), &manifest.caller_logins())?;
+        login_pages.iter().for_each(|bound| services.logins.serve_at(bound.address()));
         let activity = activity(&manifest, console.as_ref(), began)?;
         let is_watched = console.is_some() || options.control != ControlSocket::Off;
         services.activity = is_watched.then_some(activity);
@@ -203,6 +210,12 @@ impl Server {
         let operators =
             console.as_mut().map(|bound| operators::open(&manifest, bound, &current, &checks)).transpose()?.flatten();
         let authenticator = checks.authenticator(operators.as_ref());
+        if let Some(presented) = transport.authenticator().and_then(|authenticator| authenticator.presented()) {
+            services.logins.exchange_of(presented);
+            if manifest.logins().iter().any(|login| login.uses_callers_token()) {
+                presented.need();
+            }
+        }
         let session_gate = console.as_ref().map(|bound| SessionGate::new(bound.url(), bound.port(), bound.has_tls()));
         let session_gate = session_gate.map(|session_gate| Arc::new(session_gate.admitting(operators)));
         let server = identity::server(&manifest, state_key, &current);
@@ -254,8 +267,9 @@ impl Server {
         let beginning = InitialState { manifest, builder, began };
         let (background, orders) = Background::start(options, &serving, beginning, Arc::clone(&stop))?;
         tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
+        let logins = login_pages.map(|bound| serving.show_logins(bound, &name)).transpose()?;
         let console = console.map(|bound| serving.show_console(bound, name, orders.clone())).transpose()?;
-        Ok(Running { serving, transport, stop, orders, background, metrics, console })
+        Ok(Running { serving, transport, stop, orders, background, metrics, console, logins })
     }
 }
 
@@ -281,14 +295,31 @@ impl Running {
     /// # Errors
     /// Stdin or stdout failed.
     pub fn serve(self) -> Result<StdioEnd, StartError> {
-        let Self { serving, transport, background, metrics, console, .. } = self;
+        let Self { serving, transport, background, metrics, console, logins, .. } = self;
         serving.ending.manager.ready();
         let end = transport.serve(&serving);
         serving.ending.manager.stopping();
         drop(background);
-        drop((metrics, console));
+        drop(metrics);
+        drop(console);
+        drop(logins);
         serving.end(end)
     }
+}
+
+/// Finds the login that a ticket is for, while its component serves as it did then.
+fn ticket_judge(current: &Arc<Current>) -> Arc<TicketJudge> {
+    let current = Arc::clone(current);
+    Arc::new(move |ticket| {
+        let catalog = current.snapshot();
+        let component = catalog.component(&ticket.component)?;
+        let is_same = component.digest() == ticket.digest && component.policy_digest() == ticket.policy_digest;
+        let mut secrets = component.policy().grants().secrets().iter().filter(|_| is_same);
+        secrets.find_map(|secret| match secret.source() {
+            SecretSource::Login(login) if login.name() == ticket.login => Some(Arc::clone(login)),
+            _ => None,
+        })
+    })
 }
 
 /// The activity of calls, for operators.
@@ -376,6 +407,22 @@ impl Serving {
         let listening = bound.serve(page, self.machine.runtime.handle()).step("the metrics cannot be served")?;
         self.services.log.announce(&format!("metrics at {url}"));
         Ok(listening)
+    }
+
+    /// Serves the pages at which callers log in.
+    fn show_logins(&self, bound: BoundLogins, name: &str) -> Result<ServedLogins, StartError> {
+        let services = &self.services;
+        let pages = LoginPages::new(
+            Arc::clone(&services.logins),
+            Arc::clone(&services.state),
+            Arc::clone(&services.sink),
+            ticket_judge(&self.current),
+            name.to_owned(),
+        );
+        let announced = format!("callers log in at {}, served at {}", bound.address(), bound.socket());
+        let served = bound.serve(pages, self.machine.runtime.handle()).step("the pages of logins cannot be served")?;
+        services.log.announce(&announced);
+        Ok(served)
     }
 
     /// Serves the console, and announces its address.

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Handle;
-use toolcell_policy::{RatesWhileAway, SecretSource, SharedServer, StatePolicy};
+use toolcell_policy::{Manifest, RatesWhileAway, SecretSource, SharedServer, StatePolicy};
 use toolcell_shared::{
     Arrangement, Bus, Kept, LocalRatesWhileAway, LostTask, SharedState, SharedTasks, Shelf, TaskBounds, Tasks, Valkey,
     ValkeyOptions,
@@ -11,6 +11,7 @@ use toolcell_shared::{
 
 use crate::error::StartError;
 use crate::files::file::read_bounded;
+use crate::identity::login::CallerLogins;
 use crate::identity::secrets;
 
 /// Bytes of certificate authorities: a few times what a system has.
@@ -95,6 +96,36 @@ impl SharedKept {
         let kept = Kept::new(options(policy, server, &self.folder)?);
         kept.map(Some).map_err(|problem| StartError::refused(format!("[state]: {problem}")))
     }
+}
+
+/// The logins of a manifest's callers, for a command: on the server that replicas share, or in the
+/// folder of states. Relative paths start from `folder`.
+///
+/// # Errors
+/// The shared server can never be used.
+pub fn caller_logins(manifest: &Manifest, folder: &Path, runtime: &Handle) -> Result<CallerLogins, StartError> {
+    let logins = CallerLogins::of_manifest(manifest, folder);
+    if let Some(Shared { state, .. }) = manifest.state().map(|policy| open(policy, folder)).transpose()?.flatten() {
+        share_logins(&logins, manifest, folder, &state, runtime)?;
+    }
+    Ok(logins)
+}
+
+/// Puts callers' logins on the server that replicas share, if there are any.
+pub fn share_logins(
+    logins: &CallerLogins,
+    manifest: &Manifest,
+    folder: &Path,
+    state: &Arc<dyn SharedState>,
+    runtime: &Handle,
+) -> Result<(), StartError> {
+    if manifest.caller_logins().is_empty() {
+        return Ok(());
+    }
+    let kept = SharedKept::new(manifest.state(), folder);
+    let kept = kept.get().map_err(|error| StartError::refused(error.to_string()))?;
+    kept.into_iter().for_each(|kept| logins.share(Arc::clone(kept), Arc::clone(state), runtime.clone()));
+    Ok(())
 }
 
 fn options(policy: &StatePolicy, server: &SharedServer, folder: &Path) -> Result<ValkeyOptions, StartError> {

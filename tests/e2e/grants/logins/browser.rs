@@ -27,7 +27,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    fn field(&self, name: &str) -> Option<&str> {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
@@ -45,13 +45,37 @@ impl Browser {
         self.follow(page)
     }
 
+    /// Keeps a cookie for this host and port.
+    pub(super) fn keep(&mut self, authority: &str, name: &str, value: &str) {
+        self.cookies.insert((authority.to_owned(), name.to_owned()), value.to_owned());
+    }
+
+    /// The cookies for the host and port of this address.
+    pub(super) fn cookies_of(&self, url: &str) -> Vec<(String, String)> {
+        let authority = url.split('/').nth(2).unwrap();
+        let own = self.cookies.iter().filter(|((of, _), _)| of == authority);
+        own.map(|((_, name), value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Keeps cookies of another browser for the host and port of this address.
+    pub(super) fn keep_all(&mut self, url: &str, cookies: &[(String, String)]) {
+        let authority = url.split('/').nth(2).unwrap();
+        cookies.iter().for_each(|(name, value)| self.keep(authority, name, value));
+    }
+
+    /// Sends a form of a page of the same origin, as a browser does. Follows nothing.
+    pub(super) fn press(&mut self, url: &str, form: &str) -> Page {
+        let origin: String = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        self.ask_with("POST", url, form, &format!("Origin: {origin}\r\n"))
+    }
+
     /// Sends a form, and opens what it leads to.
     pub(super) fn submit(&mut self, url: &str, form: &str) -> Page {
         let page = self.post(url, form);
         self.follow(page)
     }
 
-    fn follow(&mut self, mut page: Page) -> Page {
+    pub(super) fn follow(&mut self, mut page: Page) -> Page {
         for _ in 0..REDIRECTS_MAX {
             let Some(location) = page.field("location").filter(|_| (300..400).contains(&page.status)) else {
                 return page;
@@ -78,6 +102,11 @@ impl Browser {
     }
 
     fn ask(&mut self, method: &str, url: &str, form: &str) -> Page {
+        self.ask_with(method, url, form, "")
+    }
+
+    /// One request with these further fields, each with its line end.
+    pub(super) fn ask_with(&mut self, method: &str, url: &str, form: &str, fields: &str) -> Page {
         let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("{url}"));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let own = self.cookies.iter().filter(|((of, _), _)| of == authority);
@@ -87,7 +116,7 @@ impl Browser {
         write!(
             stream,
             "{method} /{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nAccept: text/html\r\n\
-             Cookie: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+             {fields}Cookie: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
             cookies.join("; "),
             form.len()
         )

@@ -5,6 +5,12 @@
 
 mod bridged;
 mod browser;
+mod callers;
+mod exchanged;
+mod hunt;
+mod lying;
+mod passed;
+mod replicas;
 mod server;
 
 use std::io::{BufRead, BufReader, Read};

@@ -63,6 +63,12 @@ impl AuthorizationServer {
         refreshes.map(|request| request["status"].as_u64().unwrap()).collect()
     }
 
+    /// The access and refresh tokens that it gave so far.
+    pub(super) fn issued(&self) -> Vec<String> {
+        let page = Browser::default().get(&format!("{}/test/issued", self.issuer));
+        serde_json::from_str(&page.body).unwrap()
+    }
+
     /// Takes a token back, as a person does on a page of their account.
     pub(super) fn revoke(&self, token: &str) {
         let form = format!("client_id=desk&token={token}");

@@ -37,7 +37,7 @@ struct CallerDay {
 /// What a caller used on a day.
 #[derive(Default)]
 struct DayUse {
-    /// Calls that began, those that tools made included.
+    /// Calls that ended, those that tools made included.
     calls: u64,
     /// Those of them that gave no result.
     failed: u64,
@@ -61,7 +61,7 @@ struct Ledger<'a> {
 
 /// A call without its end.
 struct StartedCall {
-    of: CallerDay,
+    caller: String,
     arguments_bytes: u64,
 }
 
@@ -111,8 +111,8 @@ impl Ledger<'_> {
             // Call numbers start again.
             "host.started" => started.clear(),
             "call.started" => {
-                let Some(of) = self.day_of(record) else { return };
-                started.insert(id, StartedCall { of, arguments_bytes: number("/arguments_bytes") });
+                let caller = text(record, "caller");
+                started.insert(id, StartedCall { caller, arguments_bytes: number("/arguments_bytes") });
                 if started.len() > STARTED_MAX {
                     started.pop_first();
                 }
@@ -121,7 +121,8 @@ impl Ledger<'_> {
                 let Some(call) = started.remove(&id) else { return };
                 let outcome = text(record, "outcome");
                 let failed = Outcome::ALL.iter().any(|known| known.name() == outcome && known.is_error());
-                let Some(used) = self.used(call.of) else { return };
+                let Some(of) = self.day_of(record, call.caller) else { return };
+                let Some(used) = self.used(of) else { return };
                 used.calls += 1;
                 used.failed += u64::from(failed);
                 used.fuel = used.fuel.saturating_add(number("/usage/fuel"));
@@ -131,17 +132,16 @@ impl Ledger<'_> {
                 used.network_bytes = used.network_bytes.saturating_add(network);
             }
             "call.refused" => {
-                let Some(of) = self.day_of(record) else { return };
+                let Some(of) = self.day_of(record, text(record, "caller")) else { return };
                 self.used(of).into_iter().for_each(|used| used.refused += 1);
             }
             _ => {}
         }
     }
 
-    /// The day and the caller of a record that names one, if they are asked for.
-    fn day_of(&self, record: &Value) -> Option<CallerDay> {
+    /// The day of a record, and its caller, if they are asked for.
+    fn day_of(&self, record: &Value, caller: String) -> Option<CallerDay> {
         let time = text(record, "time");
-        let caller = text(record, "caller");
         let is_asked_for = self.since.as_ref().is_none_or(|since| time >= *since)
             && self.args.caller.as_ref().is_none_or(|wanted| caller == *wanted);
         let day = time.get(..DAY_CHARS).filter(|_| is_asked_for)?.to_owned();

@@ -190,6 +190,10 @@ impl Contents {
             SecretSource::Keyring { service, account } => self.notes.push(format!(
                 "{component} takes its secret {name} from the keyring ({service}/{account}): it must be there where it runs"
             )),
+            SecretSource::Login(login) if login.pasted() => self.notes.push(format!(
+                "{component} takes its secret {name} from each caller: `toolcell logins set {} --caller local` where it runs",
+                login.name()
+            )),
             SecretSource::Login(login) => self.notes.push(format!(
                 "{component} takes its secret {name} from a login: `toolcell secret login {}` where it runs",
                 login.name()

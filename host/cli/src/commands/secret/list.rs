@@ -3,7 +3,7 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell_mcp::sanitize;
-use toolcell_policy::{Delivery, Secret, SecretSource};
+use toolcell_policy::{Delivery, LoginOwner, Secret, SecretSource};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::{login, secrets};
 
@@ -20,6 +20,8 @@ struct SecretRow {
     goes: String,
     /// Why the value is missing.
     missing: Option<String>,
+    /// The state in words if nothing is missing.
+    ok: &'static str,
 }
 
 /// Prints the list. A missing value is not a failure of the command.
@@ -41,15 +43,24 @@ pub fn run(args: &SecretListArgs) -> anyhow::Result<Exit> {
             from: written(secret.source()),
             goes: goes(secret),
             missing: missing(secret.source(), &folder, &state),
+            ok: if is_of_callers(secret.source()) { "of each caller" } else { "ok" },
         })
         .collect();
     terminal::print(&if args.json { format!("{:#}\n", json(&rows)) } else { table(&rows) })?;
     Ok(Exit::Done)
 }
 
+/// True if each caller has a value of their own.
+fn is_of_callers(source: &SecretSource) -> bool {
+    matches!(source, SecretSource::Login(login) if login.owner() == LoginOwner::Caller)
+}
+
 /// Why the value is missing, if it is.
 fn missing(source: &SecretSource, folder: &Path, state: &Path) -> Option<String> {
     if let SecretSource::Login(login) = source {
+        if is_of_callers(source) {
+            return None;
+        }
         let found = login::state(login, state);
         return (!found.is_logged_in()).then(|| found.to_string());
     }
@@ -84,7 +95,7 @@ fn table(rows: &[SecretRow]) -> String {
     let components = width(|row| &row.component);
     let names = width(|row| &row.name);
     let line = |row: &SecretRow| {
-        let state = row.missing.as_ref().map_or_else(|| "ok".to_owned(), |problem| format!("missing: {problem}"));
+        let state = row.missing.as_ref().map_or_else(|| row.ok.to_owned(), |problem| format!("missing: {problem}"));
         format!(
             "{:components$}  {:names$}  {}  {}  {}\n",
             row.component,

@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_audit::timestamp;
-use toolcell_policy::LoginPolicy;
 use toolcell_policy::names::did_you_mean;
+use toolcell_policy::{LoginOwner, LoginPolicy};
 use toolcell_server::ManifestFile;
 use toolcell_server::login::{self, LoginError, Made, NewLogin, SendRequest};
 
 use crate::args::{ManifestArg, SecretLoginArgs, SecretLogoutArgs};
+use crate::commands::logins::OpenedLogins;
 use crate::exit::Exit;
 use crate::terminal;
+
+/// The caller over stdio.
+const LOCAL: &str = "local";
 
 /// A login of the manifest, with its folders.
 struct Named {
@@ -24,7 +28,20 @@ struct Named {
 pub fn run(args: &SecretLoginArgs) -> anyhow::Result<Exit> {
     let Some(named) = named_or_report(&args.name, &args.manifest) else { return Ok(Exit::AtFault) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match runtime.block_on(log_in(&named, args.device)) {
+    let made = match caller_of(&named.policy, args.caller.as_deref()) {
+        Err(exit) => return Ok(exit),
+        Ok(None) => runtime.block_on(log_in(&named, args.device)),
+        Ok(Some(caller)) => {
+            let opened = OpenedLogins::open(&args.manifest)?;
+            let made = opened.run(log_in_as(&opened, &named.policy, caller, args.device));
+            match &made {
+                Ok(_) => opened.record(&args.name, caller, "made", None),
+                Err(error) => opened.record(&args.name, caller, "failed", Some(&error.to_string())),
+            }
+            made
+        }
+    };
+    match made {
         Ok(made) => {
             if !made.scopes_missing.is_empty() {
                 terminal::warning(&format!("the server did not give these scopes: {}", made.scopes_missing.join(" ")));
@@ -42,10 +59,17 @@ pub fn log_out(args: &SecretLogoutArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::AtFault);
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(async {
-        let client = login::client(&policy)?;
-        login::log_out(&policy, &folder, &state, &client).await
-    });
+    let done = match caller_of(&policy, args.caller.as_deref()) {
+        Err(exit) => return Ok(exit),
+        Ok(None) => runtime.block_on(async {
+            let client = login::client(&policy)?;
+            login::log_out(&policy, &folder, &state, &client).await
+        }),
+        Ok(Some(caller)) => {
+            let opened = OpenedLogins::open(&args.manifest)?;
+            opened.revoke(&policy, caller)
+        }
+    };
     match done {
         Ok((true, failed)) => {
             if let Some(error) = failed {
@@ -60,6 +84,29 @@ pub fn log_out(args: &SecretLogoutArgs) -> anyhow::Result<Exit> {
         }
         Err(error) => Ok(report(&error)),
     }
+}
+
+/// The caller whose login it is; none where all share it.
+fn caller_of<'c>(policy: &LoginPolicy, given: Option<&'c str>) -> Result<Option<&'c str>, Exit> {
+    match (policy.owner(), given) {
+        (LoginOwner::Caller, given) => Ok(Some(given.unwrap_or(LOCAL))),
+        (LoginOwner::Server, None) => Ok(None),
+        (LoginOwner::Server, Some(_)) => {
+            let message = format!("all callers share the login {:?}", policy.name());
+            terminal::error(&message, Some("leave out --caller, or write of = \"caller\" into it"));
+            Err(Exit::AtFault)
+        }
+    }
+}
+
+async fn log_in_as(
+    opened: &OpenedLogins,
+    policy: &Arc<LoginPolicy>,
+    caller: &str,
+    device: bool,
+) -> Result<Made, LoginError> {
+    let begun = opened.logins.begin(policy, caller, login::client(policy)?).await?;
+    if device { by_device(begun).await } else { by_browser(begun).await }
 }
 
 async fn log_in(named: &Named, device: bool) -> Result<Made, LoginError> {

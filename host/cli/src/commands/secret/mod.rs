@@ -90,7 +90,7 @@ fn written(place: &SecretSource) -> String {
         SecretSource::Env(name) => format!("env:{name}"),
         SecretSource::File(path) => format!("file:{path}"),
         SecretSource::Keyring { service, account } => format!("keyring:{service}/{account}"),
-        SecretSource::Login(login) => format!("oauth:{}", login.name()),
+        SecretSource::Login(_) => place.to_string(),
         SecretSource::Program(program) => format!("exec: {program}"),
     }
 }

@@ -19,11 +19,21 @@ const CA_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct ToolHttpClient {
     grants: Arc<Grants>,
     resolver: Arc<Resolver>,
-    tls: Tls,
+    tls: Arc<Tls>,
     injector: Injector,
 }
 
 impl ToolHttpClient {
+    /// This client, adding these secrets in place of its own.
+    pub(crate) fn adding(&self, secrets: Arc<Secrets>) -> Arc<Self> {
+        Arc::new(Self {
+            grants: Arc::clone(&self.grants),
+            resolver: Arc::clone(&self.resolver),
+            tls: Arc::clone(&self.tls),
+            injector: Injector::new(secrets),
+        })
+    }
+
     /// Reads the certificates that the grants name, relative to `folder`.
     ///
     /// # Errors
@@ -53,6 +63,7 @@ impl ToolHttpClient {
         }
         match Tls::new(&pems) {
             Ok(tls) if problems.is_empty() => {
+                let tls = Arc::new(tls);
                 Ok(Arc::new(Self { grants: Arc::clone(grants), resolver, tls, injector: Injector::new(secrets) }))
             }
             _ => Err(problems),
@@ -62,7 +73,8 @@ impl ToolHttpClient {
     /// For grants without certificates of their own, and without secrets.
     pub(crate) fn plain(grants: &Arc<Grants>) -> Arc<Self> {
         let injector = Injector::new(Arc::default());
-        Arc::new(Self { grants: Arc::clone(grants), resolver: Resolver::new(&[]), tls: Tls::public(), injector })
+        let tls = Arc::new(Tls::public());
+        Arc::new(Self { grants: Arc::clone(grants), resolver: Resolver::new(&[]), tls, injector })
     }
 
     /// Looks names up for its requests.
@@ -74,7 +86,7 @@ impl ToolHttpClient {
         &self.grants
     }
 
-    pub(super) const fn tls(&self) -> &Tls {
+    pub(super) fn tls(&self) -> &Tls {
         &self.tls
     }
 

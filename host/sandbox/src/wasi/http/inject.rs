@@ -59,6 +59,7 @@ impl Injector {
                     current = live.value().await.map_err(|NoValue| NotInjected::NoValue)?;
                     &current
                 }
+                HeldSecret::OfCaller(_) => return Err(NotInjected::NoValue),
             };
             match secret.delivery() {
                 Delivery::Header { name, template, .. } => {

@@ -125,6 +125,10 @@ impl SecretFields {
                     let missing = |_| AdvisedFault::unadvised(format!("the secret {}: {lack}", secret.name()));
                     live.value().await.map_err(missing)?
                 }
+                HeldSecret::OfCaller(login) => {
+                    let message = format!("the secret {} is of each caller's login {login:?}", secret.name());
+                    return Err(AdvisedFault::new(message, "write of = \"server\" into that login while it is added"));
+                }
             };
             fields.push((name.clone(), format!("{}{}{}", template.before(), value.reveal(), template.after())));
             held.push((secret.name(), own));

@@ -58,28 +58,51 @@ impl<S: SendRequest> BrowserLogin<'_, S> {
     /// Each step has its [`LoginError`].
     pub async fn finish(self) -> Result<Made, LoginError> {
         let code = self.listener.code().await?;
-        let login = &self.login;
+        let code = CodeGrant { code: &code, redirect: &self.redirect, verifier: &self.verifier, subject: None };
+        self.login.finish(&code).await
+    }
+}
+
+/// A code that a browser brought.
+pub(super) struct CodeGrant<'a> {
+    pub(super) code: &'a str,
+    /// The address that the browser came back to.
+    pub(super) redirect: &'a str,
+    pub(super) verifier: &'a str,
+    /// The account that it must be for, where that is known.
+    pub(super) subject: Option<&'a str>,
+}
+
+impl<S: SendRequest> NewLogin<'_, S> {
+    /// Gets and keeps the tokens for a code.
+    pub(super) async fn finish(&self, code: &CodeGrant<'_>) -> Result<Made, LoginError> {
         let mut form = vec![
             ("grant_type", "authorization_code"),
-            ("code", code.as_str()),
-            ("redirect_uri", self.redirect.as_str()),
-            ("code_verifier", self.verifier.as_str()),
+            ("code", code.code),
+            ("redirect_uri", code.redirect),
+            ("code_verifier", code.verifier),
         ];
-        form.extend(purpose(login.policy));
-        let tokens = login.endpoints.at_token(&login.client).tokens(form, SystemTime::now(), &login.send).await?;
-        login.keep(tokens)
+        form.extend(purpose(self.policy));
+        let tokens = self.endpoints.at_token(&self.client).tokens(form, SystemTime::now(), &self.send).await?;
+        if let (Some(wanted), Some(given)) = (code.subject, &tokens.subject)
+            && wanted != given
+        {
+            let problem = "this is another person's account than the caller's: log in with your own";
+            return Err(LoginError::Redirect(problem.to_owned()));
+        }
+        self.keep(tokens).await
     }
 }
 
 /// The request that the browser carries to the server.
-struct AuthorizeRequest<'a> {
-    redirect: &'a str,
-    state: &'a str,
-    challenge: &'a str,
+pub(super) struct AuthorizeRequest<'a> {
+    pub(super) redirect: &'a str,
+    pub(super) state: &'a str,
+    pub(super) challenge: &'a str,
 }
 
 impl AuthorizeRequest<'_> {
-    fn address(&self, policy: &LoginPolicy, endpoints: &Endpoints) -> Result<String, LoginError> {
+    pub(super) fn address(&self, policy: &LoginPolicy, endpoints: &Endpoints) -> Result<String, LoginError> {
         let endpoint = endpoints.authorize.as_deref().ok_or(LoginError::NoEndpoint("authorization"))?;
         let mut url = Url::parse(endpoint).map_err(|_| LoginError::Address(endpoint.to_owned()))?;
         let scopes = policy.scopes().join(" ");
@@ -102,14 +125,14 @@ impl AuthorizeRequest<'_> {
     }
 }
 
-fn random_text() -> Result<Zeroizing<String>, LoginError> {
+pub(super) fn random_text() -> Result<Zeroizing<String>, LoginError> {
     let mut bytes = Zeroizing::new([0_u8; RANDOM_BYTES]);
     getrandom::fill(bytes.as_mut()).map_err(|error| LoginError::Random(error.to_string()))?;
     Ok(Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes.as_ref())))
 }
 
 /// The challenge of a verifier, by S256.
-fn challenge(verifier: &str) -> String {
+pub(super) fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(ComponentDigest::of(verifier.as_bytes()).as_bytes())
 }
 

@@ -130,7 +130,7 @@ impl<S: SendRequest> DeviceLogin<'_, S> {
             }
             sleep(interval).await;
             let error = match self.ask().await {
-                Ok(tokens) => return self.login.keep(tokens),
+                Ok(tokens) => return self.login.keep(tokens).await,
                 Err(error) => error,
             };
             interval = after(error, interval)?;

@@ -54,6 +54,9 @@ pub enum LoginError {
         /// The problem.
         problem: String,
     },
+    /// The login has no record of its own.
+    #[error("it works with the token that its caller shows, and nobody logs in")]
+    CallersToken,
     /// The browser came back with something else.
     #[error("{0}")]
     Redirect(String),

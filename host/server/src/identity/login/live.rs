@@ -18,7 +18,8 @@ use super::client::client;
 use super::error::LoginError;
 use super::refresh::{NotRenewed, Plan, Renewed, renew};
 use super::state::state;
-use super::store;
+use super::store::RecordPlace;
+use super::vault::Vault;
 
 /// Access tokens that are looked for in what servers send back: the newest, and those before it
 /// that a slow answer may still hold.
@@ -45,13 +46,17 @@ static LOGINS: Mutex<Vec<Weak<Login>>> = Mutex::new(Vec::new());
 static REFRESHES: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
 /// One login, as the requests of this process use it.
-struct Login {
+pub(super) struct Login {
     policy: Arc<LoginPolicy>,
     /// The manifest's folder.
     folder: PathBuf,
     /// The folder of states.
     state: PathBuf,
-    path: PathBuf,
+    vault: Vault,
+    /// Its file, if it has one.
+    path: Option<PathBuf>,
+    /// Whose it is; none if all callers share it.
+    caller: Option<Arc<str>>,
     known: Mutex<LoginToken>,
     version: AtomicU64,
     flight: Mutex<Option<Flight>>,
@@ -94,7 +99,8 @@ pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn L
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let folder = absolute(folder);
     let state = absolute(state);
-    let path = store::path(&state, policy.name());
+    let place = RecordPlace::shared(&state, policy.name());
+    let path = Some(place.path());
     let mut logins = LOGINS.lock().unwrap_or_else(PoisonError::into_inner);
     logins.retain(|login| login.strong_count() > 0);
     let is_it = |login: &Arc<Login>| login.path == path && login.folder == folder && login.policy == *policy;
@@ -106,12 +112,25 @@ pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn L
         folder,
         state,
         path,
+        vault: Vault::File(place),
+        caller: None,
         known: Mutex::default(),
         version: AtomicU64::new(0),
         flight: Mutex::default(),
     });
     logins.push(Arc::downgrade(&login));
     Arc::new(SharedLogin(login))
+}
+
+/// What a caller's login lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// Nothing: requests get a token.
+    Nothing,
+    /// A person: the caller never logged in, or the login has ended.
+    Person,
+    /// Its server, which gives no token now.
+    Server,
 }
 
 /// The logins that this process uses, with their states, as JSON.
@@ -159,7 +178,7 @@ impl Drop for RunningRefresh {
 }
 
 /// A login that other tools have too.
-struct SharedLogin(Arc<Login>);
+pub(super) struct SharedLogin(pub(super) Arc<Login>);
 
 impl LiveSecret for SharedLogin {
     fn value(&self) -> ValueInTime<'_> {
@@ -189,6 +208,52 @@ impl LiveSecret for SharedLogin {
 }
 
 impl Login {
+    /// That of one caller, whose record is in this vault.
+    pub(super) fn of_caller(policy: &Arc<LoginPolicy>, folder: &Path, caller: &str, vault: Vault) -> Arc<Self> {
+        let path = match &vault {
+            Vault::File(place) => Some(place.path()),
+            Vault::Shared(_) => None,
+        };
+        Arc::new(Self {
+            policy: Arc::clone(policy),
+            folder: folder.to_owned(),
+            state: PathBuf::new(),
+            vault,
+            path,
+            caller: Some(caller.into()),
+            known: Mutex::default(),
+            version: AtomicU64::new(0),
+            flight: Mutex::default(),
+        })
+    }
+
+    /// What it lacks now. Asks its server for a new token where that is due.
+    pub(super) async fn lacks(self: &Arc<Self>) -> Lacks {
+        if SharedLogin(Arc::clone(self)).value().await.is_ok() {
+            return Lacks::Nothing;
+        }
+        let known = self.known();
+        // Without a time to try again, only a person helps.
+        if known.retry_at.is_some() { Lacks::Server } else { Lacks::Person }
+    }
+
+    /// Its record was changed here: the next request looks again.
+    pub(super) fn has_changed(&self) {
+        let mut known = self.known();
+        (known.last, known.retry_at, known.looked) = (None, None, None);
+    }
+
+    /// Time between two polls of its record while its token holds. A stamp of a file is taken in a
+    /// microsecond, so a caller's revoked login ends with the next request.
+    fn poll_every(&self) -> Duration {
+        if self.caller.is_some() && self.path.is_some() { Duration::ZERO } else { POLL_EVERY }
+    }
+
+    /// The stamp of its file now; `None` if it does not exist, or has none.
+    fn stamp(&self) -> Option<TokenStamp> {
+        stamp(self.path.as_ref()?)
+    }
+
     fn known(&self) -> MutexGuard<'_, LoginToken> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,12 +261,17 @@ impl Login {
     /// The token, or that it is missing, if that is known without waiting.
     fn at_once(&self) -> Option<Result<SecretValue, NoValue>> {
         let mut known = self.known();
-        let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= POLL_EVERY);
+        let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= self.poll_every());
         let has_token = known.last.as_ref().is_some_and(|last| last.token.is_some());
         if is_due || !has_token {
             known.looked = Some(Instant::now());
-            let stamp = stamp(&self.path);
-            if known.last.as_ref().is_some_and(|last| last.stamp != stamp) {
+            let may_differ = match (&known.last, &self.path) {
+                (None, _) => false,
+                (Some(last), Some(path)) => last.stamp != stamp(path),
+                // A record on a server is read again, unless that failed just now.
+                (Some(_), None) => known.retry_at.is_none(),
+            };
+            if may_differ {
                 (known.last, known.retry_at) = (None, None);
             }
         }
@@ -245,21 +315,24 @@ impl Login {
     /// Looks at the store, and refreshes the token where that is due.
     fn renew(&self) -> Result<SecretValue, NoValue> {
         // Before it is read: a file that changes meanwhile looks otherwise the next time.
-        let before = stamp(&self.path);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let renewed = match runtime {
-            Ok(runtime) => runtime.block_on(renew(&self.policy, &self.folder, &self.state, || client(&self.policy))),
-            Err(error) => Err(NotRenewed::Failed(LoginError::Store(error.to_string()))),
+        let before = self.stamp();
+        let renewing = renew(&self.policy, &self.folder, &self.vault, || client(&self.policy));
+        let renewed = match &self.vault {
+            Vault::Shared(shared) => shared.vault.runtime.block_on(renewing),
+            Vault::File(_) => match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime.block_on(renewing),
+                Err(error) => Err(NotRenewed::Failed(LoginError::Store(error.to_string()))),
+            },
         };
         let mut known = self.known();
         match renewed {
             Ok(Renewed { record, is_new, failed }) => {
                 if is_new {
-                    tracing::info!("the login {:?} was refreshed", self.policy.name());
+                    tracing::info!("the login {} was refreshed", self.shown());
                 }
                 let Some(value) = record.value() else { return Err(NoValue) };
                 // After a refresh the file is this process's own, or a newer one.
-                let stamp = stamp(&self.path);
+                let stamp = self.stamp();
                 let token = Token {
                     value: value.clone(),
                     renew_at: if record.refreshes() {
@@ -278,7 +351,7 @@ impl Login {
                         self.report(&mut known, &problem);
                     }
                     (None, None) if known.said.take().is_some() => {
-                        tracing::info!("the login {:?} works again", self.policy.name());
+                        tracing::info!("the login {} works again", self.shown());
                     }
                     (None, None) => {}
                 }
@@ -288,9 +361,13 @@ impl Login {
             Err(NotRenewed::Nothing(plan)) => {
                 // What was written here, such as that the login has ended, does not count as a
                 // change.
-                let found = if matches!(plan, Plan::Ended(_)) { stamp(&self.path) } else { before };
+                let found = if matches!(plan, Plan::Ended(_)) { self.stamp() } else { before };
                 known.last = Some(TokenRead { stamp: found, token: None });
                 known.retry_at = None;
+                if self.caller.is_some() && !matches!(plan, Plan::Ended(_)) {
+                    // The caller is asked to log in: nothing is wrong.
+                    return Err(NoValue);
+                }
                 let problem = match plan {
                     Plan::Other => "it was made for another server, client or scope than the manifest's".to_owned(),
                     Plan::Ended(reason) => format!("it has ended: {reason}"),
@@ -309,7 +386,18 @@ impl Login {
     }
 
     fn advice(&self) -> String {
-        format!("run: toolcell secret login {}", self.policy.name())
+        match &self.caller {
+            None => format!("run: toolcell secret login {}", self.policy.name()),
+            Some(_) => "the next call asks for a new one".to_owned(),
+        }
+    }
+
+    /// Its name for the log, and whose it is.
+    fn shown(&self) -> String {
+        match &self.caller {
+            None => format!("{:?}", self.policy.name()),
+            Some(caller) => format!("{:?} of {caller:?}", self.policy.name()),
+        }
     }
 
     /// From now on the value is looked for.
@@ -326,7 +414,7 @@ impl Login {
     /// Tells the operator, once for each problem.
     fn report(&self, known: &mut LoginToken, problem: &str) {
         if known.said.as_deref() != Some(problem) {
-            tracing::warn!("the login {:?}: {problem}", self.policy.name());
+            tracing::warn!("the login {}: {problem}", self.shown());
             known.said = Some(problem.to_owned());
         }
     }

@@ -9,19 +9,29 @@
 //! | `device.rs` | the device flow |
 //! | `token.rs` | requests of the token endpoint and their answers |
 //! | `store.rs`, `record.rs` | the file of a login, its lock, and what is in it |
+//! | `vault.rs` | a record's place: that file, or the server that replicas share |
 //! | `live.rs`, `refresh.rs` | a login as a secret that changes; its refresh |
+//! | `callers.rs` | logins of which each caller has one |
+//! | `exchange.rs` | callers' tokens, exchanged for those of an API |
+//! | `ticket.rs`, `pages.rs`, `listen.rs` | the pages at which callers log in |
+mod callers;
 mod client;
 mod code;
 mod device;
 mod endpoints;
 mod error;
+mod exchange;
+mod listen;
 mod live;
+mod pages;
 mod record;
 mod redirect;
 mod refresh;
 mod state;
 mod store;
+mod ticket;
 mod token;
+mod vault;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,18 +39,23 @@ use std::time::SystemTime;
 
 use toolcell_policy::LoginPolicy;
 
+pub use callers::{CallerLogins, ListedLogin, LoginNeed};
 pub use client::{SendRequest, client};
 pub use code::BrowserLogin;
 pub use device::{DeviceLogin, Prompt};
 pub use error::LoginError;
+pub(crate) use listen::{BoundLogins, ServedLogins};
 pub use live::{FINISHED_WITHIN, finish, in_use, live, problems};
+pub(crate) use pages::{LoginPages, TicketJudge};
 pub use state::{LoginState, state};
 pub use store::folder;
+pub(crate) use ticket::TicketSubject;
 
 use endpoints::{Client, Endpoints};
 use record::Record;
-use store::Store;
+use store::RecordPlace;
 use token::Tokens;
+use vault::{OpenVault, Vault};
 
 /// A login that somebody begins.
 pub struct NewLogin<'a, S> {
@@ -48,7 +63,7 @@ pub struct NewLogin<'a, S> {
     client: Client,
     endpoints: Endpoints,
     send: S,
-    store: Store,
+    vault: OpenVault,
 }
 
 /// A login that was made.
@@ -68,21 +83,33 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
     /// # Errors
     /// Each step has its [`LoginError`].
     pub async fn begin(policy: &'a Arc<LoginPolicy>, folder: &Path, state: &Path, send: S) -> Result<Self, LoginError> {
-        let store = Store::open(state, policy.name())?;
-        let client = Client::read(policy, folder)?;
-        let endpoints = Endpoints::find(policy, &send).await?;
-        Ok(Self { policy, client, endpoints, send, store })
+        Self::begin_in(policy, folder, &Vault::File(RecordPlace::shared(state, policy.name())), send).await
     }
 
-    fn keep(&self, tokens: Tokens) -> Result<Made, LoginError> {
+    /// As [`begin`](Self::begin), for the record at this place.
+    async fn begin_in(policy: &'a Arc<LoginPolicy>, folder: &Path, vault: &Vault, send: S) -> Result<Self, LoginError> {
+        let vault = vault.open()?;
+        let client = Client::read(policy, folder)?;
+        let endpoints = Endpoints::find(policy, &send).await?;
+        Ok(Self { policy, client, endpoints, send, vault })
+    }
+
+    /// The server's endpoints.
+    const fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    async fn keep(&self, tokens: Tokens) -> Result<Made, LoginError> {
         let record = Record::new(self.policy, &self.endpoints, tokens, SystemTime::now());
         let made = Made {
             until: record.until(),
             refreshes: record.refreshes(),
             scopes_missing: record.scopes_missing(self.policy.scopes()),
         };
-        self.store.lock()?.write(&record)?;
-        Ok(made)
+        let lock = self.vault.lock().await?;
+        let written = lock.write(None, &record).await;
+        lock.release().await;
+        written.map(|()| made)
     }
 }
 
@@ -98,13 +125,32 @@ pub async fn log_out<S: SendRequest>(
     state: &Path,
     send: &S,
 ) -> Result<(bool, Option<LoginError>), LoginError> {
-    let store = Store::open(state, policy.name())?;
-    let lock = store.lock()?;
-    let record = match store.read() {
+    let vault = Vault::File(RecordPlace::shared(state, policy.name()));
+    log_out_of(policy, folder, &vault, send).await
+}
+
+/// As [`log_out`], of the record at this place. It is removed first: a server that is slow to take
+/// tokens back does not keep them in use.
+async fn log_out_of<S: SendRequest>(
+    policy: &Arc<LoginPolicy>,
+    folder: &Path,
+    vault: &Vault,
+    send: &S,
+) -> Result<(bool, Option<LoginError>), LoginError> {
+    let vault = vault.open()?;
+    let lock = vault.lock().await?;
+    let record = lock.read().await;
+    let removed = match record {
+        Ok(None) => Ok(()),
+        _ => lock.remove().await,
+    };
+    lock.release().await;
+    removed?;
+    let record = match record {
         Ok(Some(record)) => record,
         Ok(None) => return Ok((false, None)),
-        // What cannot be read cannot be taken back, and goes all the same.
-        Err(error) => return lock.remove().map(|()| (true, Some(error))),
+        // What cannot be read cannot be taken back.
+        Err(error) => return Ok((true, Some(error))),
     };
     // Tokens go to no server but the one they are from.
     let taken_back = match Client::read(policy, folder) {
@@ -112,6 +158,5 @@ pub async fn log_out<S: SendRequest>(
         Ok(_) => Ok(()),
         Err(error) => Err(error),
     };
-    lock.remove()?;
     Ok((true, taken_back.err()))
 }

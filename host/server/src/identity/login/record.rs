@@ -3,6 +3,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolcell_mcp::{Purpose, StateKey};
 use toolcell_policy::{ClientAuth, LoginPolicy};
 use toolcell_sandbox::SecretValue;
 use zeroize::Zeroizing;
@@ -40,6 +41,37 @@ pub(super) struct Record {
     ended: Option<String>,
 }
 
+/// A caller's login, as it is before it is sealed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallerRecord {
+    pub(super) login: String,
+    pub(super) caller: String,
+    pub(super) record: Record,
+}
+
+/// As [`CallerRecord`], borrowed.
+#[derive(Serialize)]
+struct CallerRecordText<'r> {
+    login: &'r str,
+    caller: &'r str,
+    record: &'r Record,
+}
+
+impl CallerRecord {
+    /// The bytes to seal.
+    pub(super) fn bytes(login: &str, caller: &str, record: &Record) -> Option<Zeroizing<Vec<u8>>> {
+        serde_json::to_vec(&CallerRecordText { login, caller, record }).ok().map(Zeroizing::new)
+    }
+
+    /// The record of sealed bytes; `None` if this key did not seal them.
+    pub(super) fn open(key: &StateKey, bytes: &[u8]) -> Option<Self> {
+        let mut bytes = Zeroizing::new(bytes.to_vec());
+        let opened: Self = serde_json::from_slice(key.open(Purpose::Login, &mut bytes)?).ok()?;
+        opened.record.is_sound().then_some(opened)
+    }
+}
+
 impl Record {
     pub(super) fn new(policy: &LoginPolicy, endpoints: &Endpoints, tokens: Tokens, now: SystemTime) -> Self {
         let auth = match endpoints.auth {
@@ -63,10 +95,29 @@ impl Record {
         record
     }
 
+    /// A key that a caller pasted. It holds until it is revoked.
+    pub(super) fn of_pasted(policy: &LoginPolicy, key: &Zeroizing<String>, now: SystemTime) -> Self {
+        let endpoints = Endpoints {
+            issuer: None,
+            authorize: None,
+            token: String::new(),
+            device: None,
+            revoke: None,
+            auth: ClientAuth::Basic,
+            names_itself: false,
+        };
+        let tokens = Tokens { access: key.clone(), refresh: None, until: None, scope: None, subject: None };
+        Self::new(policy, &endpoints, tokens, now)
+    }
+
     /// The record of these bytes; `None` if they are malformed.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let record: Self = serde_json::from_slice(bytes).ok()?;
-        (record.version == VERSION && record.value().is_some()).then_some(record)
+        record.is_sound().then_some(record)
+    }
+
+    fn is_sound(&self) -> bool {
+        self.version == VERSION && self.value().is_some()
     }
 
     pub(super) fn bytes(&self) -> Option<Zeroizing<Vec<u8>>> {
@@ -76,7 +127,7 @@ impl Record {
     /// Takes the tokens of a refresh. A server that does not rotate refresh tokens sends none
     /// (RFC 6749, section 6), and may leave out the scope where it is the same.
     pub(super) fn renew(&mut self, tokens: Tokens, now: SystemTime) {
-        let Tokens { access, refresh, until, scope } = tokens;
+        let Tokens { access, refresh, until, scope, subject: _ } = tokens;
         self.access_token = access.to_string();
         if let Some(refresh) = refresh {
             self.refresh_token = Some(refresh.to_string());
@@ -183,6 +234,7 @@ pub(super) mod tests {
             refresh: refresh.map(|token| Zeroizing::new(token.to_owned())),
             until: since.checked_add(Duration::from_secs(life)),
             scope: Some("read".to_owned()),
+            subject: None,
         };
         Record::new(policy, &endpoints, tokens, since)
     }

@@ -49,7 +49,7 @@ pub(super) struct Listener {
 
 /// The meaning of a request.
 #[derive(Debug, PartialEq, Eq)]
-enum RedirectCame {
+pub(super) enum RedirectCame {
     /// It is not the one that is waited for.
     Other(u16),
     /// The server's code.
@@ -136,17 +136,23 @@ impl Judge {
         if path != self.path {
             return RedirectCame::Other(404);
         }
+        self.expected.judge(query)
+    }
+}
+
+impl Expected {
+    /// The meaning of a redirect with this query.
+    pub(super) fn judge(&self, query: &str) -> RedirectCame {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let one = |name: &str| {
             let mut named = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_ref());
             named.next().filter(|_| named.next().is_none())
         };
-        if !one("state").is_some_and(|state| is_same(state, &self.expected.state)) {
+        if !one("state").is_some_and(|state| is_same(state, &self.state)) {
             return RedirectCame::Other(400);
         }
         let named = pairs.iter().any(|(key, _)| key == "iss");
-        let Expected { issuer, must_name, .. } = &self.expected;
-        if let (true, Some(issuer)) = (named || *must_name, issuer)
+        if let (true, Some(issuer)) = (named || self.must_name, &self.issuer)
             && one("iss") != Some(issuer)
         {
             return RedirectCame::Failed("the browser came back from another authorization server".to_owned());

@@ -8,8 +8,8 @@ use super::client::SendRequest;
 use super::endpoints::Client;
 use super::error::LoginError;
 use super::record::Record;
-use super::store::Store;
 use super::token::{self, AskedEndpoint};
+use super::vault::{LockedVault, Vault};
 
 /// The use of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,24 +72,36 @@ impl Plan {
 pub(super) async fn renew<S: SendRequest>(
     policy: &LoginPolicy,
     folder: &Path,
-    state: &Path,
+    vault: &Vault,
     send: impl FnOnce() -> Result<S, LoginError>,
 ) -> Result<Renewed, NotRenewed> {
     let plan = |record: Option<&Record>| Plan::of(record, policy, SystemTime::now());
-    let usable = |record: Option<Record>| match (plan(record.as_ref()), record) {
-        (Plan::Use, Some(record)) => Ok(Ok(Renewed { record, is_new: false, failed: None })),
-        (Plan::Refresh, Some(record)) => Ok(Err(record)),
-        (nothing, _) => Err(NotRenewed::Nothing(nothing)),
-    };
-    if let Ok(renewed) = usable(Store::read_record(state, policy.name())?)? {
-        return Ok(renewed);
+    let record = vault.read().await?;
+    match (plan(record.as_ref()), record) {
+        (Plan::Use, Some(record)) => return Ok(Renewed { record, is_new: false, failed: None }),
+        (Plan::Refresh, Some(_)) => {}
+        (nothing, _) => return Err(NotRenewed::Nothing(nothing)),
     }
-    let store = Store::open(state, policy.name())?;
-    let lock = store.lock()?;
+    let open = vault.open()?;
+    let lock = open.lock().await?;
+    let renewed = renew_locked(policy, folder, &lock, send).await;
+    lock.release().await;
+    renewed
+}
+
+/// As [`renew`], while no other process changes the login.
+async fn renew_locked<S: SendRequest>(
+    policy: &LoginPolicy,
+    folder: &Path,
+    lock: &LockedVault<'_>,
+    send: impl FnOnce() -> Result<S, LoginError>,
+) -> Result<Renewed, NotRenewed> {
     // Another process may have refreshed it while this one waited.
-    let mut record = match usable(store.read()?)? {
-        Ok(renewed) => return Ok(renewed),
-        Err(record) => record,
+    let record = lock.read().await?;
+    let mut record = match (Plan::of(record.as_ref(), policy, SystemTime::now()), record) {
+        (Plan::Use, Some(record)) => return Ok(Renewed { record, is_new: false, failed: None }),
+        (Plan::Refresh, Some(record)) => record,
+        (nothing, _) => return Err(NotRenewed::Nothing(nothing)),
     };
     // The new tokens have a place before the old one is spent.
     let draft = lock.draft()?;
@@ -105,12 +117,12 @@ pub(super) async fn renew<S: SendRequest>(
         Ok(tokens) => {
             record.renew(tokens, now);
             // Tokens that cannot be stored are used all the same: the old ones are spent.
-            let failed = draft.write(&record).err();
+            let failed = lock.write(draft, &record).await.err();
             Ok(Renewed { record, is_new: true, failed })
         }
         Err(error) if error.is_final() => {
             record.end(&error.to_string());
-            draft.write(&record)?;
+            lock.write(draft, &record).await?;
             usable_until_its_end(record, policy)
         }
         Err(error) if record.until().is_none_or(|until| now < until) => {
@@ -133,6 +145,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::record::tests::record;
+    use super::super::store::{RecordPlace, Store};
     use super::super::token::tests::{Answers, policy_of};
     use super::*;
 
@@ -151,7 +164,7 @@ mod tests {
         fn of(refresh: Option<&str>, ago: u64, life: u64, answers: &[(u16, &str)]) -> Self {
             let policy = policy_of("issuer = \"https://login.example.com\"");
             let state = tempfile::tempdir().unwrap();
-            let store = Store::open(state.path(), "notes").unwrap();
+            let store = Store::open(&RecordPlace::shared(state.path(), "notes")).unwrap();
             store.lock().unwrap().write(&record(&policy, refresh, ago, life)).unwrap();
             Self { policy, state, answers: Arc::new(Answers::new(answers)) }
         }
@@ -159,7 +172,8 @@ mod tests {
         /// The access token that is used, or why there is none; and why it was not renewed.
         async fn renew(&self) -> (String, String) {
             let send = || Ok(Arc::clone(&self.answers));
-            match renew(&self.policy, self.state.path(), self.state.path(), send).await {
+            let vault = Vault::File(RecordPlace::shared(self.state.path(), "notes"));
+            match renew(&self.policy, self.state.path(), &vault, send).await {
                 Ok(Renewed { record, failed, .. }) => {
                     (record.access_token().to_owned(), failed.map(|error| error.to_string()).unwrap_or_default())
                 }
@@ -169,7 +183,7 @@ mod tests {
         }
 
         fn stored(&self) -> Record {
-            Store::read_record(self.state.path(), "notes").unwrap().unwrap()
+            Store::read_record(&RecordPlace::shared(self.state.path(), "notes")).unwrap().unwrap()
         }
 
         fn asked(&self) -> usize {
@@ -234,7 +248,7 @@ mod tests {
         let mut scene = Scene::of(Some("one"), 3_600, 3_600, &[]);
         scene.policy = policy_of("issuer = \"https://evil.example.com\"");
         assert_eq!(scene.renew().await.0, "Other");
-        std::fs::remove_file(super::super::store::path(scene.state.path(), "notes")).unwrap();
+        std::fs::remove_file(RecordPlace::shared(scene.state.path(), "notes").path()).unwrap();
         assert_eq!(scene.renew().await.0, "Missing");
         assert_eq!(scene.asked(), 0);
     }

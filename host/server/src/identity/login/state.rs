@@ -9,7 +9,7 @@ use toolcell_audit::timestamp;
 use toolcell_policy::LoginPolicy;
 
 use super::refresh::Plan;
-use super::store::{self, Store};
+use super::store::{RecordPlace, Store};
 use crate::files::blocking_files;
 
 /// The state of a login.
@@ -37,8 +37,8 @@ pub enum LoginState {
 pub fn state(policy: &Arc<LoginPolicy>, state_folder: &Path) -> LoginState {
     let own = Arc::clone(policy);
     let folder = state_folder.to_owned();
-    let path = store::path(state_folder, policy.name());
-    let looked = blocking_files::run(&path, move |_| Store::read_record(&folder, own.name()));
+    let path = RecordPlace::shared(state_folder, policy.name()).path();
+    let looked = blocking_files::run(&path, move |_| Store::read_record(&RecordPlace::shared(&folder, own.name())));
     let record = match looked {
         Ok(Ok(record)) => record,
         Ok(Err(error)) => return LoginState::Unreadable(error.to_string()),

@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime};
 
 use ::http::{Request, StatusCode, header};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hyper::body::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,6 +34,8 @@ pub(super) struct Tokens {
     pub(super) until: Option<SystemTime>,
     /// The scopes, where the server says them.
     pub(super) scope: Option<String>,
+    /// The account, where the server says it (OpenID Connect).
+    pub(super) subject: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +45,13 @@ struct LoginAnswer {
     refresh_token: Option<String>,
     expires_in: Option<Value>,
     scope: Option<String>,
+    id_token: Option<String>,
+}
+
+/// The claims of an identity token, as far as a login needs them.
+#[derive(Deserialize)]
+struct IdentityClaims {
+    sub: String,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +95,7 @@ impl AskedEndpoint<'_> {
         // Some servers say an error with status 200.
         if let Ok(failure) = serde_json::from_slice::<TokenFailure>(&body) {
             let mut sent: Vec<&str> = secret.into_iter().collect();
-            let secrets = ["code", "refresh_token", "token", "code_verifier", "device_code"];
+            let secrets = ["code", "refresh_token", "token", "code_verifier", "device_code", "subject_token"];
             sent.extend(form.iter().filter(|(name, _)| secrets.contains(name)).map(|(_, value)| *value));
             return Err(LoginError::refused(address, &failure.error, failure.error_description.as_deref(), &sent));
         }
@@ -143,7 +152,15 @@ fn given(body: &[u8], now: SystemTime) -> Result<Tokens, String> {
         refresh,
         until: life.and_then(|life| now.checked_add(life)),
         scope: given.scope.filter(|scope| scope.len() <= 64 << 10),
+        subject: given.id_token.as_deref().and_then(subject),
     })
+}
+
+/// The account of an identity token. It comes from the token endpoint itself, so that its signature
+/// says no more (OpenID Connect Core, section 3.1.3.7).
+fn subject(token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    serde_json::from_slice(&claims).ok().map(|claims: IdentityClaims| claims.sub)
 }
 
 /// A time in seconds, however it is written: `60`, `60.0`. Numbers in quotes are common, though not

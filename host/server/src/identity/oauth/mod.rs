@@ -13,6 +13,7 @@ use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
 use toolcell_policy::{IssuerPolicy, OauthPolicy};
 use toolcell_sandbox::ComponentDigest;
 
+use super::PresentedTokens;
 use fetch::Fetcher;
 use keys::{FetchedKeys, IssuerKeys, NewerKeys};
 
@@ -30,6 +31,8 @@ pub struct Oauth {
     needed: Vec<String>,
     issuers: Vec<KnownIssuer>,
     remembered: Mutex<HashMap<ComponentDigest, VerifiedToken>>,
+    /// Tokens for their exchange.
+    presented: Arc<PresentedTokens>,
 }
 
 /// One issuer.
@@ -67,7 +70,18 @@ impl Oauth {
             },
             keys: IssuerKeys::new(issuer, fetcher.clone()),
         });
-        Ok(Self { resource, needed: policy.scopes().to_vec(), issuers: known.collect(), remembered: Mutex::default() })
+        Ok(Self {
+            resource,
+            needed: policy.scopes().to_vec(),
+            issuers: known.collect(),
+            remembered: Mutex::default(),
+            presented: Arc::default(),
+        })
+    }
+
+    /// Tokens that callers showed, for their exchange.
+    pub const fn presented(&self) -> &Arc<PresentedTokens> {
+        &self.presented
     }
 
     /// The protected resource as described to clients.
@@ -83,7 +97,8 @@ impl Oauth {
         let issuer = issuer.ok_or_else(|| refused(TokenFault::Issuer))?;
         let keys = issuer.keys.current().await.ok_or(AuthFailure::NotNow)?;
         let digest = ComponentDigest::of(token.as_bytes());
-        if let Some(admitted) = self.remembered(&digest, &keys) {
+        if let Some((admitted, until)) = self.remembered(&digest, &keys) {
+            self.presented.keep(&admitted.caller, &issuer.rules.issuer, token, until);
             return Ok(admitted);
         }
         let (verified, keys) = issuer.verify(token, &seen, keys).await?.map_err(refused)?;
@@ -98,14 +113,18 @@ impl Oauth {
         let latest = SystemTime::now() + HOLDS_MAX;
         let remembered = VerifiedToken { keys, caller, until: ends.map_or(latest, |ends| ends.min(latest)) };
         let admitted = remembered.admitted();
+        let until = remembered.until;
         self.remember(digest, remembered);
-        admitted.ok_or_else(|| refused(TokenFault::Expired))
+        let admitted = admitted.ok_or_else(|| refused(TokenFault::Expired))?;
+        self.presented.keep(&admitted.caller, &issuer.rules.issuer, token, until);
+        Ok(admitted)
     }
 
-    fn remembered(&self, digest: &ComponentDigest, keys: &Arc<FetchedKeys>) -> Option<Admitted> {
+    /// The caller of a verified token, and the token's end.
+    fn remembered(&self, digest: &ComponentDigest, keys: &Arc<FetchedKeys>) -> Option<(Admitted, SystemTime)> {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         let known = remembered.get(digest).filter(|known| Arc::ptr_eq(&known.keys, keys))?;
-        known.admitted()
+        Some((known.admitted()?, known.until))
     }
 
     fn remember(&self, digest: ComponentDigest, checked: VerifiedToken) {

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use toolcell_audit::{Clipped, Event, LoginChanged};
 use toolcell_console::model::{FreshToken, SignInReason};
 use toolcell_console::{page, routes};
+use toolcell_policy::LoginPolicy;
 
 use super::decisions::{Came, said};
 use super::form::Fields;
-use super::gather::token_id;
+use super::gather::{caller_logins, token_id};
 use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit, segment};
 use super::trying::CancelledOnDrop;
+use crate::catalog::Services;
 use crate::identity::{NewToken, lifetime};
 use crate::lock::{Approval, SeenDigest};
 use crate::observing::activity::OperatorAnswer;
@@ -111,6 +114,10 @@ impl Console {
             }
             routes::NEW_TOKEN => ("token", fields.get(routes::NAME).to_owned(), routes::CALLERS),
             routes::REVOKE_TOKEN => ("revoke", format!("token {}", fields.get(routes::ID)), routes::CALLERS),
+            routes::REVOKE_LOGIN => {
+                let subject = format!("login {} of {}", fields.get(routes::LOGIN), fields.get(routes::NAME));
+                ("revoke", subject, routes::CALLERS)
+            }
             _ => return None,
         };
         Some(AskedDecision { decision, subject, back })
@@ -128,6 +135,7 @@ impl Console {
             routes::READ => self.read(fields).await,
             routes::APPROVE => self.approve(fields).await,
             routes::ANSWER_APPROVAL => self.answer(visit, fields),
+            routes::REVOKE_LOGIN => self.revoke_login(fields).await,
             _ => self.revoke(fields).await,
         }
     }
@@ -196,6 +204,29 @@ impl Console {
         Ok("Revoked: the server turns it away within some seconds.".to_owned())
     }
 
+    async fn revoke_login(&self, fields: &Fields) -> Came {
+        let name = fields.get(routes::LOGIN);
+        let caller = fields.get(routes::NAME).to_owned();
+        let policies = caller_logins(&self.sources.catalog());
+        let policy = policies.into_iter().find(|policy| policy.name() == name).ok_or("There is no such login.")?;
+        let services = Arc::clone(&self.sources.services);
+        let runtime = tokio::runtime::Handle::current();
+        // Another process may hold the login for a while.
+        let revoked = tokio::task::spawn_blocking(move || {
+            let revoked = runtime.block_on(services.logins.revoke(&policy, &caller));
+            if matches!(revoked, Ok((true, _))) {
+                record_revoked(&services, &policy, &caller);
+            }
+            revoked
+        });
+        match revoked.await.map_err(|_| "The login was not revoked.")? {
+            Ok((true, None)) => Ok("Revoked: the server took its tokens back, where it offers that.".to_owned()),
+            Ok((true, Some(error))) => Ok(format!("Revoked here. The server did not take the tokens back: {error}.")),
+            Ok((false, _)) => Err("There is no such login.".to_owned()),
+            Err(error) => Err(format!("The login was not revoked: {error}.")),
+        }
+    }
+
     /// Makes a token, and shows it only on this page.
     async fn make_token(self: &Arc<Self>, visit: &Visit, fields: &Fields) -> Reply {
         let made = self.new_token(fields).await;
@@ -206,7 +237,7 @@ impl Console {
         let shown = made.map(|secret| FreshToken { name, secret });
         let shown = self.aside(move |console| {
             let fresh = shown?;
-            let mut view = console.sources.callers()?;
+            let mut view = console.sources.callers("")?;
             view.fresh = Some(fresh);
             Ok::<_, String>(page::callers(&frame, &view))
         });
@@ -240,6 +271,23 @@ impl Console {
     fn group(&self, fields: &Fields) -> String {
         let found = self.sources.group_in_words(fields.number(routes::KEY));
         found.unwrap_or_else(|| fields.get(routes::KEY).to_owned())
+    }
+}
+
+/// Records that an operator revoked a caller's login.
+fn record_revoked(services: &Services, policy: &LoginPolicy, caller: &str) {
+    let event = || {
+        Event::LoginChanged(LoginChanged {
+            login: policy.name(),
+            caller: Clipped(caller),
+            change: "revoked",
+            by: "operator",
+            component: None,
+            detail: None,
+        })
+    };
+    if let Err(error) = services.sink.record(event) {
+        tracing::error!("a revoked login is missing from the audit: {error}");
     }
 }
 

@@ -201,7 +201,7 @@ impl Console {
             routes::CHANGES => page::changes(&frame, &sources.changes()),
             routes::APPROVALS => page::approvals(&frame, &sources.approvals()),
             routes::AUDIT => page::audit(&frame, &self.audit(fields)),
-            routes::CALLERS => match sources.callers() {
+            routes::CALLERS => match sources.callers(fields.get(routes::QUERY)) {
                 Ok(view) => page::callers(&frame, &view),
                 Err(problem) => return reply::problem(StatusCode::INTERNAL_SERVER_ERROR, &problem, None),
             },

@@ -1,17 +1,23 @@
 //! The views of callers and of calls that wait for a person.
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
 use toolcell_console::model::{
-    Approvals, CallerRule, Callers, DecidedApproval, Moment, RefusedCaller, TokenRow, WaitingApproval,
+    Approvals, CallerDay, CallerRule, Callers, DecidedApproval, LoginRow, Moment, RefusedCaller, TokenRow,
+    WaitingApproval,
 };
-use toolcell_policy as policy;
+use toolcell_policy::{self as policy, LoginOwner, LoginPolicy, SecretSource};
+use toolcell_sandbox::ComponentDigest;
 
 use super::tools::reach;
 use super::written::WrittenManifest;
 use super::{Sources, link};
 use crate::catalog::Catalog;
+use crate::catalog::caller_figures::{CallerFigures, DayOfCaller};
 use crate::identity::TokenEntry;
+use crate::identity::login::ListedLogin;
 use crate::observing::activity::PendingApproval;
 use crate::observing::refusals::{Reason, RecentRefusal, RecentRefusals, Refusal};
 
@@ -19,8 +25,9 @@ use crate::observing::refusals::{Reason, RecentRefusal, RecentRefusals, Refusal}
 const ID_CHARS: usize = 16;
 
 impl Sources {
-    /// The view "Callers". `Err` is one sentence: the file of tokens cannot be read.
-    pub fn callers(&self) -> Result<Callers, String> {
+    /// The view "Callers", of names that contain the query. `Err` is one sentence: the file of
+    /// tokens cannot be read.
+    pub fn callers(&self, query: &str) -> Result<Callers, String> {
         let catalog = self.catalog();
         // The canonical form contains the whole rule.
         let rules: Map<String, Value> = serde_json::from_str(&catalog.callers().canonical()).unwrap_or_default();
@@ -35,13 +42,40 @@ impl Sources {
             CallerRule { place: place(rule.name()), matching, ..caller_rule(rule.name(), canonical) }
         };
         let RecentRefusals { rows, beyond } = self.services.refusals.recent();
-        Ok(Callers {
+        let mut view = Callers {
+            query: query.to_owned(),
             rules: ordered.map(rule).collect(),
             tokens: tokens.map(|entries| entries.iter().map(|entry| self.token(entry)).collect()),
+            logins: self.logins(&catalog)?,
+            days: self.services.caller_figures.by_day(SystemTime::now()).into_iter().map(day).collect(),
             fresh: None,
             refused: rows.into_iter().map(refused).collect(),
             refused_beyond: beyond,
-        })
+        };
+        narrow(&mut view);
+        Ok(view)
+    }
+
+    /// Logins that callers have of their own; `None` where no tool uses one. `Err` is one sentence.
+    fn logins(&self, catalog: &Catalog) -> Result<Option<Vec<LoginRow>>, String> {
+        let policies = caller_logins(catalog);
+        if policies.is_empty() {
+            return Ok(None);
+        }
+        let listed = Handle::current().block_on(self.services.logins.list(&policies));
+        let listed = listed.map_err(|error| format!("The logins of callers cannot be read: {error}."))?;
+        let row = |found: ListedLogin| {
+            let policy = policies.iter().find(|policy| policy.name() == found.login);
+            let name = ComponentDigest::of(format!("{}\n{}", found.login, found.caller).as_bytes()).to_string();
+            let id = name.rsplit(':').next().unwrap_or_default().chars().take(ID_CHARS).collect();
+            LoginRow {
+                id,
+                state: found.state(policy.map(|policy| &**policy)),
+                login: found.login,
+                caller: found.caller,
+            }
+        };
+        Ok(Some(listed.into_iter().map(row).collect()))
     }
 
     fn token(&self, entry: &TokenEntry) -> TokenRow {
@@ -84,6 +118,22 @@ impl Sources {
     }
 }
 
+/// Leaves what its query names, in letters of either case.
+fn narrow(view: &mut Callers) {
+    let wanted = view.query.trim().to_lowercase();
+    let is_named = |name: &String| name.to_lowercase().contains(&wanted);
+    view.rules.retain(|rule| is_named(&rule.name) || rule.who.iter().any(is_named));
+    view.tokens.iter_mut().for_each(|tokens| tokens.retain(|token| is_named(&token.name)));
+    view.logins.iter_mut().for_each(|logins| logins.retain(|login| is_named(&login.login) || is_named(&login.caller)));
+    view.days.retain(|day| is_named(&day.caller));
+    view.refused.retain(|refused| is_named(&refused.who));
+}
+
+fn day(used: DayOfCaller) -> CallerDay {
+    let CallerFigures { calls, failed, fuel, bytes } = used.figures;
+    CallerDay { caller: used.caller, day: used.start.into(), calls, failed, fuel, bytes }
+}
+
 /// A waiting call, with its grants and where they are written.
 fn waits(
     catalog: &Catalog,
@@ -111,6 +161,21 @@ fn waits(
         remember: pending.remember,
         run_calls_max: pending.run_calls_max,
     }
+}
+
+/// The logins of each caller that tools of this generation use.
+pub fn caller_logins(catalog: &Catalog) -> Vec<Arc<LoginPolicy>> {
+    let mut found: Vec<Arc<LoginPolicy>> = Vec::new();
+    let components = catalog.components().iter();
+    for secret in components.flat_map(|component| component.policy().grants().secrets()) {
+        if let SecretSource::Login(login) = secret.source()
+            && login.owner() == LoginOwner::Caller
+            && found.iter().all(|known| known.name() != login.name())
+        {
+            found.push(Arc::clone(login));
+        }
+    }
+    found
 }
 
 /// The name of a token in forms. It admits nobody.
@@ -149,7 +214,7 @@ fn caller_rule(name: &str, rule: &Value) -> CallerRule {
     let who =
         names.iter().map(|name| format!("the caller {name}")).chain(scopes.iter().map(|it| format!("scope {it}")));
     let who: Vec<String> = who.collect();
-    let rate = rule.get("rate").and_then(Value::as_str).map(str::to_owned);
+    let rates = ["rate", "quota"].map(|key| rule.get(key).and_then(Value::as_str).map(str::to_owned));
     let conditions = rule.get("arguments").and_then(Value::as_object).into_iter().flatten();
     let conditions: Vec<&str> = conditions.map(|(tool, _)| tool.as_str()).collect();
     let conditions = (!conditions.is_empty()).then(|| format!("conditions on arguments of {}", conditions.join(", ")));
@@ -161,7 +226,7 @@ fn caller_rule(name: &str, rule: &Value) -> CallerRule {
         matching: 0,
         prompts: list("prompts"),
         skills: list("skills"),
-        bounds: [rate, at_once, conditions].into_iter().flatten().collect::<Vec<_>>().join(", "),
+        bounds: rates.into_iter().chain([at_once, conditions]).flatten().collect::<Vec<_>>().join(", "),
         place: None,
     }
 }

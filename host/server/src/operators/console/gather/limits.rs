@@ -100,6 +100,7 @@ fn shown(limit: Limit, number: u64) -> (ShownUnit, u64) {
         Unit::Rate => {
             let rate = Rate::of_number(number);
             let unit = match rate.per {
+                Per::Day => ShownUnit::PerDay,
                 Per::Hour => ShownUnit::PerHour,
                 Per::Minute => ShownUnit::PerMinute,
                 Per::Second => ShownUnit::PerSecond,

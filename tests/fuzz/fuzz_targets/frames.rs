@@ -42,7 +42,10 @@ impl Conversation {
         let frame = frame.strip_prefix("\u{feff}".as_bytes()).unwrap_or(frame);
         let parsed: Option<Value> = serde_json::from_slice(frame).ok();
         match &parsed {
-            None => is_refused(frame, &answers),
+            None => {
+                self.batched |= frame.trim_ascii_start().starts_with(b"[");
+                is_refused(frame, &answers);
+            }
             Some(Value::Array(_)) => self.batched = true,
             Some(message) => self.note(message),
         }
@@ -103,7 +106,8 @@ impl Conversation {
 
 /// Asserts that a frame that serde_json cannot read is answered by one error: without an id if it
 /// is not JSON, and under its id if it is and cannot be taken. Blank and deeply nested frames are
-/// left out, and notifications and responses that hold such values.
+/// left out, and notifications and responses that hold such values. The answer to a batch has at
+/// least one error.
 fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
     let is_blank = frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
     let brackets = frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
@@ -116,6 +120,12 @@ fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
         return;
     };
     let reply = read(answer);
+    if let Value::Array(replies) = &reply {
+        // The entries of a batch are read one by one.
+        let refuses = replies.iter().any(|reply| reply.get("error").is_some());
+        assert!(is_raw_json && refuses, "not refused: {reply}");
+        return;
+    }
     let code = reply["error"]["code"].as_i64();
     let unread = reply["id"].is_null() && matches!(code, Some(-32_700 | -32_600));
     let untaken = is_raw_json && matches!(code, Some(-32_602 | -32_600));

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::http::{HOSTS, HttpPolicy, ListenAddress, NAMES_MAX, TlsFiles, named, refuse_half_of_tls};
+use super::http::{HOSTS, HttpPolicy, ListenAddress, NAMES_MAX, TlsFiles, named, page_address, refuse_half_of_tls};
 use crate::diagnostic::Diagnostic;
 use crate::read::callers::without_token;
 use crate::read::{Entry, Problems, Section, paths};
@@ -92,13 +92,5 @@ fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
 }
 
 fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<SocketAddr> {
-    let text = entry.string(problems)?;
-    match ListenAddress::parse(text) {
-        Some(ListenAddress::Tcp(address)) => Some(address),
-        _ => problems.refuse(
-            entry
-                .error("console::listen", format!("{text:?} is not an address to listen on"))
-                .hint("write \"127.0.0.1:9465\" or \"[::1]:9465\""),
-        ),
-    }
+    page_address(entry, "console::listen", 9465, problems)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::http::ListenAddress;
+use super::http::{ListenAddress, page_address};
 use super::login::of_callers;
 use super::{ComponentPolicy, LoginPolicy, is_loopback};
 use crate::diagnostic::Diagnostic;
@@ -60,15 +60,7 @@ impl LoginsPolicy {
 }
 
 fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<SocketAddr> {
-    let text = entry.string(problems)?;
-    match ListenAddress::parse(text) {
-        Some(ListenAddress::Tcp(address)) => Some(address),
-        _ => problems.refuse(
-            entry
-                .error("logins::listen", format!("{text:?} is not an address to listen on"))
-                .hint("write \"127.0.0.1:8770\" or \"[::1]:8770\""),
-        ),
-    }
+    page_address(entry, "logins::listen", 8770, problems)
 }
 
 /// An address of a server, with a path or none. A slash at its end does not count.

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use super::http::{HOSTS, ListenAddress, NAMES_MAX, named};
+use super::http::{HOSTS, NAMES_MAX, named, page_address};
 use crate::grants::HostPort;
 use crate::read::texts::{self, LINE_CHARS_MAX};
 use crate::read::{Entry, Problems, Section};
@@ -110,15 +110,7 @@ fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
 }
 
 fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<SocketAddr> {
-    let text = entry.string(problems)?;
-    match ListenAddress::parse(text) {
-        Some(ListenAddress::Tcp(address)) => Some(address),
-        _ => problems.refuse(
-            entry
-                .error("metrics::listen", format!("{text:?} is not an address to listen on"))
-                .hint("write \"127.0.0.1:9464\" or \"[::1]:9464\""),
-        ),
-    }
+    page_address(entry, "metrics::listen", 9464, problems)
 }
 
 /// A URL without user, query and fragment, with a path.

@@ -165,7 +165,7 @@ fn schema(entry: &Entry<'_>, members: Map<String, Value>, problems: &mut Problem
     schema
 }
 
-/// Why a schema is no condition.
+/// Why a schema cannot be a condition.
 struct SchemaProblem {
     /// What the condition does, as the end of a sentence.
     message: String,

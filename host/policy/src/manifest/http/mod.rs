@@ -255,6 +255,24 @@ fn origins(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
     named(entry, &ORIGINS, problems)
 }
 
+/// The address and port of pages that stand apart from the server's own. `port` is that of the
+/// examples.
+pub(super) fn page_address(
+    entry: &Entry<'_>,
+    code: &'static str,
+    port: u16,
+    problems: &mut Problems,
+) -> Option<SocketAddr> {
+    let text = entry.string(problems)?;
+    match ListenAddress::parse(text) {
+        Some(ListenAddress::Tcp(address)) => Some(address),
+        _ => {
+            let problem = entry.error(code, format!("{text:?} is not an address to listen on"));
+            problems.refuse(problem.hint(format!("write \"127.0.0.1:{port}\" or \"[::1]:{port}\"")))
+        }
+    }
+}
+
 pub(super) fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Option<Vec<String>> {
     let mut read = Vec::new();
     for (text, span) in entry.strings(NAMES_MAX, problems)? {

@@ -101,6 +101,8 @@ declare! {
         ResourcesChanged => "notifications/resources/list_changed",
         /// A resource has changed; the server sends it.
         ResourceUpdated => "notifications/resources/updated",
+        /// The person is done with a page; the server sends it to clients of 2025-11-25.
+        PageCompleted => "notifications/elicitation/complete",
         /// A task has changed; the server sends it to modern clients.
         Task => "notifications/tasks",
         /// A task has changed; the server sends it to clients of 2025-11-25.

@@ -39,6 +39,8 @@ pub enum Purpose {
     LoginTicket,
     /// A login that a browser has begun.
     LoginBegun,
+    /// A login that a browser has made, and may end.
+    LoginMade,
 }
 
 impl Purpose {
@@ -50,6 +52,7 @@ impl Purpose {
             Self::Login => b"toolcell login 1",
             Self::LoginTicket => b"toolcell login ticket 1",
             Self::LoginBegun => b"toolcell login begun 1",
+            Self::LoginMade => b"toolcell login made 1",
         }
     }
 }

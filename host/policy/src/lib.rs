@@ -73,12 +73,13 @@ pub use manifest::{
     CallingTool, ClientAuth, ComponentPolicy, ConsolePolicy, DESCRIPTIONS_MAX, Description, Discovery, EXPORTS_MAX,
     ExportedFunctions, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, HttpTool, IconRule, InstancePolicy,
     IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits, LoginOwner, LoginPolicy,
-    LoginsPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy, PROMPT_BYTES_MAX,
-    PROMPTS_MAX, PackageRegistry, PausedPolicy, PromptRule, PromptSource, PromptText, PromptTextError, RESOURCES_MAX,
-    RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer,
-    SignerPolicy, SkillsPolicy, SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles,
-    ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate,
-    WALL_NAMES, Wall, Walls, check_calls, is_later_wasi, is_loopback,
+    LoginUse, LoginsPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy,
+    PROMPT_BYTES_MAX, PROMPTS_MAX, PackageRegistry, PausedPolicy, PromptRule, PromptSource, PromptText,
+    PromptTextError, RESOURCES_MAX, RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights,
+    SCRIPT_RESULT_BYTES, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StartRule, StateEntries,
+    StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView,
+    TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, check_calls, is_later_wasi,
+    is_loopback,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

@@ -9,6 +9,9 @@
 //   POST /test/token-status?N     N for each request of the token endpoint from now on; 0: its own
 //   POST /test/token-delay?N      waits N milliseconds before each answer of the token endpoint
 //   POST /test/life?N             access tokens hold for N seconds
+//   POST /test/hold-token?N       the next N requests of the token endpoint are served, and never answered
+//   POST /test/hold-metadata?N    the same of its metadata
+//   GET  /test/held               how many were
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -17,7 +20,7 @@ import { pathToFileURL } from "node:url";
 const require = createRequire(pathToFileURL(`${process.cwd()}/`));
 const { Provider } = await import(pathToFileURL(require.resolve("oidc-provider")).href);
 
-const test = { requests: [], issued: [], status: 0, delay: 0, life: 3600 };
+const test = { requests: [], issued: [], status: 0, delay: 0, life: 3600, hold: { token: 0, metadata: 0 }, held: 0 };
 const server = createServer();
 await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
 const issuer = `http://127.0.0.1:${server.address().port}`;
@@ -88,10 +91,28 @@ function control(request, response, url) {
     case "POST /test/life":
       test.life = number;
       return response.end();
+    case "POST /test/hold-token":
+      test.hold.token = number;
+      return response.end();
+    case "POST /test/hold-metadata":
+      test.hold.metadata = number;
+      return response.end();
+    case "GET /test/held":
+      return response.end(String(test.held));
     default:
       response.statusCode = 404;
       return response.end();
   }
+}
+
+/// Serves the request as any other, but whoever asked hears nothing, if that was ordered.
+function hold(kind, response) {
+  if (test.hold[kind] === 0) return;
+  test.hold[kind] -= 1;
+  response.end = () => {
+    test.held += 1;
+    return response;
+  };
 }
 
 const answer = provider.callback();
@@ -118,9 +139,11 @@ server.on("request", async (request, response) => {
         response.statusCode = test.status;
         response.end();
       } else {
+        hold("token", response);
         answer(request, response);
       }
     } else {
+      if (url.pathname.startsWith("/.well-known/")) hold("metadata", response);
       answer(request, response);
     }
   } catch (error) {

@@ -8,13 +8,14 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
 use toolcell_tests::nginx::{self, Nginx};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
-use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, manifest_of, patience};
+use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, fixture_bytes, manifest_of, patience};
 
 use crate::clients::{folder_that_asks, node_client, python_client, talk};
 
@@ -552,6 +553,52 @@ fn listeners_of_both_eras_hear_once_of_a_change_and_again_of_a_replica_that_come
     assert!(began.elapsed() < patience());
     assert_eq!(delete(&replicas[2], &session), 204);
     assert_eq!(legacy.event(), None, "nothing was told twice");
+}
+
+/// A component whose secret this program prints.
+fn with_program(manifest: &str, program: &Path) -> String {
+    let exec = program.display();
+    format!(
+        "{manifest}\n[components.reach_http]\nsource = \"components/reach_http.wasm\"\n\
+         network = {{ http = [\"https://a.example\"] }}\n[components.reach_http.secrets.KEY]\n\
+         from = {{ exec = [\"{exec}\"], timeout = \"60s\" }}\nheader = \"x-key\"\nfor = \"https://a.example\"\n"
+    )
+}
+
+#[test]
+fn a_replica_that_loads_for_long_is_waited_for() {
+    let engine = Engine::start(&[]);
+    let manifest = manifest_of(&["good"]);
+    let [quick, slow] = ["echo key", "touch began; until [ -e go ]; do sleep 0.1; done; echo key"].map(|script| {
+        let folder = folder_of(&engine, KEY, &manifest);
+        folder.write("components/reach_http.wasm", fixture_bytes("reach_http"));
+        let text = format!("#!/bin/sh\ncd {}\n{script}\n", folder.path().display());
+        folder.write("program", text);
+        std::fs::set_permissions(folder.path().join("program"), Permissions::from_mode(0o700)).unwrap();
+        serving(folder)
+    });
+    let mut wire = quick.connect();
+    wire.send(&Ask::listen(5).bytes());
+    assert_eq!(wire.head().status(), 200);
+    assert_eq!(wire.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    for replica in [&quick, &slow] {
+        let folder = replica.process().folder();
+        let manifest = with_program(&folder.read("toolcell.toml"), &folder.path().join("program"));
+        folder.write("toolcell.toml", manifest);
+    }
+    let lists = |replica: &WebHost| {
+        let ask = Ask::modern(6, "tools/list", json!({}));
+        String::from_utf8_lossy(replica.ask(&ask).body()).contains("\"http\"")
+    };
+    let folder = slow.process().folder().path().to_owned();
+    in_time("both have begun", || folder.join("began").exists() && lists(&quick));
+    let heard = std::thread::spawn(move || wire.event());
+    // Longer than a replica that says nothing is waited for.
+    std::thread::sleep(Duration::from_secs(7));
+    assert!(!heard.is_finished() && !lists(&slow), "the other one still loads");
+    std::fs::write(folder.join("go"), "").unwrap();
+    assert_eq!(heard.join().unwrap().unwrap()["method"], "notifications/tools/list_changed");
+    assert!(lists(&slow), "whoever hears of it may ask any replica");
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub struct LoginChanged<'a> {
     pub caller: Clipped<'a>,
     /// `made`, `failed` or `revoked`.
     pub change: &'a str,
-    /// Who did it: `caller` or `operator`.
+    /// Who did it: `caller`, `operator`, or `server` where the caller's right has ended.
     pub by: &'a str,
     /// The component for which the caller logged in.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -89,6 +89,16 @@ impl OpenedLogins {
         Ok(revoked)
     }
 
+    /// Removes a login of a caller that the manifest no longer has, and records that. False if
+    /// there was none.
+    fn remove(&self, login: &str, caller: &str) -> Result<bool, LoginError> {
+        let removed = self.run(self.logins.remove(login, caller))?;
+        if removed {
+            self.record(login, caller, "revoked", Some("the manifest has no such login"));
+        }
+        Ok(removed)
+    }
+
     /// The logins of which each caller has one.
     pub fn of_callers(&self) -> Vec<Arc<LoginPolicy>> {
         self.manifest.caller_logins()
@@ -98,15 +108,12 @@ impl OpenedLogins {
 fn list(args: &LoginsListArgs) -> anyhow::Result<Exit> {
     let opened = OpenedLogins::open(&args.manifest)?;
     let policies = opened.of_callers();
-    let found = match policies.is_empty() {
-        true => Vec::new(),
-        false => match opened.run(opened.logins.list(&policies)) {
-            Ok(found) => found,
-            Err(error) => {
-                terminal::error(&error.to_string(), error.hint().as_deref());
-                return Ok(Exit::AtFault);
-            }
-        },
+    let found = match opened.run(opened.logins.list(&policies)) {
+        Ok(found) => found,
+        Err(error) => {
+            terminal::error(&error.to_string(), error.hint().as_deref());
+            return Ok(Exit::AtFault);
+        }
     };
     let policy = |login: &ListedLogin| policies.iter().find(|policy| policy.name() == login.login).map(|it| &**it);
     let text = if args.json {
@@ -141,7 +148,7 @@ fn set(args: &LoginsSetArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    if let Err(error) = opened.run(opened.logins.paste(policy, &args.caller, given)) {
+    if let Err(error) = opened.run(opened.logins.paste(policy, &args.caller, given, None)) {
         terminal::error(&error.to_string(), error.hint().as_deref());
         return Ok(Exit::AtFault);
     }
@@ -155,6 +162,13 @@ fn revoke(args: &LoginsRevokeArgs) -> anyhow::Result<Exit> {
     let policies = opened.of_callers();
     let named = |policy: &&Arc<LoginPolicy>| args.name.as_deref().is_none_or(|name| name == policy.name());
     let wanted: Vec<&Arc<LoginPolicy>> = policies.iter().filter(named).collect();
+    if let (true, Some(name)) = (wanted.is_empty(), &args.name)
+        && opened.remove(name, &args.caller)?
+    {
+        terminal::warning("the manifest has no such login, so its server did not take the tokens back");
+        terminal::print(&format!("the login {name} of {} is removed\n", sanitize::line(&args.caller)))?;
+        return Ok(Exit::Done);
+    }
     if wanted.is_empty() {
         let name = args.name.as_deref().unwrap_or("NAME");
         let message = match &args.name {

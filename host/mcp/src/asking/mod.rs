@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::cancellation::Cancellation;
-use crate::frame::RpcError;
+use crate::frame::{RpcError, notification_frame};
 use crate::host::{Audience, Outbox};
 use crate::meta::Peer;
+use crate::method::Notification;
 use crate::revision::Revision;
 use crate::task::TaskHandle;
 
@@ -225,6 +226,8 @@ struct LegacyRequests {
     revision: Revision,
     cancellation: Cancellation,
     used: Mutex<Vec<String>>,
+    /// The ids of the pages that the person was last asked to go to.
+    pages: Mutex<Vec<String>>,
 }
 
 impl fmt::Debug for CallAsking {
@@ -258,6 +261,7 @@ impl CallAsking {
             revision: peer.revision,
             cancellation: cancellation.clone(),
             used: Mutex::default(),
+            pages: Mutex::default(),
         };
         Self { mode: AskingMode::Request(Arc::new(requests)), task: None }
     }
@@ -280,6 +284,7 @@ impl CallAsking {
                 revision: requests.revision,
                 cancellation: cancellation.clone(),
                 used: Mutex::default(),
+                pages: Mutex::default(),
             })),
         };
         Self { mode, task: self.task.clone() }
@@ -413,6 +418,14 @@ impl CallAsking {
             && kinds.into_iter().any(|kind| self.supports(kind))
     }
 
+    /// The person is done with the pages of the last questions. A legacy client is notified, so
+    /// that it need not ask the person whether that is so.
+    pub fn pages_are_done(&self) {
+        if let AskingMode::Request(requests) = &self.mode {
+            requests.tell_pages_are_done();
+        }
+    }
+
     /// What [`settle`](Self::settle) left in an earlier round of the call.
     #[must_use]
     pub fn note(&self) -> Option<String> {
@@ -505,6 +518,8 @@ impl LegacyRequests {
             return AskOutcome::Refused(gone());
         };
         self.outbox.flush();
+        let pages = questions.iter().zip(&sent).filter(|(question, _)| question.kind == QuestionKind::Page);
+        *lock(&self.pages) = pages.map(|(_, pending)| pending.page_id()).collect();
         let mut answers = Vec::with_capacity(sent.len());
         for (question, pending) in questions.iter().zip(sent) {
             match question.read_reply(pending.reply().await, terms.answer_bytes_max) {
@@ -513,6 +528,15 @@ impl LegacyRequests {
             }
         }
         AskOutcome::Answered(answers)
+    }
+
+    fn tell_pages_are_done(&self) {
+        for id in std::mem::take(&mut *lock(&self.pages)) {
+            self.outbox.queue(notification_frame(Notification::PageCompleted, |params| {
+                params.text("elicitationId", &id);
+            }));
+        }
+        self.outbox.flush();
     }
 
     fn prepare(&self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> Result<Vec<PreparedQuestion>, ClientAskError> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use super::question::page_id;
 use super::{PreparedQuestion, ReplyText, lock};
 use crate::cancellation::Cancellation;
 use crate::frame::{Object, RequestId, notification_frame, push_string};
@@ -199,6 +200,11 @@ impl PendingAsks {
 }
 
 impl PendingAsk {
+    /// The id of the page that it asks the person to go to.
+    pub(super) fn page_id(&self) -> String {
+        page_id(self.asks.name(self.number))
+    }
+
     pub(crate) async fn reply(mut self) -> ReplyText {
         let Some(reply) = &mut self.reply else { return ReplyText::Gone };
         let reply = reply.await.unwrap_or(ReplyText::Gone);

@@ -96,7 +96,7 @@ impl PreparedQuestion {
                 let out = object.key("params");
                 out.extend_from_slice(self.params.get().trim_end_matches('}').as_bytes());
                 out.extend_from_slice(b",\"elicitationId\":");
-                push_string(out, &format!("toolcell/page/{name}"));
+                push_string(out, &page_id(name));
                 out.push(b'}');
             }
         }
@@ -138,6 +138,11 @@ impl PreparedQuestion {
         push_base64(&mut out, digest(&SHA256, &text).as_ref());
         String::from_utf8_lossy(&out).into_owned()
     }
+}
+
+/// The id of a page for a legacy client.
+pub(super) fn page_id(name: AskName<'_>) -> String {
+    format!("toolcell/page/{name}")
 }
 
 /// Registers the key of a question, which must be unique in its call.

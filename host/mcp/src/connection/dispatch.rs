@@ -165,6 +165,7 @@ impl<H: Host> ConnectionParts<H> {
             | Notification::PromptsChanged
             | Notification::ResourcesChanged
             | Notification::ResourceUpdated
+            | Notification::PageCompleted
             | Notification::Task
             | Notification::TaskStatus => {}
         }

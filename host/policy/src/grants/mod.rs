@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::diagnostic::Span;
-use crate::manifest::CODE;
+use crate::manifest::{CODE, LoginOwner, LoginPolicy};
 use crate::settings::accessors;
 
 pub use address::AddressClass;
@@ -179,6 +179,14 @@ impl Grants {
             wider: None,
             subject,
         }
+    }
+
+    /// The logins of each caller that its secrets are from.
+    pub fn caller_logins(&self) -> impl Iterator<Item = &Arc<LoginPolicy>> {
+        self.secrets.iter().filter_map(|secret| match secret.source() {
+            SecretSource::Login(login) if login.owner() == LoginOwner::Caller => Some(login),
+            _ => None,
+        })
     }
 
     /// A copy of the grants for another subject of denials.

@@ -219,6 +219,17 @@ impl Callers {
         Rights { rules: Some(numbered().filter(|(_, rule)| rule.name == DEFAULT).collect()) }
     }
 
+    /// True if the caller of this name may call something of this component, with some scopes.
+    pub(crate) fn may_reach(&self, name: &str, component: &str) -> bool {
+        let Some(rules) = &self.rules else { return true };
+        let reaches = |rule: &CallerRule| rule.taken.iter().any(|taken| taken.may_have(component));
+        if let Some(own) = self.named.get(name).and_then(|number| rules.get(*number)) {
+            return reaches(own);
+        }
+        let may_hold = |rule: &&CallerRule| !rule.scopes.is_empty() || rule.name == DEFAULT;
+        name == LOCAL || rules.iter().filter(may_hold).any(reaches)
+    }
+
     /// Compares the names in the rules with the existing tools and prompts. Returns every name that
     /// does not exist.
     #[must_use]
@@ -390,6 +401,11 @@ impl TakenNames {
             }
         }
         taken
+    }
+
+    /// True if something of this component may be among them.
+    fn may_have(&self, component: &str) -> bool {
+        self.all || self.components.contains(component) || self.own.contains_key(component) || !self.exposed.is_empty()
     }
 
     fn has(&self, tool: &ToolName<'_>) -> bool {

@@ -18,6 +18,7 @@ pub(crate) mod icons;
 pub(crate) mod instance;
 pub(crate) mod login;
 pub(crate) mod login_pages;
+mod login_use;
 pub(crate) mod oauth;
 pub(crate) mod packages;
 pub(crate) mod paused;
@@ -61,6 +62,7 @@ pub use icons::IconRule;
 pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginOwner, LoginPolicy, LoopbackRedirect};
 pub use login_pages::LoginsPolicy;
+pub use login_use::LoginUse;
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy, is_loopback};
 pub use packages::PackageRegistry;
 pub use paused::PausedPolicy;
@@ -236,6 +238,12 @@ impl Manifest {
     #[must_use]
     pub fn caller_logins(&self) -> Vec<Arc<LoginPolicy>> {
         login::of_callers(&self.logins, &self.components)
+    }
+
+    /// Which callers may use which of them.
+    #[must_use]
+    pub fn login_use(&self) -> LoginUse {
+        LoginUse::of(self)
     }
 
     /// The login of a name.

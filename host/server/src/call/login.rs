@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolcell_audit::Outcome;
 use toolcell_mcp::{AskOutcome, AskTerms, Call, Caller, ClientAnswer, ClientQuestion, KeyedQuestion, QuestionKind};
-use toolcell_policy::{LoginOwner, LoginPolicy, SecretSource};
+use toolcell_policy::LoginPolicy;
 use toolcell_sandbox::{CallLogins, ComponentDigest};
 
 use super::StartedCall;
@@ -37,12 +37,10 @@ const AGREED_WITHIN: Duration = Duration::from_secs(45);
 /// The logins of each caller that a tool uses.
 pub(super) fn logins_of(target: &CallTarget) -> impl Iterator<Item = &Arc<LoginPolicy>> {
     let mut seen: Vec<&str> = Vec::new();
-    target.capabilities.grants().secrets().iter().filter_map(move |secret| match secret.source() {
-        SecretSource::Login(login) if login.owner() == LoginOwner::Caller && !seen.contains(&login.name()) => {
-            seen.push(login.name());
-            Some(login)
-        }
-        _ => None,
+    target.capabilities.grants().caller_logins().filter(move |login| {
+        let is_new = !seen.contains(&login.name());
+        seen.push(login.name());
+        is_new
     })
 }
 
@@ -200,6 +198,7 @@ impl StartedCall<'_> {
         let end = tokio::time::Instant::now() + wait.min(AGREED_WITHIN);
         while tokio::time::Instant::now() < end && !call.context.cancellation.is_cancelled() {
             if !matches!(self.login_need(policy, call).await?, LoginNeed::Person) {
+                call.context.asking.pages_are_done();
                 self.note_login("accepted", None);
                 return Ok(());
             }

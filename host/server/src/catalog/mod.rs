@@ -41,7 +41,8 @@ use std::sync::Arc;
 
 use toolcell_mcp::{McpTool, NameCollisions, SearchError, ToolList};
 use toolcell_policy::{
-    Approval, Callable, Callers, ComponentPolicy, Diagnostic, Grants, Limits, Manifest, Output, Program, ToolName,
+    Approval, Callable, Callers, ComponentPolicy, Diagnostic, Grants, Limits, LoginPolicy, LoginUse, Manifest, Output,
+    Program, ToolName,
 };
 use toolcell_sandbox::{CodeOrigin, GrantedCapabilities, HeldComponent, Inspection, ShapeName, export};
 
@@ -108,6 +109,8 @@ pub(crate) struct CatalogSettings {
     pub(crate) tells_usage: bool,
     /// Folders of resources that are files.
     pub(crate) places: FolderPlaces,
+    /// Which callers may use which logins.
+    login_use: Arc<LoginUse>,
 }
 
 /// The tools of a generation cannot be served together.
@@ -380,6 +383,22 @@ impl Catalog {
         &self.settings.callers
     }
 
+    /// Which callers may use which logins, by the manifest.
+    pub(crate) fn login_use(&self) -> &Arc<LoginUse> {
+        &self.settings.login_use
+    }
+
+    /// The logins of callers that components use, by name.
+    pub(crate) fn caller_logins(&self) -> Vec<Arc<LoginPolicy>> {
+        let mut found: Vec<Arc<LoginPolicy>> = Vec::new();
+        for login in self.components.iter().flat_map(|component| component.policy().grants().caller_logins()) {
+            if found.iter().all(|known| known.name() != login.name()) {
+                found.push(Arc::clone(login));
+            }
+        }
+        found
+    }
+
     /// The views of tools' results that the manifest names, in its order.
     pub fn views(&self) -> &[App] {
         self.apps.all()
@@ -403,6 +422,7 @@ impl CatalogSettings {
             console: ConsoleRights::of(manifest),
             tells_usage: server.usage(),
             places: FolderPlaces { base: folder.to_owned(), state: server.state().into() },
+            login_use: Arc::new(manifest.login_use()),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! hold: what a caller may do.
 
 mod authenticator;
+mod flight;
 pub mod login;
 pub(crate) mod metadata;
 mod oauth;

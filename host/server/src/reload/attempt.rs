@@ -23,8 +23,9 @@ use super::files::WatchedFiles;
 use crate::catalog::{Catalog, CatalogBuilder, Services, Withheld};
 use crate::files::file::absolute;
 use crate::files::file_stamp;
+use crate::identity::login::LoginService;
 use crate::lock::LockPath;
-use crate::replicas::announcements::Announcements;
+use crate::replicas::announcements::{Announcements, LoadingNotice};
 use reading::sources;
 
 /// Bytes of definitions' texts that are kept for pages: those of sixteen large components. Beyond
@@ -47,6 +48,8 @@ pub struct Setup {
     pub server: Arc<McpServer<Current>>,
     /// Notifies clients of changed lists together with other replicas, if there are any.
     pub announcements: Option<Arc<Announcements>>,
+    /// The logins of callers, and their pages.
+    pub(crate) logins: Arc<LoginService>,
     /// What all generations share.
     pub(crate) services: Arc<Services>,
     /// The watched files.
@@ -121,6 +124,11 @@ impl Reloader {
     /// Clears the crash history of all components: an operator asked for a reload.
     pub fn forget_ends(&self) {
         self.setup.builder.forget_ends();
+    }
+
+    /// Other replicas wait for this one's list while the notice lives.
+    pub fn notice_loading(&self) -> Option<LoadingNotice> {
+        self.setup.announcements.as_ref().map(|announcements| announcements.loading())
     }
 
     /// Number of the current generation.

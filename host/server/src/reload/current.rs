@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use toolcell_mcp::{Host, Observer, ServedCatalog as _};
+use toolcell_policy::LoginPolicy;
 
 use super::journal::Journal;
 use crate::catalog::{Catalog, Services};
+use crate::identity::login::{LoginFinder, LoginTicket};
 use crate::observing::requests::RequestCounters;
 use crate::replicas::announcements::CatalogLists;
 use crate::resources::folders::FolderWaker;
@@ -34,6 +36,25 @@ impl Host for Current {
 
     fn observer(&self) -> Option<&dyn Observer> {
         Some(&self.requests)
+    }
+}
+
+impl LoginFinder for Current {
+    fn of_ticket(&self, ticket: &LoginTicket) -> Option<Arc<LoginPolicy>> {
+        let catalog = self.snapshot();
+        let component = catalog.component(&ticket.component)?;
+        let is_same = component.digest() == ticket.digest && component.policy_digest() == ticket.policy_digest;
+        let may_use = is_same && catalog.login_use().allows(&ticket.login, &ticket.caller);
+        let mut logins = component.policy().grants().caller_logins().filter(|_| may_use);
+        logins.find(|login| login.name() == ticket.login).cloned()
+    }
+
+    fn named(&self, login: &str) -> Option<Arc<LoginPolicy>> {
+        self.snapshot().caller_logins().into_iter().find(|policy| policy.name() == login)
+    }
+
+    fn allows(&self, login: &str, caller: &str) -> bool {
+        self.snapshot().login_use().allows(login, caller)
     }
 }
 

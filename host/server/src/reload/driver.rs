@@ -227,17 +227,7 @@ impl Inbox {
             if batch.hangup || !batch.asked.is_empty() {
                 reloader.forget_ends();
             }
-            let mut outcome = attempt(&mut reloader, batch.trigger());
-            if matches!(outcome, ReloadOutcome::Failed(_)) && !batch.is_deliberate() {
-                outcome = self.settle(&mut reloader, &mut batch, outcome);
-            }
-            reloader.report(batch.trigger(), began, &outcome);
-            if reloader.approve_as_elsewhere() {
-                // Another replica may already have approved a component that was just quarantined.
-                let began = Instant::now();
-                outcome = attempt(&mut reloader, APPROVED);
-                reloader.report(APPROVED, began, &outcome);
-            }
+            let outcome = self.carry_out(&mut reloader, &mut batch, began);
             // Orders that came meanwhile.
             batch.read(&mut reloader);
             for answer in batch.asked {
@@ -248,6 +238,23 @@ impl Inbox {
                 return;
             }
         }
+    }
+
+    /// Attempts a reload, as often as it takes. Returns the last outcome; all are reported.
+    fn carry_out(&self, reloader: &mut Reloader, batch: &mut Batch, began: Instant) -> ReloadOutcome {
+        let _other_replicas_wait = reloader.notice_loading();
+        let mut outcome = attempt(reloader, batch.trigger());
+        if matches!(outcome, ReloadOutcome::Failed(_)) && !batch.is_deliberate() {
+            outcome = self.settle(reloader, batch, outcome);
+        }
+        reloader.report(batch.trigger(), began, &outcome);
+        if reloader.approve_as_elsewhere() {
+            // Another replica may already have approved a component that was just quarantined.
+            let began = Instant::now();
+            outcome = attempt(reloader, APPROVED);
+            reloader.report(APPROVED, began, &outcome);
+        }
+        outcome
     }
 
     fn take_all(&self, batch: &mut Batch) {

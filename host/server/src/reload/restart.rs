@@ -1,5 +1,6 @@
 //! Settings that need a new process: those that clients got at their start, and those of the engine
-//! and the transport. All others take effect with the next generation.
+//! and the transport. All others take effect with the next generation. Of `[logins]`, the service
+//! that has the pages knows.
 use toolcell_policy::{ConsolePolicy, Manifest};
 
 /// The keys that differ from those at the process's start.
@@ -11,7 +12,6 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let traces = started.traces() != now.traces();
     let state = started.state() != now.state();
     let alerts = started.alerts() != now.alerts();
-    let login_pages = started.login_pages() != now.login_pages();
     let started = started.server();
     let now = now.server();
     let keys = [
@@ -42,7 +42,6 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("[console]", console),
         ("[traces]", traces),
         ("[alerts]", alerts),
-        ("[logins]", login_pages),
         ("[state]", state),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()

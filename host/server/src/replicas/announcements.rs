@@ -3,11 +3,12 @@
 //!
 //! A notified client asks any replica. One that still has the old list would answer with it, and
 //! nothing would notify the client again. So each replica announces which list it has, and waits
-//! for the others before it notifies its own listeners. None waits longer than [`AGREED_WITHIN`].
-//! If a replica changes later, listeners are notified again.
+//! for the others before it notifies its own listeners: for [`AGREED_WITHIN`], and longer for one
+//! that says that it is loading. If a replica changes later, listeners are notified again.
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,16 @@ use tokio::time::{Instant, sleep_until};
 use toolcell_mcp::{Host, McpServer};
 use toolcell_shared::{Bus, News, Subscription};
 
-/// Longest wait for other replicas. Replicas see a change of their files within a second or two.
+/// Longest wait for a replica that says nothing. Replicas see a change of their files within a
+/// second or two.
 const AGREED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Longest wait for replicas that say that they are loading: as long as one component may compile
+/// (`compile_time` by default). A component of 10 MB takes 8 to 20 s.
+const LOADED_WITHIN: Duration = Duration::from_mins(2);
+
+/// A loading replica says so this often. One that is gone says nothing more, and is not waited for.
+const LOADING_EVERY: Duration = Duration::from_secs(1);
 
 /// Other replicas that are tracked.
 const OTHERS_MAX: usize = 256;
@@ -32,8 +41,34 @@ const CHANNEL: &str = "lists";
 /// Notifies listeners of changed lists, together with other replicas.
 pub struct Announcements {
     voice: Arc<Voice>,
-    changed: Arc<Notify>,
+    own: Arc<OwnState>,
     task: JoinHandle<()>,
+}
+
+/// What the reload thread says about this replica.
+#[derive(Default)]
+struct OwnState {
+    changed: Notify,
+    /// True while it may soon have another list.
+    loads: AtomicBool,
+}
+
+/// While it lives, this replica may soon have another list, and the others wait for it.
+pub struct LoadingNotice(Arc<OwnState>);
+
+impl LoadingNotice {
+    fn begin(own: &Arc<OwnState>) -> Self {
+        own.loads.store(true, Ordering::Relaxed);
+        own.changed.notify_one();
+        Self(Arc::clone(own))
+    }
+}
+
+impl Drop for LoadingNotice {
+    fn drop(&mut self) {
+        self.0.loads.store(false, Ordering::Relaxed);
+        self.0.changed.notify_one();
+    }
 }
 
 /// The sender of this replica's messages.
@@ -57,6 +92,8 @@ enum ListNews {
     Is(String),
     /// The sender has this list, and asks others for theirs.
     Asks(String),
+    /// The sender may soon have another list. Replicas of earlier versions ignore it.
+    Loading,
     /// The sender ends.
     Left,
 }
@@ -72,23 +109,29 @@ impl Announcements {
         let _inside = runtime.enter();
         let heard = bus.subscribe(&[CHANNEL]);
         let voice = Arc::new(Voice { name: format!("{:032x}", u128::from_ne_bytes(random)), bus });
-        let changed = Arc::<Notify>::default();
+        let own = Arc::<OwnState>::default();
         let told = current.snapshot();
         let announcer = Announcer {
             server: Arc::clone(server),
             current: Arc::clone(current),
             voice: Arc::clone(&voice),
-            changed: Arc::clone(&changed),
+            own: Arc::clone(&own),
+            loading: None,
             known: KnownLists { agreement: Agreement::new(told.lists()), told },
         };
         let task = runtime.spawn(announcer.run(heard));
-        Some(Self { voice, changed, task })
+        Some(Self { voice, own, task })
     }
 
     /// This replica has another catalog. Returns true if listeners will be notified.
     pub fn changed<C: CatalogLists>(&self, old: &C, new: &C) -> bool {
-        self.changed.notify_one();
+        self.own.changed.notify_one();
         old.lists() != new.lists()
+    }
+
+    /// An attempt to load another catalog begins. It is over when the notice is dropped.
+    pub fn loading(&self) -> LoadingNotice {
+        LoadingNotice::begin(&self.own)
     }
 
     /// Notifies others that this replica ends.
@@ -120,24 +163,21 @@ struct Announcer<H: Host> {
     server: Arc<McpServer<H>>,
     current: Arc<H>,
     voice: Arc<Voice>,
-    changed: Arc<Notify>,
+    own: Arc<OwnState>,
+    /// When this replica says again that it is loading. `None` if it is not.
+    loading: Option<Instant>,
     known: KnownLists<H::Catalog>,
 }
 
 impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
     async fn run(mut self, mut heard: Subscription) {
         loop {
-            let due = self.known.agreement.due;
-            let at_due = async move {
-                match due {
-                    Some(due) => sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let own = Arc::clone(&self.own);
             tokio::select! {
                 news = heard.next() => self.receive(news).await,
-                () = self.changed.notified() => self.check().await,
-                () = at_due => {}
+                () = own.changed.notified() => self.check().await,
+                () = at(self.loading) => self.say_loading().await,
+                () = at(self.known.agreement.due()) => {}
             }
             if self.known.agreement.is_due(Instant::now()) {
                 self.notify();
@@ -150,7 +190,10 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
         self.check().await;
         let agreement = &mut self.known.agreement;
         match news {
-            News::Listening => self.voice.send(ListNews::Asks(agreement.own_text())).await,
+            News::Listening => {
+                self.voice.send(ListNews::Asks(agreement.own_text())).await;
+                self.say_loading_again().await;
+            }
             News::Message(message) => {
                 let Some(note) = read(&message).filter(|note| note.from != self.voice.name) else { return };
                 let now = Instant::now();
@@ -159,18 +202,38 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
                     ListNews::Asks(list) => {
                         agreement.learn(&note.from, &list, now);
                         self.voice.send(ListNews::Is(agreement.own_text())).await;
+                        self.say_loading_again().await;
                     }
+                    ListNews::Loading => agreement.loads(&note.from, now),
                     ListNews::Left => agreement.left(&note.from, now),
                 }
             }
         }
     }
 
-    /// Checks this replica's own list.
+    /// Checks this replica's own list, and whether it is loading another one.
     async fn check(&mut self) {
-        if self.known.compare(self.current.snapshot(), Instant::now()) {
+        let loads = self.own.loads.load(Ordering::Relaxed);
+        let is_over = !loads && self.loading.take().is_some();
+        self.known.agreement.own_loads = loads;
+        if self.known.compare(self.current.snapshot(), Instant::now()) || is_over {
             self.voice.send(ListNews::Is(self.known.agreement.own_text())).await;
+            self.say_loading_again().await;
+        } else if loads && self.loading.is_none() {
+            self.say_loading().await;
         }
+    }
+
+    /// [`ListNews::Is`] and [`ListNews::Asks`] say that the sender has loaded its list.
+    async fn say_loading_again(&mut self) {
+        if self.known.agreement.own_loads {
+            self.say_loading().await;
+        }
+    }
+
+    async fn say_loading(&mut self) {
+        self.voice.send(ListNews::Loading).await;
+        self.loading = Some(Instant::now() + LOADING_EVERY);
     }
 
     fn notify(&mut self) {
@@ -183,6 +246,14 @@ impl<H: Host<Catalog: CatalogLists>> Announcer<H> {
         } else {
             self.server.catalog_replaced_by(&old, &new, lists);
         }
+    }
+}
+
+/// Waits until this instant, or forever.
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -210,7 +281,7 @@ impl<C: CatalogLists> KnownLists<C> {
             return false;
         }
         let differs = self.agreement.own_is(new.lists(), now);
-        if !differs && self.agreement.due.is_none() {
+        if !differs && self.agreement.since.is_none() {
             self.told = new;
         }
         differs
@@ -228,10 +299,12 @@ impl<C: CatalogLists> KnownLists<C> {
 /// The lists of all replicas.
 struct Agreement {
     own: u64,
+    /// True while this replica may soon have another list.
+    own_loads: bool,
     others: BTreeMap<Box<str>, OtherList>,
-    /// When listeners are notified of a change, even without agreement.
-    due: Option<Instant>,
-    /// True if they are not notified before `due`.
+    /// The first change that listeners are not yet notified of.
+    since: Option<Instant>,
+    /// True if they are not notified before [`AGREED_WITHIN`].
     waits: bool,
 }
 
@@ -240,11 +313,19 @@ struct OtherList {
     /// True if it had not followed when listeners were notified. It may be gone, so it is not
     /// waited for.
     lags: bool,
+    /// It is loading, and counts as gone if it does not say so again before.
+    loads_until: Option<Instant>,
+}
+
+impl OtherList {
+    const fn of(list: Box<str>) -> Self {
+        Self { list, lags: false, loads_until: None }
+    }
 }
 
 impl Agreement {
     const fn new(own: u64) -> Self {
-        Self { own, others: BTreeMap::new(), due: None, waits: false }
+        Self { own, own_loads: false, others: BTreeMap::new(), since: None, waits: false }
     }
 
     fn own_text(&self) -> String {
@@ -283,9 +364,18 @@ impl Agreement {
             None if self.others.len() >= OTHERS_MAX => return,
             None => *list != *self.own_text(),
         };
-        self.others.insert(from.into(), OtherList { list: list.into(), lags: false });
+        self.others.insert(from.into(), OtherList::of(list.into()));
         if differs {
             self.change(now);
+        }
+    }
+
+    /// Another replica may soon have another list. One that is not known says which list it has
+    /// first.
+    fn loads(&mut self, from: &str, now: Instant) {
+        if let Some(other) = self.others.get_mut(from) {
+            other.lags = false;
+            other.loads_until = Some(now + AGREED_WITHIN);
         }
     }
 
@@ -300,21 +390,36 @@ impl Agreement {
     }
 
     fn change(&mut self, now: Instant) {
-        self.due.get_or_insert(now + AGREED_WITHIN);
+        self.since.get_or_insert(now);
+    }
+
+    /// Replicas that have another list, and may follow.
+    fn behind(&self) -> impl Iterator<Item = &OtherList> {
+        let own = self.own_text();
+        self.others.values().filter(move |other| !other.lags && *other.list != *own)
+    }
+
+    /// When listeners are notified, even without agreement.
+    fn due(&self) -> Option<Instant> {
+        let since = self.since?;
+        let until = since + LOADED_WITHIN;
+        let loaded = self.behind().filter_map(|other| other.loads_until).max();
+        let own_loaded = (self.own_loads && self.behind().next().is_some()).then_some(until);
+        Some(loaded.max(own_loaded).unwrap_or(since).clamp(since + AGREED_WITHIN, until))
     }
 
     /// True if listeners are to be notified now.
     fn is_due(&mut self, now: Instant) -> bool {
-        let Some(due) = self.due else { return false };
-        let own = self.own_text();
-        let agreed = self.others.values().all(|other| other.lags || *other.list == *own);
+        let Some(due) = self.due() else { return false };
+        let agreed = self.behind().next().is_none();
         if now < due && (self.waits || !agreed) {
             return false;
         }
+        let own = self.own_text();
         for other in self.others.values_mut().filter(|other| *other.list != *own) {
             other.lags = true;
         }
-        (self.due, self.waits) = (None, false);
+        (self.since, self.waits) = (None, false);
         true
     }
 }
@@ -380,7 +485,7 @@ mod tests {
             assert!(known.compare(Arc::clone(&new), now), "the others hear of it");
             assert!(known.agreement.is_due(now + AGREED_WITHIN));
             assert!(Arc::ptr_eq(&known.notify(&new), &old), "so the difference is told");
-            assert!(!known.compare(Arc::clone(&new), now) && known.agreement.due.is_none(), "once");
+            assert!(!known.compare(Arc::clone(&new), now) && known.agreement.since.is_none(), "once");
             assert!(Arc::ptr_eq(&known.told, &new));
         }
     }
@@ -430,6 +535,66 @@ mod tests {
     }
 
     #[test]
+    fn a_replica_that_loads_is_waited_for_until_it_has_loaded() {
+        for list in [1, 2] {
+            let (mut agreement, now) = agreed();
+            assert!(agreement.own_is(2, now));
+            agreement.learn("b", &text(2), now);
+            let mut later = now;
+            for _ in 0..30 {
+                agreement.loads("c", later);
+                assert!(!agreement.is_due(later), "it still loads");
+                later += LOADING_EVERY;
+            }
+            agreement.learn("c", &text(list), later);
+            assert!(agreement.is_due(later), "it has loaded, or has failed to: list {list}");
+            assert!(!agreement.is_due(later + 10 * LOADED_WITHIN), "once");
+        }
+    }
+
+    #[test]
+    fn a_replica_that_loads_waits_for_itself() {
+        let (mut agreement, now) = agreed();
+        agreement.own_loads = true;
+        for other in ["b", "c"] {
+            agreement.learn(other, &text(2), now);
+        }
+        let later = now + LOADED_WITHIN - A_WHILE;
+        assert!(!agreement.is_due(later));
+        assert!(agreement.own_is(2, later));
+        assert!(agreement.is_due(later), "all agree, and the next attempt is another change");
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_loads_forever_or_is_gone() {
+        let (mut agreement, now) = agreed();
+        assert!(agreement.own_is(2, now));
+        agreement.learn("b", &text(2), now);
+        agreement.loads("c", now + A_WHILE);
+        assert!(!agreement.is_due(now + AGREED_WITHIN));
+        assert!(agreement.is_due(now + A_WHILE + AGREED_WITHIN), "it was killed while it loaded");
+
+        assert!(agreement.own_is(3, now));
+        agreement.learn("b", &text(3), now);
+        agreement.loads("c", now);
+        agreement.left("c", now);
+        agreement.loads("c", now);
+        assert!(!agreement.others.contains_key("c"), "one that left is not known");
+        assert!(agreement.is_due(now + AGREED_WITHIN));
+
+        agreement.learn("c", &text(3), now);
+        assert!(agreement.own_is(4, now) && !agreement.is_due(now));
+        agreement.learn("b", &text(4), now);
+        agreement.loads("c", now + LOADED_WITHIN - A_WHILE);
+        assert!(!agreement.is_due(now + LOADED_WITHIN - A_WHILE));
+        assert!(agreement.is_due(now + LOADED_WITHIN), "it loads for too long");
+        let later = now + 2 * LOADED_WITHIN;
+        agreement.loads("c", later);
+        agreement.learn("c", &text(4), later);
+        assert!(agreement.is_due(later), "another change");
+    }
+
+    #[test]
     fn a_change_elsewhere_alone_reaches_listeners() {
         let (mut agreement, now) = agreed();
         agreement.learn("b", &text(2), now);
@@ -468,6 +633,7 @@ mod tests {
         for strange in ["", "{}", "null", "[1]", r#"{"f":"a","n":"Unknown"}"#] {
             assert!(read(strange.as_bytes()).is_none(), "{strange}");
         }
+        assert!(matches!(read(br#"{"f":"a","n":"Loading"}"#), Some(ListsNote { news: ListNews::Loading, .. })));
         let note = serde_json::to_vec(&ListsNote { from: "a".repeat(32), news: ListNews::Asks(text(7)) }).unwrap();
         assert!(matches!(read(&note), Some(ListsNote { news: ListNews::Asks(list), .. }) if list == text(7)));
     }

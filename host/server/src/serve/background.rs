@@ -101,6 +101,7 @@ fn setup(serving: &Serving, manifest: Manifest, builder: CatalogBuilder, files: 
         current: Arc::clone(&serving.current),
         server: Arc::clone(&serving.server),
         announcements: serving.announcements.clone(),
+        logins: Arc::clone(&serving.logins),
         services: Arc::clone(&serving.services),
         files: files.clone(),
         lock: serving.opened.given.is_none().then(|| lock::path_beside(path)),

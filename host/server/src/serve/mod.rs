@@ -12,9 +12,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use tokio::runtime::Handle;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{StdioEnd, StdioError};
-use toolcell_policy::{ConsolePolicy, Manifest, SecretSource};
+use toolcell_policy::{ConsolePolicy, Manifest};
 use toolcell_sandbox::SLOT_RESETS;
 use toolcell_shared::{EmbeddedBus, Tasks as _};
 
@@ -24,7 +25,7 @@ use crate::error::{StartError, StepExt as _};
 use crate::files::Watch;
 use crate::http::HttpAddress;
 use crate::identity::TokenFile;
-use crate::identity::login::{BoundLogins, LoginPages, ServedLogins, TicketJudge};
+use crate::identity::login::{LoginService, PageParts};
 use crate::lock::{self, Lock};
 use crate::machine::Machine;
 use crate::machine::service_manager::ServiceManager;
@@ -110,7 +111,6 @@ pub struct Running {
     background: Background,
     metrics: Option<ServedPage>,
     console: Option<ServedConsole>,
-    logins: Option<ServedLogins>,
 }
 
 /// The current catalog, and everything that observes the server.
@@ -126,6 +126,8 @@ struct Serving {
     refusal_records: RefusalRecords,
     /// Views of calls, for the console and `toolcell top`, if there is either.
     views: Option<Arc<Sources>>,
+    /// The logins of callers, and their pages.
+    logins: Arc<LoginService>,
     /// Issues links into the console.
     session_gate: Option<Arc<SessionGate>>,
     health: Arc<Health>,
@@ -189,8 +191,6 @@ impl Server {
         services.refusals = Arc::new(Refusals::new(&services.sink, services.alerts.clone()));
         transport.report_refused(&services.refusals);
         let mut console = BoundConsole::open(options.console.as_ref(), manifest.console(), &folder, runtime)?;
-        let login_pages = BoundLogins::open(manifest.login_pages(), &manifest.caller_logins())?;
-        login_pages.iter().for_each(|bound| services.logins.serve_at(bound.address()));
         let activity = activity(&manifest, console.as_ref(), began)?;
         let is_watched = console.is_some() || options.control != ControlSocket::Off;
         services.activity = is_watched.then_some(activity);
@@ -212,9 +212,6 @@ impl Server {
         let authenticator = checks.authenticator(operators.as_ref());
         if let Some(presented) = transport.authenticator().and_then(|authenticator| authenticator.presented()) {
             services.logins.exchange_of(presented);
-            if manifest.logins().iter().any(|login| login.uses_callers_token()) {
-                presented.need();
-            }
         }
         let session_gate = console.as_ref().map(|bound| SessionGate::new(bound.url(), bound.port(), bound.has_tls()));
         let session_gate = session_gate.map(|session_gate| Arc::new(session_gate.admitting(operators)));
@@ -244,6 +241,7 @@ impl Server {
             })
         });
         let name = manifest.server().title().unwrap_or(manifest.server().name()).to_owned();
+        let logins = Arc::new(login_service(&services, &current, &name, runtime));
         let refusal_records = services.refusals.start(runtime);
         let memory = MemoryReturn::start(runtime);
         let serving = Serving {
@@ -256,6 +254,7 @@ impl Server {
             tasks,
             refusal_records,
             views,
+            logins,
             session_gate,
             health,
             ending: Arc::new(Ending { manager: ServiceManager::of_environment(), signal: OnceLock::new() }),
@@ -264,12 +263,12 @@ impl Server {
         serving.ending.manager.keep_watched(serving.machine.runtime.handle());
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;
         let stop = transport.stop();
+        serving.open_logins(&manifest)?;
         let beginning = InitialState { manifest, builder, began };
         let (background, orders) = Background::start(options, &serving, beginning, Arc::clone(&stop))?;
         tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
-        let logins = login_pages.map(|bound| serving.show_logins(bound, &name)).transpose()?;
         let console = console.map(|bound| serving.show_console(bound, name, orders.clone())).transpose()?;
-        Ok(Running { serving, transport, stop, orders, background, metrics, console, logins })
+        Ok(Running { serving, transport, stop, orders, background, metrics, console })
     }
 }
 
@@ -295,31 +294,28 @@ impl Running {
     /// # Errors
     /// Stdin or stdout failed.
     pub fn serve(self) -> Result<StdioEnd, StartError> {
-        let Self { serving, transport, background, metrics, console, logins, .. } = self;
+        let Self { serving, transport, background, metrics, console, .. } = self;
         serving.ending.manager.ready();
         let end = transport.serve(&serving);
         serving.ending.manager.stopping();
         drop(background);
         drop(metrics);
         drop(console);
-        drop(logins);
+        serving.logins.close();
         serving.end(end)
     }
 }
 
-/// Finds the login that a ticket is for, while its component serves as it did then.
-fn ticket_judge(current: &Arc<Current>) -> Arc<TicketJudge> {
-    let current = Arc::clone(current);
-    Arc::new(move |ticket| {
-        let catalog = current.snapshot();
-        let component = catalog.component(&ticket.component)?;
-        let is_same = component.digest() == ticket.digest && component.policy_digest() == ticket.policy_digest;
-        let mut secrets = component.policy().grants().secrets().iter().filter(|_| is_same);
-        secrets.find_map(|secret| match secret.source() {
-            SecretSource::Login(login) if login.name() == ticket.login => Some(Arc::clone(login)),
-            _ => None,
-        })
-    })
+/// Callers' logins, as the current catalog has them.
+fn login_service(services: &Arc<Services>, current: &Arc<Current>, name: &str, runtime: &Handle) -> LoginService {
+    let parts = PageParts {
+        logins: Arc::clone(&services.logins),
+        state: Arc::clone(&services.state),
+        sink: Arc::clone(&services.sink),
+        finder: Arc::<Current>::clone(current),
+        name: name.to_owned(),
+    };
+    LoginService::new(parts, runtime.clone())
 }
 
 /// The activity of calls, for operators.
@@ -409,20 +405,13 @@ impl Serving {
         Ok(listening)
     }
 
-    /// Serves the pages at which callers log in.
-    fn show_logins(&self, bound: BoundLogins, name: &str) -> Result<ServedLogins, StartError> {
-        let services = &self.services;
-        let pages = LoginPages::new(
-            Arc::clone(&services.logins),
-            Arc::clone(&services.state),
-            Arc::clone(&services.sink),
-            ticket_judge(&self.current),
-            name.to_owned(),
-        );
-        let announced = format!("callers log in at {}, served at {}", bound.address(), bound.socket());
-        let served = bound.serve(pages, self.machine.runtime.handle()).step("the pages of logins cannot be served")?;
-        services.log.announce(&announced);
-        Ok(served)
+    /// Serves the pages at which callers log in, if there are any, and ends logins whose callers
+    /// lost their right to them while no server ran.
+    fn open_logins(&self, manifest: &Manifest) -> Result<(), StartError> {
+        let line = self.logins.open(manifest)?;
+        line.iter().for_each(|line| self.services.log.announce(line));
+        self.logins.end_without_right(self.current.snapshot().login_use(), manifest.caller_logins());
+        Ok(())
     }
 
     /// Serves the console, and announces its address.

@@ -111,7 +111,7 @@ pub fn caller_logins(manifest: &Manifest, folder: &Path, runtime: &Handle) -> Re
     Ok(logins)
 }
 
-/// Puts callers' logins on the server that replicas share, if there are any.
+/// Puts callers' logins on the server that replicas share. A reload may add the first of them.
 pub fn share_logins(
     logins: &CallerLogins,
     manifest: &Manifest,
@@ -119,9 +119,6 @@ pub fn share_logins(
     state: &Arc<dyn SharedState>,
     runtime: &Handle,
 ) -> Result<(), StartError> {
-    if manifest.caller_logins().is_empty() {
-        return Ok(());
-    }
     let kept = SharedKept::new(manifest.state(), folder);
     let kept = kept.get().map_err(|error| StartError::refused(error.to_string()))?;
     kept.into_iter().for_each(|kept| logins.share(Arc::clone(kept), Arc::clone(state), runtime.clone()));

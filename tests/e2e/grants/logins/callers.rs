@@ -4,6 +4,7 @@
 //! Promise: a caller's login is that caller's alone.
 
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -288,6 +289,8 @@ fn over_stdio_the_caller_is_one_and_a_legacy_client_shows_the_page() {
     let page = Person { browser: Browser::default() }.logs_in(url);
     assert!(page.body.contains("local is logged in to notes"), "{page:?}");
     host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}}));
+    let completed = host.next_of("notifications/elicitation/complete");
+    assert_eq!(completed["params"], json!({"elicitationId": asked["params"]["elicitationId"]}));
     assert!(came_to(&host.answer_to(&id)).is_ok());
     assert!(came_to(&host.call("http", json!({"url": api.url("/api/echo")}))).is_ok());
     // A command by hand is the same caller's.
@@ -482,6 +485,150 @@ fn until_due(scene: &Scene) {
         }
         assert!(Instant::now() < end, "{listed}");
     }
+}
+
+#[test]
+fn a_caller_ends_the_login_in_the_browser_that_made_it_and_nobody_does_in_another() {
+    let scene = Scene::start();
+    let [mut ann, mut bob] = ["ann", "bob"].map(|name| scene.browser(name));
+    let round = scene.asked(&scene.ann);
+    let page = ann.logs_in(&round.url);
+    let end = round.url.replace(&format!("/begin?ticket={}", round.ticket()), "/end");
+    assert!(page.body.contains(&format!("<a href=\"{end}\">")), "{page:?}");
+    let _ = ended(&scene.call(&scene.ann, "/api/echo", &round.accepted()));
+    let token = scene.last_token();
+    let _ = bob.logs_in(&scene.asked(&scene.bob).url);
+    // Another browser, another page and another cookie end nothing.
+    let page = ann.browser.get(&end);
+    assert!(page.body.contains("notes of ann") && !page.body.contains("bob"), "{page:?}");
+    let form = format!("login={}", page.hidden("login"));
+    assert!(Browser::default().get(&end).body.contains("made no login here"));
+    assert_eq!(bob.browser.press(&end, &form).status, 404);
+    assert_eq!(ann.browser.ask_with("POST", &end, &form, "Origin: http://evil.example\r\n").status, 403);
+    let kept = ann.browser.cookies_of(&end);
+    let mut forged = Browser::default();
+    let flipped = |value: &str| value.replacen(&value[..1], if value.starts_with('A') { "B" } else { "A" }, 1);
+    let cookies: Vec<_> = kept.iter().map(|(name, value)| (name.clone(), flipped(value))).collect();
+    forged.keep_all(&end, &cookies);
+    assert_eq!(forged.press(&end, &form).status, 404);
+    let _ = ended(&scene.call(&scene.ann, "/api/echo", &json!({})));
+
+    let page = ann.browser.press(&end, &form);
+    assert!(page.status == 200 && page.body.contains("The login notes of ann is ended."), "{page:?}");
+    let me = format!("{}/me", scene.server.issuer());
+    let shown = format!("Authorization: Bearer {token}\r\n");
+    assert_eq!(Browser::default().ask_with("GET", &me, "", &shown).status, 401, "the server took it back");
+    let revoked = scene.host.process().recorded("an end", |record| record["change"] == "revoked");
+    assert_eq!((&revoked["caller"], &revoked["by"]), (&json!("ann"), &json!("caller")));
+    assert!(ann.browser.get(&end).body.contains("made no login here"));
+    let _ = ended(&scene.call(&scene.bob, "/api/echo", &json!({})));
+    // A login that was made later, in another browser, is not the first one's.
+    let again = scene.asked(&scene.ann);
+    let page = scene.browser("ann").logs_in(&again.url);
+    assert_eq!(page.status, 200, "{page:?}");
+    let mut old = Browser::default();
+    old.keep_all(&end, &kept);
+    let page = old.press(&end, &form);
+    assert!(page.body.contains("another login of ann took its place"), "{page:?}");
+    let _ = ended(&scene.call(&scene.ann, "/api/echo", &again.accepted()));
+}
+
+/// Waits until the callers with a login are these.
+fn until_logged_in(folder: &Folder, callers: &[&str]) {
+    let end = Instant::now() + patience();
+    loop {
+        let listed = Command::in_folder(folder, &["logins", "list", "--json"]).run();
+        let listed: Value = serde_json::from_str(listed.succeeded()).unwrap();
+        let names: Vec<&str> = listed.as_array().unwrap().iter().map(|row| row["caller"].as_str().unwrap()).collect();
+        if names == callers {
+            return;
+        }
+        assert!(Instant::now() < end, "{listed}");
+    }
+}
+
+/// The sealed logins in a folder.
+fn sealed_in(folder: &Folder) -> usize {
+    let entries = std::fs::read_dir(folder.path().join(".toolcell/logins/callers")).unwrap();
+    entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "sealed")).count()
+}
+
+#[test]
+fn a_login_ends_with_the_right_of_its_caller_at_a_reload_and_at_a_start() {
+    let scene = Scene::start();
+    for (token, person) in [(&scene.ann, "ann"), (&scene.bob, "bob")] {
+        let _ = scene.log_in(token, person);
+    }
+    let bobs = scene.last_token();
+    let before = scene.folder().read("toolcell.toml");
+    let rule = "[callers.team]\nnames = [\"ann\"]\ntools = [\"*\"]\n";
+    scene.folder().write("toolcell.toml", format!("{before}\n{rule}"));
+    assert_eq!(scene.run(&["reload"]).code(), 0);
+    until_logged_in(scene.folder(), &["ann"]);
+    let revoked = scene.host.process().recorded("an end", |record| record["change"] == "revoked");
+    assert_eq!((&revoked["caller"], &revoked["by"]), (&json!("bob"), &json!("server")));
+    assert_eq!(sealed_in(scene.folder()), 1);
+    let me = format!("{}/me", scene.server.issuer());
+    let end = Instant::now() + patience();
+    while Browser::default().ask_with("GET", &me, "", &format!("Authorization: Bearer {bobs}\r\n")).status != 401 {
+        assert!(Instant::now() < end, "the server still takes it");
+    }
+    // A caller whose token went while no server ran.
+    let folder = scene.host.into_process().is_killed_leaving_its_folder();
+    let tokens = folder.read("tokens.jsonl");
+    let others: Vec<&str> = tokens.lines().filter(|line| !line.contains("\"ann\"")).collect();
+    assert_eq!(others.len() + 1, tokens.lines().count());
+    folder.write("tokens.jsonl", others.join("\n") + "\n");
+    let _alone = alone("its pages are at a port of one process");
+    let options = ["--http", "127.0.0.1:0", "--audit", "later.jsonl"];
+    let host = WebHost::in_folder(folder, &options);
+    until_logged_in(host.process().folder(), &[]);
+    assert_eq!(sealed_in(host.process().folder()), 0);
+    // A login that left the manifest while no server ran stays: it may be another manifest's.
+    let folder = host.into_process().is_killed_leaving_its_folder();
+    let run = |arguments: &[&str]| Command::in_folder(&folder, arguments).run();
+    let keys = tables(&scene.server, &scene.api, "").replace("oauth:notes", "caller:notes");
+    folder.write("toolcell.toml", manifest(FIXTURE, &keys[keys.find("[{c}").unwrap()..]));
+    let set = Command::in_folder(&folder, &["logins", "set", "notes", "--caller", "ann"]).with_input("a-key\n").run();
+    assert_eq!(set.succeeded(), "the key notes of ann is kept\n");
+    folder.write("toolcell.toml", manifest(FIXTURE, ""));
+    assert_eq!(run(&["call", "echo", "{\"text\":\"on\"}"]).code(), 0);
+    assert_eq!(sealed_in(&folder), 1);
+    assert_eq!(run(&["logins", "list"]).succeeded(), "notes of ann: the manifest has no such login\n");
+    let removed = run(&["logins", "revoke", "notes", "--caller", "ann"]);
+    assert_eq!(removed.succeeded(), "the login notes of ann is removed\n");
+    assert!(removed.stderr.contains("did not take the tokens back"), "{removed:?}");
+    assert_eq!(sealed_in(&folder), 0);
+    assert!(run(&["logins", "revoke", "notes", "--caller", "ann"]).stderr.contains("has no login or key"));
+}
+
+#[test]
+fn a_reload_that_adds_the_first_login_of_callers_serves_its_pages() {
+    let _alone = alone("its pages are at a port of one process");
+    let server = AuthorizationServer::start();
+    let api = HttpServer::start();
+    let http = "[http]\ntokens = \"tokens.jsonl\"\n";
+    let folder = folder(FIXTURE, http);
+    let [ann, bob] = ["ann", "bob"].map(|name| token(&folder, name));
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);
+    let scene = Scene { server, api, host, ann, bob };
+    // An address that is taken: the reload fails, and says so.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = |address: std::net::SocketAddr| format!("{http}[logins]\nlisten = \"{address}\"\n");
+    let write = |lines: &str| {
+        let manifest = manifest(FIXTURE, &tables(&scene.server, &scene.api, lines));
+        scene.folder().write("toolcell.toml", manifest);
+        scene.run(&["reload"])
+    };
+    let failed = write(&at(taken.local_addr().unwrap()));
+    assert!(failed.code() != 0 && failed.stderr.contains("the pages of logins cannot be served at"), "{failed:?}");
+    let done = write(http);
+    assert_eq!(done.code(), 0, "{done:?}");
+    let _ = scene.log_in(&scene.ann, "ann");
+    assert_eq!(scene.account(&scene.ann), "ann");
+    // Another address takes effect with the next start.
+    assert_eq!(write(&at(taken.local_addr().unwrap())).code(), 0);
+    scene.host.process().will_say("changed, and in effect from the next start: [logins]");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn tokens_of_callers_are_in_no_trace_record_file_or_guest() {
     let scene = Scene::serving(api, &format!("[traces]\nendpoint = \"{}\"\n", collector.url()));
     let mut answers = String::new();
     for (token, person) in [(&scene.ann, "ann"), (&scene.bob, "bob")] {
-        let again = modern(true, &scene.api.url("/api/echo"), &json!({}));
+        let again = modern(true, &scene.api.url(&format!("/api/of-{person}")), &json!({}));
         let _ = scene.log_in(token, person);
         let frame = ended(&scene.host.ask(&shown(token, &again))).to_string();
         assert!(frame.contains("Bearer [redacted:"), "{frame}");
@@ -77,6 +77,13 @@ fn tokens_of_callers_are_in_no_trace_record_file_or_guest() {
     }
     let issued = scene.server.issued();
     assert_eq!(issued.len(), 4, "an access and a refresh token of each");
+    // Neither caller's requests have anything of the other's.
+    let (anns, bobs) = issued.split_at(2);
+    for (target, own, other) in [("/api/of-ann", anns, bobs), ("/api/of-bob", bobs, anns)] {
+        let seen = scene.api.seen().into_iter().find(|seen| seen.target() == target).unwrap();
+        assert_eq!(seen.values("authorization"), [format!("Bearer {}", own[0])]);
+        assert!(other.iter().all(|token| !seen.head.contains(token)), "{target}: {}", seen.head);
+    }
 
     // Guests of both wait for the API, which has their tokens.
     let waiting = modern(true, &scene.api.url(SILENT), &json!({}));

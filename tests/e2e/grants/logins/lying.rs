@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{HttpServer, Scripted, Seen};
 use toolcell_tests::web::{Ask, WebHost};
@@ -181,6 +183,24 @@ fn an_answer_of_the_token_endpoint_that_is_no_token_is_none() {
     scene.lies(Lies { token: Some(said(200, token)), ..Lies::default() });
     let page = scene.returns();
     assert!(page.status == 200 && page.body.contains("ann is logged in to notes"), "{page:?}");
+}
+
+#[test]
+fn an_identity_token_of_another_issuer_or_for_another_client_makes_no_login() {
+    let scene = Scene::start();
+    let issuer = scene.server.url("");
+    for (claims, says) in [
+        (json!({"iss": "https://evil.example", "aud": "callers", "sub": "ann"}), "another issuer"),
+        (json!({"iss": issuer, "aud": "somebody-else", "sub": "ann"}), "for another client"),
+        (json!({"iss": issuer, "aud": ["callers"], "azp": "somebody-else", "sub": "ann"}), "for another client"),
+        (json!({"iss": issuer, "sub": "ann"}), "cannot be read"),
+    ] {
+        let identity = format!("e30.{}.", URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let token = json!({"access_token": "a-token-of-a-liar", "token_type": "Bearer", "id_token": identity});
+        let token = Scripted::Whole(200, "application/json", token.to_string());
+        scene.lies(Lies { token: Some(token), ..Lies::default() });
+        scene.has_nothing(&scene.returns(), says);
+    }
 }
 
 #[test]

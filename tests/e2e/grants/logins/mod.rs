@@ -9,6 +9,7 @@ mod callers;
 mod exchanged;
 mod hunt;
 mod lying;
+mod own_account;
 mod passed;
 mod replicas;
 mod server;

@@ -4,13 +4,16 @@
 //! Promise: a caller's login is that caller's alone.
 
 use std::fs::Permissions;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::engine::Engine;
 use toolcell_tests::loopback::HttpServer;
 use toolcell_tests::web::{WebHost, Wire};
-use toolcell_tests::{Command, Folder, alone};
+use toolcell_tests::{Command, Folder, alone, patience};
 
 use super::browser::{Browser, Page};
 use super::callers::{Round, ended, modern, shown, tables, token};
@@ -124,6 +127,66 @@ fn each_step_of_a_login_is_at_another_replica_and_the_one_before_is_killed() {
     while scene.call(&four, &json!({}))["result"]["resultType"] == "complete" {
         assert!(std::time::Instant::now() < end, "the revoked login is still used");
     }
+}
+
+/// Opens this address in a browser with these cookies, and does not hear what it says.
+fn opens_unheard(url: &str, cookies: &[(String, String)]) {
+    let mut stream = TcpStream::connect(url.split('/').nth(2).unwrap()).unwrap();
+    let cookies: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let (_, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let host = url.split('/').nth(2).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nCookie: {}\r\n\r\n", cookies.join("; ")).unwrap();
+    // A browser that ends the connection gives up: this one is still there.
+    std::mem::forget(stream);
+}
+
+#[test]
+fn a_replica_that_is_killed_at_any_step_of_a_login_loses_none_and_uses_none_twice() {
+    let scene = Scene::start();
+    let [one, two, three, four] = [(); 4].map(|()| scene.replica());
+    let first = Round::of(&scene.call(&one, &json!({})));
+    // Before the redirect.
+    scene.server.set("hold-metadata", 1);
+    let here = at(&one, &first.url);
+    let (address, query) = here.split_once('?').unwrap();
+    let mut stream = TcpStream::connect(here.split('/').nth(2).unwrap()).unwrap();
+    let (_, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let length = query.len();
+    write!(
+        stream,
+        "POST /{path} HTTP/1.1\r\nHost: 127.0.0.1:9\r\nOrigin: {ADDRESS}\r\nContent-Length: {length}\r\n\r\n{query}"
+    )
+    .unwrap();
+    scene.server.holds(1);
+    Scene::kill(one);
+    let (back, cookies) = agrees(&two, &first.url);
+    // While the code is exchanged: the server has given the tokens, and nobody has them.
+    scene.server.set("hold-token", 1);
+    opens_unheard(&at(&two, &back), &cookies);
+    scene.server.holds(2);
+    assert_eq!(scene.server.codes(), 1);
+    Scene::kill(two);
+    let mut browser = Browser::default();
+    browser.keep_all(&at(&three, &back), &cookies);
+    let page = browser.get(&at(&three, &back));
+    assert!(page.status == 410 && page.body.contains("was interrupted. Call the tool again"), "{page:?}");
+    let listed = |replica: &WebHost| Command::in_folder(replica.process().folder(), &["logins", "list"]).run();
+    assert_eq!(listed(&three).succeeded(), "no caller is logged in\n");
+    // The next call asks at another address.
+    let second = Round::of(&scene.call(&three, &json!({})));
+    assert_ne!(second.url, first.url);
+    // After the tokens were kept: the browser does not hear of it.
+    let (back, cookies) = agrees(&three, &second.url);
+    opens_unheard(&at(&three, &back), &cookies);
+    let end = Instant::now() + patience();
+    while !listed(&four).succeeded().contains("notes of ann: logged in") {
+        assert!(Instant::now() < end, "the login is not kept");
+    }
+    Scene::kill(three);
+    assert_eq!(scene.call(&four, &second.accepted())["result"]["resultType"], "complete");
+    browser.keep_all(&at(&four, &back), &cookies);
+    assert_eq!(browser.get(&at(&four, &back)).status, 410, "a return is used once");
+    assert_eq!(scene.server.codes(), 2, "no code is used twice");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
+use toolcell_tests::patience;
 
 use super::browser::Browser;
 
@@ -61,6 +63,22 @@ impl AuthorizationServer {
         let requests: Vec<Value> = serde_json::from_str(&page.body).unwrap();
         let refreshes = requests.iter().filter(|request| request["grant"] == "refresh_token");
         refreshes.map(|request| request["status"].as_u64().unwrap()).collect()
+    }
+
+    /// The codes that gave tokens so far.
+    pub(super) fn codes(&self) -> usize {
+        let page = Browser::default().get(&format!("{}/test/tokens", self.issuer));
+        let requests: Vec<Value> = serde_json::from_str(&page.body).unwrap();
+        let of_code = |request: &&Value| request["grant"] == "authorization_code" && request["status"] == 200;
+        requests.iter().filter(of_code).count()
+    }
+
+    /// Waits until it has served so many requests that it was told not to answer.
+    pub(super) fn holds(&self, count: usize) {
+        let end = Instant::now() + patience();
+        while Browser::default().get(&format!("{}/test/held", self.issuer)).body != count.to_string() {
+            assert!(Instant::now() < end, "{count} requests are not held");
+        }
     }
 
     /// The access and refresh tokens that it gave so far.

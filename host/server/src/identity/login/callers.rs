@@ -1,6 +1,6 @@
 //! Logins of which each caller has one. A call gets the secrets of its own caller, made here before
 //! its guest runs; nothing in a sandbox can name another's.
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -21,7 +21,7 @@ use super::store::{self, RecordPlace, SealedFor};
 use super::ticket::{LoginTicket, TicketSubject};
 use super::vault::{SharedRecord, SharedVault, Vault};
 use super::{NewLogin, log_out_of};
-use crate::identity::{Presented, PresentedTokens, secrets};
+use crate::identity::{Presented, PresentedTokens, TokenFile, secrets};
 
 /// Callers' logins that a process holds in memory: a thousand callers that are active at once. The
 /// one that was used longest ago makes room.
@@ -42,6 +42,8 @@ pub struct CallerLogins {
     held: Mutex<HeldLogins>,
     /// The issuers of callers' tokens: the name before their callers' names, and the claim `iss`.
     issuers: Vec<(String, String)>,
+    /// The file of callers' tokens, if `[http]` names one; `None` without `[http]`.
+    tokens: Option<Option<TokenFile>>,
     /// Tokens that callers showed, for their exchange.
     presented: OnceLock<Arc<PresentedTokens>>,
     exchanges: Mutex<HashMap<(String, String), HeldExchange>>,
@@ -92,6 +94,11 @@ pub struct ListedLogin {
 }
 
 impl ListedLogin {
+    /// True if its tokens are of this login.
+    pub(super) fn is_of(&self, policy: &LoginPolicy) -> bool {
+        self.record.is_of(policy)
+    }
+
     /// Its state in one sentence without a full stop. `policy` is the manifest's login of its name.
     #[must_use]
     pub fn state(&self, policy: Option<&LoginPolicy>) -> String {
@@ -137,6 +144,7 @@ impl CallerLogins {
             address: OnceLock::new(),
             held: Mutex::default(),
             issuers: Vec::new(),
+            tokens: None,
             presented: OnceLock::new(),
             exchanges: Mutex::default(),
         }
@@ -154,7 +162,26 @@ impl CallerLogins {
         let issuers = manifest.http().and_then(HttpPolicy::oauth).map(OauthPolicy::issuers).unwrap_or_default();
         let named = issuers.iter().map(|issuer| (issuer.name().to_owned(), issuer.issuer().to_owned()));
         let issuers = named.collect();
-        Self { issuers, ..Self::new(folder, &folder.join(server.state()), server.state_key()) }
+        let file = |http: &HttpPolicy| http.tokens().map(|file| TokenFile::at(folder.join(file)));
+        let tokens = manifest.http().map(file);
+        Self { issuers, tokens, ..Self::new(folder, &folder.join(server.state()), server.state_key()) }
+    }
+
+    /// From now on tokens that callers show are kept for their exchange.
+    pub(super) fn keep_presented(&self) {
+        self.presented.get().into_iter().for_each(|presented| presented.need());
+    }
+
+    /// True if this is the name of a caller of one of the issuers.
+    pub(super) fn is_of_an_issuer(&self, caller: &str) -> bool {
+        caller.split_once(':').is_some_and(|(name, _)| self.issuers.iter().any(|(known, _)| known == name))
+    }
+
+    /// The callers with tokens of the manifest's file. `None` if it cannot be read, or without
+    /// `[http]`: then nobody knows who may come.
+    pub(super) fn named_callers(&self) -> Option<HashSet<String>> {
+        let entries = self.tokens.as_ref()?.as_ref().map(TokenFile::read).transpose().ok()?;
+        Some(entries.into_iter().flatten().map(|entry| entry.name).collect())
     }
 
     /// The account that a caller's login must be for: the caller's own, where the same issuer says
@@ -311,7 +338,7 @@ impl CallerLogins {
         NewLogin::begin_in(policy, &self.folder, &self.vault(policy.name(), caller)?, send).await
     }
 
-    /// Keeps a key that this caller pasted.
+    /// Keeps a key that this caller pasted. The browser with this mark may end it.
     ///
     /// # Errors
     /// The key cannot be a secret's value, or the store cannot be used.
@@ -320,9 +347,10 @@ impl CallerLogins {
         policy: &Arc<LoginPolicy>,
         caller: &str,
         key: Zeroizing<String>,
+        mark: Option<&str>,
     ) -> Result<(), LoginError> {
         SecretValue::new(key.clone()).map_err(|problem| LoginError::Redirect(format!("the key {problem}")))?;
-        let record = Record::of_pasted(policy, &key, std::time::SystemTime::now());
+        let record = Record::of_pasted(policy, &key, std::time::SystemTime::now()).marked(mark);
         let vault = self.vault(policy.name(), caller)?.open()?;
         let lock = vault.lock().await?;
         let written = lock.write(None, &record).await;
@@ -347,12 +375,13 @@ impl CallerLogins {
     /// # Errors
     /// The store cannot be used.
     pub async fn list(&self, logins: &[Arc<LoginPolicy>]) -> Result<Vec<ListedLogin>, LoginError> {
-        let key = self.key()?;
         let mut found = match self.shared.get() {
-            None => store::of_callers(&self.state, key)?,
+            // No key is made where there is nothing to open with it.
+            None if !store::has_callers(&self.state) => Vec::new(),
+            None => store::of_callers(&self.state, self.key()?)?,
             Some(shared) => {
-                let names: Vec<&str> = logins.iter().map(|login| login.name()).collect();
-                shared.all(key, &names).await?
+                let names: BTreeSet<&str> = logins.iter().map(|login| login.name()).collect();
+                shared.all(self.key()?, &names).await?
             }
         };
         found.sort_by(|one, other| (&one.login, &one.caller).cmp(&(&other.login, &other.caller)));
@@ -373,9 +402,35 @@ impl CallerLogins {
         policy: &Arc<LoginPolicy>,
         caller: &str,
     ) -> Result<(bool, Option<LoginError>), LoginError> {
+        self.revoke_marked(policy, caller, None).await
+    }
+
+    /// As [`revoke`](Self::revoke). With a mark, only the login that has it is revoked.
+    pub(super) async fn revoke_marked(
+        &self,
+        policy: &Arc<LoginPolicy>,
+        caller: &str,
+        mark: Option<&str>,
+    ) -> Result<(bool, Option<LoginError>), LoginError> {
         let vault = self.vault(policy.name(), caller)?;
-        let revoked = log_out_of(policy, &self.folder, &vault, &client(policy)?).await;
+        let revoked = log_out_of(policy, &self.folder, &vault, mark, &client(policy)?).await;
         self.forget(policy.name(), caller);
         revoked
+    }
+
+    /// Removes a login that the manifest no longer has. False if there was none. Its server is not
+    /// told: the manifest does not say how.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn remove(&self, login: &str, caller: &str) -> Result<bool, LoginError> {
+        let vault = self.vault(login, caller)?.open()?;
+        let lock = vault.lock().await?;
+        // One that cannot be read is removed as well.
+        let there = !matches!(lock.read().await, Ok(None));
+        let removed = lock.remove().await;
+        lock.release().await;
+        self.forget(login, caller);
+        removed.map(|()| there)
     }
 }

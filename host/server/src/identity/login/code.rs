@@ -8,6 +8,7 @@ use toolcell_sandbox::ComponentDigest;
 use url::Url;
 use zeroize::Zeroizing;
 
+use super::account::OPENID;
 use super::client::SendRequest;
 use super::endpoints::Endpoints;
 use super::error::LoginError;
@@ -39,7 +40,7 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
         let expected = Expected { state: state.clone(), issuer, must_name: self.endpoints.names_itself };
         let listener = Listener::bind(self.policy.redirect(), expected).await?;
         let redirect = listener.address();
-        let request = AuthorizeRequest { redirect: &redirect, state: &state, challenge: &challenge(&verifier) };
+        let request = AuthorizeRequest { redirect: &redirect, state: &state, verifier: &verifier };
         let address = request.address(self.policy, &self.endpoints)?;
         Ok(BrowserLogin { login: self, listener, verifier, redirect, address })
     }
@@ -58,7 +59,8 @@ impl<S: SendRequest> BrowserLogin<'_, S> {
     /// Each step has its [`LoginError`].
     pub async fn finish(self) -> Result<Made, LoginError> {
         let code = self.listener.code().await?;
-        let code = CodeGrant { code: &code, redirect: &self.redirect, verifier: &self.verifier, subject: None };
+        let code =
+            CodeGrant { code: &code, redirect: &self.redirect, verifier: &self.verifier, subject: None, mark: None };
         self.login.finish(&code).await
     }
 }
@@ -71,6 +73,8 @@ pub(super) struct CodeGrant<'a> {
     pub(super) verifier: &'a str,
     /// The account that it must be for, where that is known.
     pub(super) subject: Option<&'a str>,
+    /// With which the browser may end the login.
+    pub(super) mark: Option<&'a str>,
 }
 
 impl<S: SendRequest> NewLogin<'_, S> {
@@ -84,13 +88,9 @@ impl<S: SendRequest> NewLogin<'_, S> {
         ];
         form.extend(purpose(self.policy));
         let tokens = self.endpoints.at_token(&self.client).tokens(form, SystemTime::now(), &self.send).await?;
-        if let (Some(wanted), Some(given)) = (code.subject, &tokens.subject)
-            && wanted != given
-        {
-            let problem = "this is another person's account than the caller's: log in with your own";
-            return Err(LoginError::Redirect(problem.to_owned()));
-        }
-        self.keep(tokens).await
+        let nonce = self.asks_account().then(|| nonce(code.verifier));
+        self.check_account(&tokens, nonce.as_deref(), code.subject)?;
+        self.keep(tokens, code.mark).await
     }
 }
 
@@ -98,7 +98,7 @@ impl<S: SendRequest> NewLogin<'_, S> {
 pub(super) struct AuthorizeRequest<'a> {
     pub(super) redirect: &'a str,
     pub(super) state: &'a str,
-    pub(super) challenge: &'a str,
+    pub(super) verifier: &'a str,
 }
 
 impl AuthorizeRequest<'_> {
@@ -106,15 +106,18 @@ impl AuthorizeRequest<'_> {
         let endpoint = endpoints.authorize.as_deref().ok_or(LoginError::NoEndpoint("authorization"))?;
         let mut url = Url::parse(endpoint).map_err(|_| LoginError::Address(endpoint.to_owned()))?;
         let scopes = policy.scopes().join(" ");
+        let challenge = challenge(self.verifier);
+        let nonce = policy.scopes().iter().any(|scope| scope == OPENID).then(|| nonce(self.verifier));
         let mut own = vec![
             ("response_type", "code"),
             ("client_id", policy.client_id()),
             ("redirect_uri", self.redirect),
             ("state", self.state),
-            ("code_challenge", self.challenge),
+            ("code_challenge", challenge.as_str()),
             ("code_challenge_method", "S256"),
         ];
         own.extend((!scopes.is_empty()).then_some(("scope", scopes.as_str())));
+        own.extend(nonce.as_deref().map(|nonce| ("nonce", nonce)));
         own.extend(purpose(policy));
         // The endpoint's own query stays, but for what would be there twice.
         let kept: Vec<(String, String)> = url.query_pairs().into_owned().collect();
@@ -132,8 +135,14 @@ pub(super) fn random_text() -> Result<Zeroizing<String>, LoginError> {
 }
 
 /// The challenge of a verifier, by S256.
-pub(super) fn challenge(verifier: &str) -> String {
+fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(ComponentDigest::of(verifier.as_bytes()).as_bytes())
+}
+
+/// The nonce of the login with this verifier. An identity token that has it was made for this
+/// login.
+fn nonce(verifier: &str) -> String {
+    URL_SAFE_NO_PAD.encode(ComponentDigest::of(format!("nonce {verifier}").as_bytes()).as_bytes())
 }
 
 #[cfg(test)]
@@ -172,11 +181,11 @@ mod tests {
             auth: ClientAuth::Basic,
             names_itself: false,
         };
-        let request = AuthorizeRequest { redirect: "http://127.0.0.1:9/callback", state: "s", challenge: "c" };
+        let request = AuthorizeRequest { redirect: "http://127.0.0.1:9/callback", state: "s", verifier: "v" };
         assert_eq!(
             request.address(&policy, &endpoints).unwrap(),
             "https://a.example/o?prompt=consent&response_type=code&client_id=desk\
-             &redirect_uri=http%3A%2F%2F127.0.0.1%3A9%2Fcallback&state=s&code_challenge=c&code_challenge_method=S256\
+             &redirect_uri=http%3A%2F%2F127.0.0.1%3A9%2Fcallback&state=s&code_challenge=TJRIXgwhrmxBzh3-e2v6zupato5AokdvUCCOUm9QYIA&code_challenge_method=S256\
              &scope=read+offline_access&resource=https%3A%2F%2Fapi.example%2F"
         );
     }

@@ -130,7 +130,10 @@ impl<S: SendRequest> DeviceLogin<'_, S> {
             }
             sleep(interval).await;
             let error = match self.ask().await {
-                Ok(tokens) => return self.login.keep(tokens).await,
+                Ok(tokens) => {
+                    self.login.check_account(&tokens, None, None)?;
+                    return self.login.keep(tokens, None).await;
+                }
                 Err(error) => error,
             };
             interval = after(error, interval)?;

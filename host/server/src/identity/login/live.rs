@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::sync::watch;
 use toolcell_policy::LoginPolicy;
 use toolcell_sandbox::{LiveSecret, NoValue, SecretValue, ValueInTime};
 
@@ -20,6 +19,7 @@ use super::refresh::{NotRenewed, Plan, Renewed, renew};
 use super::state::state;
 use super::store::RecordPlace;
 use super::vault::Vault;
+use crate::identity::flight::{Flight, FlightThread};
 
 /// Access tokens that are looked for in what servers send back: the newest, and those before it
 /// that a slow answer may still hold.
@@ -36,8 +36,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// file.
 pub const FINISHED_WITHIN: Duration = Duration::from_secs(20);
 
-/// Stack of the thread that refreshes: TLS, and no guest.
-const STACK_BYTES: usize = 1 << 20;
+/// The thread that refreshes: its stack has TLS, and no guest.
+const THREAD: FlightThread = FlightThread { name: "toolcell-login", stack_bytes: 1 << 20 };
 
 /// Logins of this process. Those of one file share one, so that they share its refresh.
 static LOGINS: Mutex<Vec<Weak<Login>>> = Mutex::new(Vec::new());
@@ -59,11 +59,8 @@ pub(super) struct Login {
     caller: Option<Arc<str>>,
     known: Mutex<LoginToken>,
     version: AtomicU64,
-    flight: Mutex<Option<Flight>>,
+    flight: Flight,
 }
-
-/// The result that requests wait for.
-type Flight = watch::Receiver<Option<Result<SecretValue, NoValue>>>;
 
 #[derive(Default)]
 struct LoginToken {
@@ -116,7 +113,7 @@ pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn L
         caller: None,
         known: Mutex::default(),
         version: AtomicU64::new(0),
-        flight: Mutex::default(),
+        flight: Flight::default(),
     });
     logins.push(Arc::downgrade(&login));
     Arc::new(SharedLogin(login))
@@ -186,10 +183,13 @@ impl LiveSecret for SharedLogin {
             if let Some(value) = self.0.at_once() {
                 return value;
             }
-            let mut flight = self.0.flight();
-            // An error: the thread ended without a word.
-            let landed = flight.wait_for(Option::is_some).await.map_err(|_| NoValue)?;
-            landed.clone().unwrap_or(Err(NoValue))
+            let login = Arc::clone(&self.0);
+            let running = RunningRefresh::begin();
+            let renew = move || {
+                let _running = running;
+                login.renew()
+            };
+            self.0.flight.value(THREAD, renew).await
         })
     }
 
@@ -223,7 +223,7 @@ impl Login {
             caller: Some(caller.into()),
             known: Mutex::default(),
             version: AtomicU64::new(0),
-            flight: Mutex::default(),
+            flight: Flight::default(),
         })
     }
 
@@ -286,30 +286,6 @@ impl Login {
             return Some(Ok(token.value.clone()));
         }
         waits.then_some(Err(NoValue))
-    }
-
-    /// The refresh that runs, or one that begins now.
-    fn flight(self: &Arc<Self>) -> Flight {
-        let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
-        // One whose sender is gone has ended without a word.
-        if let Some(running) = flight.as_ref().filter(|running| running.has_changed().is_ok()) {
-            return running.clone();
-        }
-        let (sender, receiver) = watch::channel(None);
-        let this = Arc::clone(self);
-        let running = RunningRefresh::begin();
-        let thread = std::thread::Builder::new().name("toolcell-login".to_owned()).stack_size(STACK_BYTES);
-        let spawned = thread.spawn(move || {
-            let value = this.renew();
-            *this.flight.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            sender.send_replace(Some(value));
-            drop(running);
-        });
-        if let Err(error) = spawned {
-            self.report(&mut self.known(), &format!("cannot start a thread: {error}"));
-        }
-        *flight = Some(receiver.clone());
-        receiver
     }
 
     /// Looks at the store, and refreshes the token where that is due.

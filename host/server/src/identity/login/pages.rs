@@ -1,33 +1,35 @@
-//! The pages at which callers log in: one that says what for and whose account it will be, and the
-//! one that the authorization server sends the browser back to. Strangers can ask for both.
+//! The pages at which callers log in: one that says what for and whose account it will be, the one
+//! that the authorization server sends the browser back to, and one at which a browser ends the
+//! logins that it made. Strangers can ask for all of them.
 //!
 //! A browser brings the ticket that its caller's client was given, and leaves with a cookie. Only
-//! the browser that pressed the button can come back: the cookie has the state, sealed.
+//! the browser that pressed the button can come back: the cookie has the state, sealed. Another
+//! cookie names the login that was made, so that only this browser ends it.
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, LOCATION, ORIGIN, REFERRER_POLICY,
-    SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
-};
+use ::http::header::{HeaderName, LOCATION, ORIGIN, SET_COOKIE};
 use ::http::request::Parts;
-use ::http::{HeaderValue, Method, Request, Response, StatusCode};
+use ::http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use toolcell_audit::{Clipped, Event, LoginChanged, Sink};
+use toolcell_mcp::StateKey;
 use toolcell_mcp::http::OriginPolicy;
 use toolcell_policy::LoginPolicy;
 use toolcell_shared::{Claim, SharedState};
-use url::{Url, form_urlencoded};
+use url::Url;
 use zeroize::Zeroizing;
 
 use super::callers::CallerLogins;
 use super::client::client;
-use super::code::{AuthorizeRequest, CodeGrant, challenge, random_text};
+use super::code::{AuthorizeRequest, CodeGrant, random_text};
 use super::error::LoginError;
+use super::html::{Ended, Page, escaped, html, nothing, one, only, page};
+use super::made::{self, MadeLogin, cookies};
 use super::redirect::{Expected, RedirectCame};
 use super::ticket::{BegunLogin, LoginTicket, REMEMBERED_FOR};
 
@@ -52,18 +54,37 @@ const BEGIN: &str = "/begin";
 /// The path of the page that browsers come back to, before the login's name.
 const RETURN: &str = "/return/";
 
-/// Finds the login that a ticket is for, while its component serves as it did then.
-pub(crate) type TicketJudge = dyn Fn(&LoginTicket) -> Option<Arc<LoginPolicy>> + Send + Sync;
+/// The path of the page at which a browser ends logins.
+const END: &str = "/end";
 
-/// The pages.
-pub(crate) struct LoginPages {
+/// Finds logins in what serves now.
+pub(crate) trait LoginFinder: Send + Sync {
+    /// The login that a ticket is for, while its component serves as it did then, and its caller
+    /// may use it.
+    fn of_ticket(&self, ticket: &LoginTicket) -> Option<Arc<LoginPolicy>>;
+
+    /// The login of this name.
+    fn named(&self, login: &str) -> Option<Arc<LoginPolicy>>;
+
+    /// True if the rules let this caller use the login of this name.
+    fn allows(&self, login: &str, caller: &str) -> bool;
+}
+
+/// What the pages are made of.
+#[derive(Clone)]
+pub(crate) struct PageParts {
     pub(crate) logins: Arc<CallerLogins>,
     /// Remembers what was used.
     pub(crate) state: Arc<dyn SharedState>,
     pub(crate) sink: Arc<Sink>,
-    pub(crate) judge: Arc<TicketJudge>,
+    pub(crate) finder: Arc<dyn LoginFinder>,
     /// Name of the server for people.
     pub(crate) name: String,
+}
+
+/// The pages.
+pub(super) struct LoginPages {
+    pub(super) parts: PageParts,
     place: PagesPlace,
 }
 
@@ -79,26 +100,9 @@ struct PagesPlace {
     doors: OriginPolicy,
 }
 
-type Page = Response<String>;
-
-/// Why a login ends: a sentence for the person, without the full stop of its last clause.
-struct Ended(StatusCode, String);
-
-impl Ended {
-    fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self(status, text.into())
-    }
-}
-
 impl LoginPages {
-    pub(crate) fn new(
-        logins: Arc<CallerLogins>,
-        state: Arc<dyn SharedState>,
-        sink: Arc<Sink>,
-        judge: Arc<TicketJudge>,
-        name: String,
-    ) -> Self {
-        Self { logins, state, sink, judge, name, place: PagesPlace::default() }
+    pub(super) fn new(parts: PageParts) -> Self {
+        Self { parts, place: PagesPlace::default() }
     }
 
     /// These pages at this address.
@@ -119,13 +123,15 @@ impl LoginPages {
             return page(StatusCode::FORBIDDEN, "These pages do not answer to the requested host.");
         }
         let Some(path) = parts.uri.path().strip_prefix(&self.place.path) else { return nothing() };
-        let answered = match (path.strip_prefix(RETURN), parts.method == Method::POST) {
-            (Some(login), false) if parts.method == Method::GET => return self.returned(login, &parts).await,
-            (None, false) if path == BEGIN && parts.method == Method::GET => self.asked(&parts).await,
-            (None, true) if path == BEGIN => self.begun(&parts, body).await,
-            (Some(_), _) => return only("GET"),
-            (None, _) if path == BEGIN => return only("GET, POST"),
-            (None, _) => return nothing(),
+        let answered = match (path.strip_prefix(RETURN), path, &parts.method) {
+            (Some(login), _, &Method::GET) => return self.returned(login, &parts).await,
+            (Some(_), ..) => return only("GET"),
+            (None, BEGIN, &Method::GET) => self.asked(&parts).await,
+            (None, BEGIN, &Method::POST) => self.begun(&parts, body).await,
+            (None, END, &Method::GET) => self.made_here(&parts),
+            (None, END, &Method::POST) => self.ended(&parts, body).await,
+            (None, BEGIN | END, _) => return only("GET, POST"),
+            _ => return nothing(),
         };
         answered.unwrap_or_else(|Ended(status, text)| page(status, &text))
     }
@@ -153,74 +159,50 @@ impl LoginPages {
             login = escaped(&ticket.login),
             tool = escaped(&ticket.tool),
             caller = escaped(&ticket.caller),
-            name = escaped(&self.name),
+            name = escaped(&self.parts.name),
             server = escaped(server),
             text = escaped(&text),
         );
         Ok(html(StatusCode::OK, &page))
     }
 
-    /// The page at which a caller pastes a key.
-    fn asked_for_key(&self, ticket: &LoginTicket, text: &str) -> Page {
-        let page = format!(
-            "<h1>Your key {login}</h1>\
-             <p>The tool <b>{tool}</b> of <b>{name}</b> uses a key of <b>{caller}</b>, named {login}. <b>{name}</b> \
-             keeps it, for the calls of <b>{caller}</b> alone, and shows it to nobody.</p>\
-             <p>Go on only if you are {caller}, and asked for this just now. If somebody sent you this address, close \
-             this page: the tools of {caller} would work with your key.</p>\
-             <form method=\"post\"><input type=\"hidden\" name=\"ticket\" value=\"{text}\">\
-             <label>Key <input type=\"password\" name=\"key\" required autocomplete=\"off\"></label>\
-             <button>Keep this key</button></form>",
-            login = escaped(&ticket.login),
-            tool = escaped(&ticket.tool),
-            caller = escaped(&ticket.caller),
-            name = escaped(&self.name),
-            text = escaped(text),
-        );
-        html(StatusCode::OK, &page)
+    /// Ends a login that was just made, if its caller's right to it has ended meanwhile: whoever
+    /// ended the others did not see this one.
+    pub(super) async fn check_right(&self, policy: &Arc<LoginPolicy>, caller: &str) -> Result<(), LoginError> {
+        if self.parts.finder.allows(policy.name(), caller) {
+            return Ok(());
+        }
+        let _ = self.parts.logins.revoke(policy, caller).await?;
+        Err(LoginError::Redirect("its caller may not use it any more".to_owned()))
     }
 
-    /// Keeps the key that a caller pasted.
-    async fn pasted(
-        self: &Arc<Self>,
-        ticket: LoginTicket,
-        policy: Arc<LoginPolicy>,
-        form: &str,
-    ) -> Result<Page, Ended> {
-        let key = one(form, "key").map(|key| Zeroizing::new(key.trim().to_owned())).unwrap_or_default();
-        let used = self.claim(&ticket.name()).await?;
-        // A store may wait for another process.
-        let this = Arc::clone(self);
-        let runtime = Handle::current();
-        let caller = ticket.caller.clone();
-        let kept = tokio::task::spawn_blocking(move || runtime.block_on(this.logins.paste(&policy, &caller, key)));
-        let ended = |_| Ended::new(StatusCode::INTERNAL_SERVER_ERROR, "The key was not kept.");
-        if let Err(error) = kept.await.map_err(ended)? {
-            let _ = self.state.give_back(used).await;
-            return Err(self.failed(&ticket, &error));
-        }
-        self.record(&ticket, "made", None);
-        let _ = self.state.note(&ticket.name(), REMEMBERED_FOR).await;
-        let text = format!(
-            "The key {} of {} is kept. You can close this window, and go on where you came from.",
-            ticket.login, ticket.caller
+    /// The page after a login was made. The browser keeps what it needs to end it.
+    pub(super) fn made(&self, made: &MadeLogin, text: &str) -> Page {
+        let cookie = self.parts.logins.key().ok().and_then(|key| made.sealed(key)).and_then(|value| {
+            let place = format!("{}{END}", self.place.path);
+            self.cookie(&made.cookie_name(), &value, &place, made::COOKIE_SECONDS)
+        });
+        let Some(cookie) = cookie else { return page(StatusCode::OK, text) };
+        let mut response = html(
+            StatusCode::OK,
+            &format!(
+                "<p>{}</p><p>This browser can end it later, at <a href=\"{address}\">{address}</a>.</p>",
+                escaped(text),
+                address = escaped(&self.end_address()),
+            ),
         );
-        Ok(page(StatusCode::OK, &text))
+        response.headers_mut().append(SET_COOKIE, cookie);
+        response
+    }
+
+    /// The address at which a browser ends logins.
+    pub(super) fn end_address(&self) -> String {
+        format!("{}{END}", self.place.address)
     }
 
     /// Sends the browser to the authorization server.
     async fn begun(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Result<Page, Ended> {
-        // Another page must not press the button.
-        let header = |name: &HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let is_own = match header(&ORIGIN) {
-            Some("null") | None => header(&SITE) == Some("same-origin"),
-            Some(origin) => origin.eq_ignore_ascii_case(&self.place.origin),
-        };
-        if !is_own {
-            return Err(Ended::new(StatusCode::FORBIDDEN, "The request comes from another page."));
-        }
-        let form = timeout(FORM_WITHIN, Limited::new(body, FORM_BYTES_MAX).collect()).await;
-        let form = form.ok().and_then(Result::ok).map(|form| form.to_bytes()).unwrap_or_default();
+        let form = self.form(parts, body).await?;
         let form = std::str::from_utf8(&form).unwrap_or_default();
         let text = one(form, "ticket").unwrap_or_default();
         let (ticket, policy) = self.ticket(&text).await?;
@@ -231,10 +213,10 @@ impl LoginPages {
         let verifier = random_text().map_err(failed)?;
         let state = random_text().map_err(failed)?;
         let send = client(&policy).map_err(failed)?;
-        let login = self.logins.begin(&policy, &ticket.caller, send).await.map_err(failed)?;
+        let login = self.parts.logins.begin(&policy, &ticket.caller, send).await.map_err(failed)?;
         let endpoints = login.endpoints();
         let redirect = self.redirect(&ticket.login);
-        let request = AuthorizeRequest { redirect: &redirect, state: &state, challenge: &challenge(&verifier) };
+        let request = AuthorizeRequest { redirect: &redirect, state: &state, verifier: &verifier };
         let address = request.address(&policy, endpoints).map_err(failed)?;
         let begun = BegunLogin {
             state: state.to_string(),
@@ -242,8 +224,8 @@ impl LoginPages {
             token_endpoint: endpoints.token.clone(),
             ticket: ticket.clone(),
         };
-        let key = self.logins.key().map_err(failed)?;
-        let cookie = self.cookie(&ticket.login, &begun.sealed(key).map_err(failed)?, COOKIE_SECONDS);
+        let key = self.parts.logins.key().map_err(failed)?;
+        let cookie = self.begun_cookie(&ticket.login, &begun.sealed(key).map_err(failed)?, COOKIE_SECONDS);
         let mut response = page(StatusCode::SEE_OTHER, "Go on at the authorization server.");
         let address = HeaderValue::from_str(&address).ok();
         let (Some(address), Some(cookie)) = (address, cookie) else {
@@ -254,6 +236,21 @@ impl LoginPages {
         Ok(response)
     }
 
+    /// The form that a browser sends from one of these pages.
+    pub(super) async fn form(&self, parts: &Parts, body: Incoming) -> Result<Bytes, Ended> {
+        // Another page must not press the button.
+        let header = |name: &HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let is_own = match header(&ORIGIN) {
+            Some("null") | None => header(&SITE) == Some("same-origin"),
+            Some(origin) => origin.eq_ignore_ascii_case(&self.place.origin),
+        };
+        if !is_own {
+            return Err(Ended::new(StatusCode::FORBIDDEN, "The request comes from another page."));
+        }
+        let form = timeout(FORM_WITHIN, Limited::new(body, FORM_BYTES_MAX).collect()).await;
+        Ok(form.ok().and_then(Result::ok).map(|form| form.to_bytes()).unwrap_or_default())
+    }
+
     /// The browser comes back. Its cookie goes, however this ends.
     async fn returned(self: &Arc<Self>, login: &str, parts: &Parts) -> Page {
         let Some(begun) = self.begun_by(login, parts) else {
@@ -262,16 +259,17 @@ impl LoginPages {
             return page(StatusCode::BAD_REQUEST, text);
         };
         let mut response = match self.finish(begun, parts.uri.query().unwrap_or_default()).await {
-            Ok(text) => page(StatusCode::OK, &text),
+            Ok((made, text)) => self.made(&made, &text),
             Err(Ended(status, text)) => page(status, &text),
         };
-        if let Some(cookie) = self.cookie(login, "", 0) {
-            response.headers_mut().insert(SET_COOKIE, cookie);
+        if let Some(cookie) = self.begun_cookie(login, "", 0) {
+            response.headers_mut().append(SET_COOKIE, cookie);
         }
         response
     }
 
-    async fn finish(self: &Arc<Self>, begun: BegunLogin, query: &str) -> Result<String, Ended> {
+    /// Makes the login. Returns it, with the words for the person.
+    async fn finish(self: &Arc<Self>, begun: BegunLogin, query: &str) -> Result<(MadeLogin, String), Ended> {
         let wrong = || Ended::new(StatusCode::BAD_REQUEST, "This is not the login that this browser began.");
         let policy = self.policy_of(&begun.ticket)?;
         // Before anything is remembered: whoever does not know the state changes nothing.
@@ -292,22 +290,23 @@ impl LoginPages {
         let ended = |_| Ended::new(StatusCode::INTERNAL_SERVER_ERROR, "The login was ended.");
         match finished.await.map_err(ended)? {
             (Ok(missing), begun) => {
-                self.record(&begun.ticket, "made", None);
+                self.record_of(&begun.ticket, "made", None);
                 // The ticket stays claimed; its page says so early.
-                let _ = self.state.note(&begun.ticket.name(), REMEMBERED_FOR).await;
+                let _ = self.parts.state.note(&begun.ticket.name(), REMEMBERED_FOR).await;
                 let lacks = match missing.as_slice() {
                     [] => String::new(),
                     missing => format!(" The server did not give: {}.", missing.join(", ")),
                 };
-                let BegunLogin { ticket, .. } = &begun;
-                Ok(format!(
+                let made = begun.made();
+                let text = format!(
                     "{} is logged in to {}.{lacks} You can close this window, and go on where you came from.",
-                    ticket.caller, ticket.login
-                ))
+                    made.caller, made.login
+                );
+                Ok((made, text))
             }
             (Err(error), begun) => {
                 // The person may try again with the same address.
-                let _ = self.state.give_back(ticket).await;
+                let _ = self.parts.state.give_back(ticket).await;
                 Err(self.failed(&begun.ticket, &error))
             }
         }
@@ -320,7 +319,7 @@ impl LoginPages {
         policy: &Arc<LoginPolicy>,
         query: &str,
     ) -> Result<Vec<String>, LoginError> {
-        let login = self.logins.begin(policy, &begun.ticket.caller, client(policy)?).await?;
+        let login = self.parts.logins.begin(policy, &begun.ticket.caller, client(policy)?).await?;
         let endpoints = login.endpoints();
         if endpoints.token != begun.token_endpoint {
             return Err(LoginError::Redirect("the server's token endpoint changed meanwhile".to_owned()));
@@ -336,26 +335,33 @@ impl LoginPages {
             RedirectCame::Other(_) => return Err(LoginError::Redirect("the state is another's".to_owned())),
         };
         let redirect = self.redirect(&begun.ticket.login);
-        let subject = self.logins.subject(policy, &begun.ticket.caller);
-        let code = CodeGrant { code: &code, redirect: &redirect, verifier: &begun.verifier, subject };
+        let subject = self.parts.logins.subject(policy, &begun.ticket.caller);
+        let MadeLogin { mark, .. } = begun.made();
+        let code =
+            CodeGrant { code: &code, redirect: &redirect, verifier: &begun.verifier, subject, mark: Some(&mark) };
         let made = login.finish(&code).await?;
-        self.logins.was_made(policy, &begun.ticket.caller);
+        self.parts.logins.was_made(policy, &begun.ticket.caller);
+        self.check_right(policy, &begun.ticket.caller).await?;
         Ok(made.scopes_missing)
+    }
+
+    pub(super) fn key(&self) -> Result<&StateKey, Ended> {
+        self.parts.logins.key().map_err(|error| {
+            tracing::error!("nobody can log in: {error}");
+            Ended::new(StatusCode::INTERNAL_SERVER_ERROR, "The server has no key for logins. Its log says more.")
+        })
     }
 
     /// The ticket of a text, and its login.
     async fn ticket(&self, text: &str) -> Result<(LoginTicket, Arc<LoginPolicy>), Ended> {
-        let key = self.logins.key().map_err(|error| {
-            tracing::error!("nobody can log in: {error}");
-            Ended::new(StatusCode::INTERNAL_SERVER_ERROR, "The server has no key for logins. Its log says more.")
-        })?;
+        let key = self.key()?;
         let ticket = LoginTicket::open(key, text).filter(LoginTicket::holds).ok_or_else(|| {
             let text = "This address is not valid, or its time is over. Call the tool again, and open the address that \
                         it gives.";
             Ended::new(StatusCode::NOT_FOUND, text)
         })?;
         let policy = self.policy_of(&ticket)?;
-        match self.state.is_noted(&ticket.name()).await {
+        match self.parts.state.is_noted(&ticket.name()).await {
             Ok(false) => Ok((ticket, policy)),
             Ok(true) => Err(was_used()),
             Err(away) => Err(Ended::new(StatusCode::SERVICE_UNAVAILABLE, format!("{away}. Try again in a minute."))),
@@ -363,7 +369,7 @@ impl LoginPages {
     }
 
     fn policy_of(&self, ticket: &LoginTicket) -> Result<Arc<LoginPolicy>, Ended> {
-        (self.judge)(ticket).filter(|policy| ticket.is_for(policy)).ok_or_else(|| {
+        self.parts.finder.of_ticket(ticket).filter(|policy| ticket.is_for(policy)).ok_or_else(|| {
             let text = "The tool, or what it may reach, was changed since this login was asked for. Call the tool \
                         again, and open the address that it gives.";
             Ended::new(StatusCode::GONE, text)
@@ -371,8 +377,8 @@ impl LoginPages {
     }
 
     /// Uses this name up.
-    async fn claim(&self, name: &str) -> Result<Claim, Ended> {
-        match self.state.claim(name, REMEMBERED_FOR).await {
+    pub(super) async fn claim(&self, name: &str) -> Result<Claim, Ended> {
+        match self.parts.state.claim(name, REMEMBERED_FOR).await {
             Ok(Some(claim)) => Ok(claim),
             Ok(None) => Err(was_used()),
             Err(away) => Err(Ended::new(StatusCode::SERVICE_UNAVAILABLE, format!("{away}. Try again in a minute."))),
@@ -382,10 +388,8 @@ impl LoginPages {
     /// The login that this browser began.
     fn begun_by(&self, login: &str, parts: &Parts) -> Option<BegunLogin> {
         let name = format!("{COOKIE_NAME}{login}");
-        let fields = parts.headers.get_all(COOKIE).iter().filter_map(|field| field.to_str().ok());
-        let mut cookies = fields.flat_map(|field| field.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let text = cookies.find(|(key, _)| *key == name).map(|(_, value)| value)?;
-        let begun = BegunLogin::open(self.logins.key().ok()?, text)?;
+        let text = cookies(&parts.headers).find(|(key, _)| *key == name).map(|(_, value)| value)?;
+        let begun = BegunLogin::open(self.parts.logins.key().ok()?, text)?;
         (begun.ticket.login == login && begun.ticket.holds()).then_some(begun)
     }
 
@@ -394,96 +398,51 @@ impl LoginPages {
         format!("{}{RETURN}{login}", self.place.address)
     }
 
-    fn cookie(&self, login: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
+    /// The cookie of a login that a browser begins.
+    fn begun_cookie(&self, login: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
+        let place = format!("{}{RETURN}{login}", self.place.path);
+        self.cookie(&format!("{COOKIE_NAME}{login}"), value, &place, seconds)
+    }
+
+    /// A cookie for pages at this path.
+    fn cookie(&self, name: &str, value: &str, path: &str, seconds: u64) -> Option<HeaderValue> {
         let secure = if self.place.origin.starts_with("https:") { "; Secure" } else { "" };
-        let path = format!("{}{RETURN}{login}", self.place.path);
-        let text =
-            format!("{COOKIE_NAME}{login}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+        let text = format!("{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
         let mut value = HeaderValue::from_str(&text).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    fn failed(&self, ticket: &LoginTicket, error: &LoginError) -> Ended {
+    /// The header that has the browser forget a login that it made.
+    pub(super) fn forgets(&self, made: &MadeLogin) -> Option<HeaderValue> {
+        self.cookie(&made.cookie_name(), "", &format!("{}{END}", self.place.path), 0)
+    }
+
+    pub(super) fn failed(&self, ticket: &LoginTicket, error: &LoginError) -> Ended {
         tracing::warn!("the login {:?} of {:?} failed: {error}", ticket.login, ticket.caller);
-        self.record(ticket, "failed", Some(&error.to_string()));
+        let detail = error.to_string();
+        self.record_of(ticket, "failed", Some(&detail));
         Ended::new(StatusCode::BAD_GATEWAY, format!("The login failed: {error}."))
     }
 
-    fn record(&self, ticket: &LoginTicket, change: &str, detail: Option<&str>) {
-        let event = || {
-            Event::LoginChanged(LoginChanged {
-                login: &ticket.login,
-                caller: Clipped(&ticket.caller),
-                change,
-                by: "caller",
-                component: Some(&ticket.component),
-                detail: detail.map(Clipped),
-            })
-        };
-        if let Err(error) = self.sink.record(event) {
+    pub(super) fn record_of(&self, ticket: &LoginTicket, change: &str, detail: Option<&str>) {
+        self.record(LoginChanged {
+            login: &ticket.login,
+            caller: Clipped(&ticket.caller),
+            change,
+            by: "caller",
+            component: Some(&ticket.component),
+            detail: detail.map(Clipped),
+        });
+    }
+
+    pub(super) fn record(&self, change: LoginChanged<'_>) {
+        if let Err(error) = self.parts.sink.record(|| Event::LoginChanged(change)) {
             tracing::error!("a login is missing from the audit: {error}");
         }
     }
 }
 
 fn was_used() -> Ended {
-    Ended::new(StatusCode::GONE, "This login was made already. Call the tool again.")
-}
-
-/// The value of a field that is there once.
-fn one(form: &str, name: &str) -> Option<String> {
-    let mut named = form_urlencoded::parse(form.as_bytes()).filter(|(key, _)| key == name);
-    let first = named.next().map(|(_, value)| value.into_owned())?;
-    named.next().is_none().then_some(first)
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            letter => out.push(letter),
-        }
-    }
-    out
-}
-
-/// A page with one paragraph of text.
-fn page(status: StatusCode, text: &str) -> Page {
-    html(status, &format!("<p>{}</p>", escaped(text)))
-}
-
-fn nothing() -> Page {
-    page(StatusCode::NOT_FOUND, "There is nothing here.")
-}
-
-fn only(methods: &'static str) -> Page {
-    let mut response = page(StatusCode::METHOD_NOT_ALLOWED, "This page is opened with a browser.");
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
-    response
-}
-
-fn html(status: StatusCode, body: &str) -> Page {
-    let mut response = Response::new(format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>toolcell</title>{body}</html>\n"
-    ));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CACHE_CONTROL, "no-store"),
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"),
-        // The form has to say where it is from.
-        (REFERRER_POLICY, "same-origin"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    response
+    Ended::new(StatusCode::GONE, "This login was made already, or was interrupted. Call the tool again.")
 }

@@ -36,6 +36,9 @@ pub(super) struct Record {
     until: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
+    /// A name that the browser which made the login knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<String>,
     /// Why the server gives no more tokens, where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<String>,
@@ -89,6 +92,7 @@ impl Record {
             since: 0,
             until: None,
             scope: None,
+            mark: None,
             ended: None,
         };
         record.renew(tokens, now);
@@ -106,8 +110,19 @@ impl Record {
             auth: ClientAuth::Basic,
             names_itself: false,
         };
-        let tokens = Tokens { access: key.clone(), refresh: None, until: None, scope: None, subject: None };
+        let tokens = Tokens { access: key.clone(), refresh: None, until: None, scope: None, identity: None };
         Self::new(policy, &endpoints, tokens, now)
+    }
+
+    /// With this mark.
+    pub(super) fn marked(self, mark: Option<&str>) -> Self {
+        let mut record = self;
+        record.mark = mark.map(str::to_owned);
+        record
+    }
+
+    pub(super) fn has_mark(&self, mark: &str) -> bool {
+        self.mark.as_deref() == Some(mark)
     }
 
     /// The record of these bytes; `None` if they are malformed.
@@ -127,7 +142,7 @@ impl Record {
     /// Takes the tokens of a refresh. A server that does not rotate refresh tokens sends none
     /// (RFC 6749, section 6), and may leave out the scope where it is the same.
     pub(super) fn renew(&mut self, tokens: Tokens, now: SystemTime) {
-        let Tokens { access, refresh, until, scope, subject: _ } = tokens;
+        let Tokens { access, refresh, until, scope, identity: _ } = tokens;
         self.access_token = access.to_string();
         if let Some(refresh) = refresh {
             self.refresh_token = Some(refresh.to_string());
@@ -234,7 +249,7 @@ pub(super) mod tests {
             refresh: refresh.map(|token| Zeroizing::new(token.to_owned())),
             until: since.checked_add(Duration::from_secs(life)),
             scope: Some("read".to_owned()),
-            subject: None,
+            identity: None,
         };
         Record::new(policy, &endpoints, tokens, since)
     }

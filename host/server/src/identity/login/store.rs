@@ -159,6 +159,11 @@ pub(super) fn own_key(state: &Path) -> Result<StateKey, LoginError> {
     StateKey::of(digits.as_bytes()).map_err(|error| LoginError::Store(error.to_string()))
 }
 
+/// True if a caller may have a login in this folder of states.
+pub(super) fn has_callers(state: &Path) -> bool {
+    folder(state).join(CALLERS).exists()
+}
+
 /// The logins of callers in this folder of states, as far as this key opens them.
 pub(super) fn of_callers(state: &Path, key: &StateKey) -> Result<Vec<CallerRecord>, LoginError> {
     let folder = folder(state).join(CALLERS);

@@ -12,6 +12,7 @@ use toolcell_sandbox::ComponentDigest;
 use zeroize::Zeroizing;
 
 use super::error::LoginError;
+use super::made::{MadeLogin, mark};
 
 /// The least time for a person to agree. A ticket holds for up to twice as long: within such a time
 /// the same call gets the same ticket, so that its question stays the same in each round.
@@ -108,9 +109,7 @@ impl LoginTicket {
 
     /// Its text for an address: the same for the same call, for ten minutes at least.
     pub(super) fn sealed(&self, key: &StateKey) -> Option<String> {
-        let bytes = serde_json::to_vec(self).ok()?;
-        let text = URL_SAFE_NO_PAD.encode(key.seal_same(Purpose::LoginTicket, bytes)?);
-        (text.len() <= TEXT_BYTES_MAX).then_some(text)
+        seal(self, |bytes| key.seal_same(Purpose::LoginTicket, bytes))
     }
 
     /// The ticket of a text; `None` if this key did not seal it.
@@ -136,16 +135,18 @@ impl LoginTicket {
 
 impl BegunLogin {
     pub(super) fn sealed(&self, key: &StateKey) -> Result<String, LoginError> {
-        let bytes = serde_json::to_vec(self).ok();
-        let sealed = bytes.and_then(|bytes| key.seal(Purpose::LoginBegun, bytes)).map(|sealed| {
-            let text = URL_SAFE_NO_PAD.encode(sealed);
-            (text.len() <= TEXT_BYTES_MAX).then_some(text)
-        });
-        sealed.flatten().ok_or_else(|| LoginError::Random("the login cannot be sealed".to_owned()))
+        let sealed = seal(self, |bytes| key.seal(Purpose::LoginBegun, bytes));
+        sealed.ok_or_else(|| LoginError::Random("the login cannot be sealed".to_owned()))
     }
 
     pub(super) fn open(key: &StateKey, text: &str) -> Option<Self> {
         open(key, Purpose::LoginBegun, text)
+    }
+
+    /// The login that it becomes.
+    pub(super) fn made(&self) -> MadeLogin {
+        let LoginTicket { login, caller, .. } = self.ticket.clone();
+        MadeLogin { login, caller, mark: mark(&self.state) }
     }
 
     /// A name under which its use is remembered.
@@ -154,7 +155,14 @@ impl BegunLogin {
     }
 }
 
-fn open<T: DeserializeOwned>(key: &StateKey, purpose: Purpose, text: &str) -> Option<T> {
+/// A text for an address or a cookie; `None` if it is too long for that.
+pub(super) fn seal(value: &impl Serialize, seal: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) -> Option<String> {
+    let text = URL_SAFE_NO_PAD.encode(seal(serde_json::to_vec(value).ok()?)?);
+    (text.len() <= TEXT_BYTES_MAX).then_some(text)
+}
+
+/// What this key sealed for this purpose.
+pub(super) fn open<T: DeserializeOwned>(key: &StateKey, purpose: Purpose, text: &str) -> Option<T> {
     let text = Some(text).filter(|text| text.len() <= TEXT_BYTES_MAX)?;
     let mut bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(text).ok()?);
     serde_json::from_slice(key.open(purpose, &mut bytes)?).ok()

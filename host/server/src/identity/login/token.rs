@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime};
 
 use ::http::{Request, StatusCode, header};
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use hyper::body::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,8 +34,8 @@ pub(super) struct Tokens {
     pub(super) until: Option<SystemTime>,
     /// The scopes, where the server says them.
     pub(super) scope: Option<String>,
-    /// The account, where the server says it (OpenID Connect).
-    pub(super) subject: Option<String>,
+    /// What the server says about the account, where it does (OpenID Connect).
+    pub(super) identity: Option<Zeroizing<String>>,
 }
 
 #[derive(Deserialize)]
@@ -46,12 +46,6 @@ struct LoginAnswer {
     expires_in: Option<Value>,
     scope: Option<String>,
     id_token: Option<String>,
-}
-
-/// The claims of an identity token, as far as a login needs them.
-#[derive(Deserialize)]
-struct IdentityClaims {
-    sub: String,
 }
 
 #[derive(Deserialize)]
@@ -152,15 +146,8 @@ fn given(body: &[u8], now: SystemTime) -> Result<Tokens, String> {
         refresh,
         until: life.and_then(|life| now.checked_add(life)),
         scope: given.scope.filter(|scope| scope.len() <= 64 << 10),
-        subject: given.id_token.as_deref().and_then(subject),
+        identity: given.id_token.map(Zeroizing::new),
     })
-}
-
-/// The account of an identity token. It comes from the token endpoint itself, so that its signature
-/// says no more (OpenID Connect Core, section 3.1.3.7).
-fn subject(token: &str) -> Option<String> {
-    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
-    serde_json::from_slice(&claims).ok().map(|claims: IdentityClaims| claims.sub)
 }
 
 /// A time in seconds, however it is written: `60`, `60.0`. Numbers in quotes are common, though not

@@ -1,5 +1,6 @@
 //! The place of a login's record: a file, or the server that replicas share. One process at a time
 //! changes it.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -94,7 +95,7 @@ impl Vault {
 
 impl SharedVault {
     /// The logins of callers, as far as this key opens them.
-    pub(super) async fn all(&self, key: &StateKey, logins: &[&str]) -> Result<Vec<CallerRecord>, LoginError> {
+    pub(super) async fn all(&self, key: &StateKey, logins: &BTreeSet<&str>) -> Result<Vec<CallerRecord>, LoginError> {
         let mut found = Vec::new();
         for login in logins {
             let bucket = bucket(login);

@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use toolcell_policy::{AdvisedFault, SecretProgram};
 use toolcell_sandbox::{LiveSecret, NoValue, SecretValue, ValueInTime};
 use zeroize::Zeroizing;
+
+use super::flight::{Flight, FlightThread};
 
 pub use run::end_all;
 
@@ -28,8 +29,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// Time for which a run at load counts for all tools that are loaded: a component has many.
 const LOADED_FOR: Duration = Duration::from_secs(5);
 
-/// Stack of the thread that runs a program.
-const STACK_BYTES: usize = 256 << 10;
+/// The thread that runs a program.
+const THREAD: FlightThread = FlightThread { name: "toolcell-secret", stack_bytes: 256 << 10 };
 
 /// Programs of this process. Secrets with the same command and times share one, and its runs.
 static PROGRAMS: Mutex<Vec<Weak<Program>>> = Mutex::new(Vec::new());
@@ -47,11 +48,8 @@ struct Program {
     version: AtomicU64,
     /// Held while it runs.
     turn: Mutex<()>,
-    flight: Mutex<Option<Flight>>,
+    flight: Flight,
 }
-
-/// The result that requests wait for.
-type Flight = watch::Receiver<Option<Result<SecretValue, NoValue>>>;
 
 /// What it has printed.
 #[derive(Default)]
@@ -120,7 +118,7 @@ fn shared(policy: &Arc<SecretProgram>) -> Arc<Program> {
         printed: Mutex::default(),
         version: AtomicU64::new(0),
         turn: Mutex::default(),
-        flight: Mutex::default(),
+        flight: Flight::default(),
     });
     programs.push(Arc::downgrade(&program));
     program
@@ -137,10 +135,13 @@ impl LiveSecret for SharedProgram {
             if let Some(value) = self.0.at_once() {
                 return value;
             }
-            let mut flight = self.0.flight();
-            // An error: the thread ended without a word.
-            let landed = flight.wait_for(Option::is_some).await.map_err(|_| NoValue)?;
-            landed.clone().unwrap_or(Err(NoValue))
+            let program = Arc::clone(&self.0);
+            let asked = Instant::now();
+            let renew = move || {
+                program.renew_unless_since(Some(asked));
+                program.serving().ok_or(NoValue)
+            };
+            self.0.flight.value(THREAD, renew).await
         })
     }
 
@@ -177,30 +178,6 @@ impl Program {
         let waits = printed.problem.is_some() && printed.last_run.is_some_and(|run| run.elapsed() < RETRY_AFTER);
         drop(printed);
         waits.then(|| self.serving().ok_or(NoValue))
-    }
-
-    /// The run that is under way, or one that begins now.
-    fn flight(self: &Arc<Self>) -> Flight {
-        let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
-        // One whose sender is gone has ended without a word.
-        if let Some(running) = flight.as_ref().filter(|running| running.has_changed().is_ok()) {
-            return running.clone();
-        }
-        let (sender, receiver) = watch::channel(None);
-        let this = Arc::clone(self);
-        let asked = Instant::now();
-        let thread = std::thread::Builder::new().name("toolcell-secret".to_owned()).stack_size(STACK_BYTES);
-        let spawned = thread.spawn(move || {
-            this.renew_unless_since(Some(asked));
-            let value = this.serving().ok_or(NoValue);
-            *this.flight.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            sender.send_replace(Some(value));
-        });
-        if let Err(error) = spawned {
-            tracing::error!("the program {}: cannot start a thread: {error}", self.policy.path());
-        }
-        *flight = Some(receiver.clone());
-        receiver
     }
 
     /// Runs the program, unless a run has begun since this time.

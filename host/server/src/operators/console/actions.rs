@@ -10,12 +10,13 @@ use toolcell_policy::LoginPolicy;
 
 use super::decisions::{Came, said};
 use super::form::Fields;
-use super::gather::{caller_logins, token_id};
+use super::gather::token_id;
 use super::listen::ConnectionTime;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit, segment};
 use super::trying::CancelledOnDrop;
 use crate::catalog::Services;
+use crate::identity::login::RightsCheck;
 use crate::identity::{NewToken, lifetime};
 use crate::lock::{Approval, SeenDigest};
 use crate::observing::activity::OperatorAnswer;
@@ -201,13 +202,22 @@ impl Console {
             })
         });
         written.await.map_err(|_| "The file of tokens was not written.")??;
+        // Without a token, the caller makes no call that could use a login.
+        let catalog = self.sources.catalog();
+        let check = RightsCheck {
+            logins: Arc::clone(&self.sources.services.logins),
+            sink: Arc::clone(&self.sources.services.sink),
+            login_use: Arc::clone(catalog.login_use()),
+            policies: catalog.caller_logins(),
+        };
+        check.start(&tokio::runtime::Handle::current());
         Ok("Revoked: the server turns it away within some seconds.".to_owned())
     }
 
     async fn revoke_login(&self, fields: &Fields) -> Came {
         let name = fields.get(routes::LOGIN);
         let caller = fields.get(routes::NAME).to_owned();
-        let policies = caller_logins(&self.sources.catalog());
+        let policies = self.sources.catalog().caller_logins();
         let policy = policies.into_iter().find(|policy| policy.name() == name).ok_or("There is no such login.")?;
         let services = Arc::clone(&self.sources.services);
         let runtime = tokio::runtime::Handle::current();

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolcell_audit::{CatalogReplaced, Clipped, Event, SinkError};
-use toolcell_mcp::ServedCatalog as _;
+use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_policy::{Diagnostic, Manifest};
 
 use super::reading::BuiltGeneration;
@@ -26,7 +26,22 @@ impl Reloader {
         if Difference::is_none(old, &built.catalog) {
             return ReloadOutcome::Unchanged;
         }
-        self.replace(trigger, old, built.catalog)
+        match self.setup.logins.open(&built.manifest) {
+            Ok(line) => line.iter().for_each(|line| self.setup.services.log.announce(line)),
+            Err(error) => return ReloadOutcome::Failed(ReloadFailure::saying(&error.to_string())),
+        }
+        let outcome = self.replace(trigger, old, built.catalog);
+        self.end_logins(old, &built.manifest);
+        outcome
+    }
+
+    /// Ends the logins of callers who have no right to them any more.
+    fn end_logins(&self, old: &Catalog, manifest: &Manifest) {
+        let new = self.setup.current.snapshot();
+        if new.login_use() != old.login_use() {
+            let policies = manifest.caller_logins().into_iter().chain(old.caller_logins()).collect();
+            self.setup.logins.end_without_right(new.login_use(), policies);
+        }
     }
 
     /// Records, then swaps: a change that cannot be recorded is not made.
@@ -89,7 +104,8 @@ impl Reloader {
     }
 
     fn log_waiting_changes(&self, manifest: &Manifest) {
-        let keys = restart::waiting(&self.setup.manifest, manifest);
+        let mut keys = restart::waiting(&self.setup.manifest, manifest);
+        keys.extend(self.setup.logins.waits(manifest).then(|| "[logins]".to_owned()));
         let shown = keys.join(", ");
         if self.setup.current.journal.waits_for_start(keys) {
             tracing::warn!("changed, and in effect from the next start: {shown}");

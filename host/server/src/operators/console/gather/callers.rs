@@ -1,5 +1,4 @@
 //! The views of callers and of calls that wait for a person.
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use serde_json::{Map, Value};
@@ -8,7 +7,7 @@ use toolcell_console::model::{
     Approvals, CallerDay, CallerRule, Callers, DecidedApproval, LoginRow, Moment, RefusedCaller, TokenRow,
     WaitingApproval,
 };
-use toolcell_policy::{self as policy, LoginOwner, LoginPolicy, SecretSource};
+use toolcell_policy as policy;
 use toolcell_sandbox::ComponentDigest;
 
 use super::tools::reach;
@@ -58,7 +57,7 @@ impl Sources {
 
     /// Logins that callers have of their own; `None` where no tool uses one. `Err` is one sentence.
     fn logins(&self, catalog: &Catalog) -> Result<Option<Vec<LoginRow>>, String> {
-        let policies = caller_logins(catalog);
+        let policies = catalog.caller_logins();
         if policies.is_empty() {
             return Ok(None);
         }
@@ -161,21 +160,6 @@ fn waits(
         remember: pending.remember,
         run_calls_max: pending.run_calls_max,
     }
-}
-
-/// The logins of each caller that tools of this generation use.
-pub fn caller_logins(catalog: &Catalog) -> Vec<Arc<LoginPolicy>> {
-    let mut found: Vec<Arc<LoginPolicy>> = Vec::new();
-    let components = catalog.components().iter();
-    for secret in components.flat_map(|component| component.policy().grants().secrets()) {
-        if let SecretSource::Login(login) = secret.source()
-            && login.owner() == LoginOwner::Caller
-            && found.iter().all(|known| known.name() != login.name())
-        {
-            found.push(Arc::clone(login));
-        }
-    }
-    found
 }
 
 /// The name of a token in forms. It admits nobody.

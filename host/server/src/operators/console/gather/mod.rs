@@ -25,7 +25,7 @@ use crate::operators::health::Health;
 use crate::reload::Current;
 
 pub use audit::{Search, check_chain};
-pub use callers::{caller_logins, token_id};
+pub use callers::token_id;
 pub use denials::Offers;
 pub use export::{ExportForm, export};
 pub use records::chains_to_read;

@@ -43,6 +43,7 @@ mod dev;
 mod discovery;
 mod edit;
 mod eras;
+mod evidence;
 mod examples;
 mod fairness;
 mod grants;

@@ -65,6 +65,8 @@ fn record(sink: &Sink, calls: u64) -> bool {
                 tool: "wx_forecast",
                 outcome: Outcome::Ok,
                 usage: Usage::default(),
+                uses: None,
+                uses_left_out: 0,
                 detail: None,
             })
         };

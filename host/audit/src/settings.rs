@@ -9,6 +9,9 @@ pub struct Settings {
     pub fsync: Fsync,
     /// The part of a call's arguments that is recorded.
     pub arguments: Arguments,
+    /// True: the end of a call names the grants that it used through the host. Their paths may be
+    /// private.
+    pub uses: bool,
     /// True: what cannot be recorded is refused. False: missing records are counted, and the count
     /// is recorded once that is possible.
     pub required: bool,
@@ -58,12 +61,14 @@ impl Rotation {
 }
 
 impl Default for Settings {
-    /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments; records are required.
+    /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments, no uses; records are
+    /// required.
     fn default() -> Self {
         Self {
             rotation: Some(Rotation::DEFAULT),
             fsync: Fsync::default(),
             arguments: Arguments::default(),
+            uses: false,
             required: true,
         }
     }

@@ -177,6 +177,12 @@ impl Sink {
         self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
     }
 
+    /// True if calls are recorded with their uses of grants.
+    #[must_use]
+    pub fn keeps_uses(&self) -> bool {
+        self.audit.as_ref().is_some_and(|audit| audit.settings.uses)
+    }
+
     /// The file of this process, if events are recorded.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {

@@ -29,7 +29,15 @@ fn stopped<'a>(calls: u64) -> Event<'a> {
 }
 
 fn finished<'a>(id: u64) -> Event<'a> {
-    Event::CallFinished(CallFinished { id, tool: "echo", outcome: Outcome::Ok, usage: Usage::default(), detail: None })
+    Event::CallFinished(CallFinished {
+        id,
+        tool: "echo",
+        outcome: Outcome::Ok,
+        usage: Usage::default(),
+        uses: None,
+        uses_left_out: 0,
+        detail: None,
+    })
 }
 
 fn write(file: &Path, records: u64) -> Opened {

@@ -7,9 +7,10 @@ use toolcell_policy::AdvisedFault;
 use crate::terminal;
 
 /// Result of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exit {
     /// Done. 0.
+    #[default]
     Done,
     /// The checked or called thing is at fault: a manifest, a component, a tool that answered with
     /// an error. 1.

@@ -24,6 +24,7 @@ mod canonical;
 mod capabilities;
 mod diagnostic;
 pub mod edit;
+mod evidence;
 mod excerpt;
 mod expect;
 mod explain;
@@ -53,6 +54,9 @@ mod table;
 pub use advised::AdvisedFault;
 pub use capabilities::ReachRow;
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
+pub use evidence::{
+    Evidence, Finding, Fuzzed, GrantUse, NEIGHBOURS_MAX, Narrowed, Seen, WideRequest, WideRule, fuzz, narrow,
+};
 pub use excerpt::Excerpts;
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
 pub use explain::{Ask, AskTextError, Explanation};

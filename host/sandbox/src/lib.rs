@@ -30,6 +30,7 @@ mod secrets;
 mod wall;
 mod wasi;
 
+pub use caller::uses::CallUses;
 pub use files::{GrantedFiles, Identity, ProcessScratch, ScratchHome, scratch_place};
 pub use load::cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
 pub use load::drafts::remove_abandoned as remove_abandoned_drafts;

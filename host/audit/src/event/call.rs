@@ -135,8 +135,20 @@ pub struct CallFinished<'a> {
     pub outcome: Outcome,
     /// The resources it used.
     pub usage: Usage,
+    /// The grants that it used through the host, each once: `GET https://x.example/`. Only where
+    /// uses are recorded: [`Settings::uses`](crate::Settings::uses).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uses: Option<&'a [Clipped<'a>]>,
+    /// How often it used something else, which is too much or too long for a record.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub uses_left_out: u64,
     /// Details for an operator besides the outcome: a trap's backtrace, a fault of the host, what
     /// is wrong with the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Clipped<'a>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

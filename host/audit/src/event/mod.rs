@@ -125,6 +125,8 @@ mod tests {
                 ingress_bytes: 7,
                 denials: 8,
             },
+            uses: None,
+            uses_left_out: 0,
             detail: None,
         });
         assert_eq!(

@@ -33,7 +33,7 @@ pub use help::wrapped;
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AUDIT, AuditArgs, AuditCommand, AuditFileArg, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs,
-    ExplainArgs, PolicyArgs, PolicyCommand, PolicyTestArgs, SuggestArgs, UsageArgs,
+    ExplainArgs, FuzzArgs, PolicyArgs, PolicyCommand, PolicyTestArgs, SuggestArgs, UsageArgs,
 };
 pub use registries::{
     OutdatedArgs, PullArgs, PushArgs, SearchArgs, StoreArg, StoreArgs, StoreCommand, StoreExportArgs, StoreGcArgs,

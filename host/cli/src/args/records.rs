@@ -177,8 +177,10 @@ pub enum PolicyCommand {
     Explain(ExplainArgs),
     /// Hold a table of expectations against the manifest
     Test(PolicyTestArgs),
-    /// Write the lines that would allow what tools tried and were denied
+    /// Write the lines that would allow what tools tried; or take out what they do not use
     Suggest(SuggestArgs),
+    /// Try requests around each rule, and list what it allows and nobody needs
+    Fuzz(FuzzArgs),
 }
 
 /// `toolcell policy explain`.
@@ -247,16 +249,65 @@ Examples:
   toolcell policy suggest tried.jsonl            prints tables for the manifest
   toolcell policy suggest tried.jsonl --apply    merges them into it
 
-Read them before you add them: they allow what was tried, whoever made the tools try it.")]
+Read them before you add them: they allow what was tried, whoever made the tools try it.
+
+With --narrow it is the other way: the audit says what calls used, and the answer is a difference of the manifest that
+takes out grants that no call used, and narrows the others to what was used. The audit says so where [audit] has
+`uses = true`; it shows requests, sockets, state and calls of tools. Files and variables are only known of calls in
+files of --uses. What is not known of every call stays as it is.
+  toolcell policy suggest --narrow               the manifest's audit, the last 30 days
+  toolcell policy suggest --narrow | patch -p0   takes the difference over
+  toolcell policy suggest --narrow --days 0      all that the audit has")]
 pub struct SuggestArgs {
-    /// What `toolcell serve --observe` wrote, or an audit
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// What `toolcell serve --observe` wrote, or an audit [default with
+    /// --narrow: the manifest's audit]
+    #[arg(value_name = "FILE", required_unless_present = "narrow")]
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub manifest: ManifestArg,
-    /// Merge the tables into the manifest, which keeps its comments and order
+    /// Print how the manifest becomes narrower: without what no call used
+    #[arg(long)]
+    pub narrow: bool,
+    /// The days that calls are looked at; 0 takes all that the audit has
+    #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "narrow")]
+    pub days: u32,
+    /// Further calls and all that each used: JSON Lines
+    #[arg(long, value_name = "FILE", requires = "narrow")]
+    pub uses: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long, requires = "narrow", conflicts_with = "apply")]
+    pub json: bool,
+    /// Merge it into the manifest, which keeps its comments and order
     #[arg(long)]
     pub apply: bool,
     #[command(flatten)]
     pub consent: ConsentArg,
+}
+
+/// `toolcell policy fuzz`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell policy fuzz                     every rule, the widest first
+  toolcell policy fuzz weather             those of one component
+  toolcell policy fuzz notes/append        those of one tool, by its own name
+
+Around each rule it makes other spellings of the host and the path, other methods, ports and schemes, what a redirect
+may lead to, neighbours of folders and names, and asks the rules about them. Nothing is sent or opened. Listed is what
+is allowed although no call of the audit needs it. Every query of an allowed path is allowed, and not listed.")]
+pub struct FuzzArgs {
+    /// A component, or a tool as COMPONENT/TOOL [default: all]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// The audit that says what calls used [default: the manifest's, if it
+    /// exists]
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+    /// Further calls and all that each used: JSON Lines
+    #[arg(long, value_name = "FILE")]
+    pub uses: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }

@@ -16,6 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::manifest;
 use crate::terminal;
 use shown::difference;
+pub use shown::unified;
 
 /// Stream that a change is shown on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! Edits of a manifest in place: comments, order and layout stay as they are. Must not hold: what
 //! is edited, or why.
+mod changes;
 mod components;
 mod narrowing;
 
+pub use changes::Change;
 pub use components::ComponentEntry;
 pub use toml_edit::{Array, InlineTable, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};

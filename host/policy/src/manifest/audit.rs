@@ -50,6 +50,9 @@ settings! {
         arguments: AuditArguments => AuditArguments = "arguments" (
             Words(&ARGUMENTS), arguments, else AuditArguments::Digest
         ), {"default": "digest", "examples": ["values"]};
+        /// True records which grants each call used through the host: requests without their
+        /// queries, connections, state, other tools. `toolcell policy suggest --narrow` reads them.
+        uses: bool => bool = "uses" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
     }
     other names { "path" => "file", "sync" => "fsync", "args" => "arguments" }
 }

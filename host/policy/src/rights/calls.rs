@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
+use super::used::{Narrower, NeededRules, around_call, rules_for};
 use super::values::{ENTRIES_MAX, REQUESTS_MAX, check_requested};
 use super::{Example, Importer, Narrowing, Right, wider};
 use crate::capabilities::ReachRow;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::edit::{self, ManifestEntry};
-use crate::grants::{CallRule, Capability};
+use crate::edit::{self, Change, ManifestEntry};
+use crate::grants::{CallRule, Capability, Grants};
 use crate::read::{Entry, Problems};
 use crate::table::keys;
 
@@ -80,6 +81,22 @@ pub(crate) static CALLS: Right = Right {
     uses: |right, grants| vec![right.used(grants.calls().first().map(|rule| rule.rule().span()))],
     verbs: &["call"],
     ask_forms: &["call TOOL"],
+    evidence: Some(Capability::Call),
+    own_table: |_, grants| {
+        let spans = |grants: &Grants| grants.calls().iter().map(|rule| rule.rule().span()).collect::<Vec<_>>();
+        grants.wider.as_ref().is_some_and(|wider| spans(wider) != spans(grants))
+    },
+    narrower: |right, used| {
+        let narrower = |needed: NeededRules<'_, CallRule>| {
+            let rule = needed.rule.rule().clone();
+            let new = needed.instead?;
+            let old = rule.text().to_owned();
+            let change = Change::Rules { section: right.section, key: "", old, new: new.clone() };
+            Some(Narrower { rule, instead: new, change })
+        };
+        rules_for(used.grants.calls(), used.uses).into_iter().filter_map(narrower).collect()
+    },
+    neighbours: |_, grants, uses| grants.calls().iter().map(|rule| around_call(rule, uses)).collect(),
     explain: |_, grants, ask, notes| {
         let verdict = grants.call(ask.name(Capability::Call)?).cloned();
         if verdict.is_ok() {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::used::around_named;
 use super::values::{ENTRIES_MAX, kept, named, text};
 use super::{Example, Importer, Narrowing, Right};
 use crate::capabilities::ReachRow;
@@ -57,6 +58,18 @@ pub(crate) static CONFIG: Right = Right {
     imports: IMPORTS,
     verbs: &["config"],
     ask_forms: &["config KEY"],
+    evidence: Some(Capability::Config),
+    narrower: |right, used| {
+        let place = used.grants.place(right.section).unwrap_or_default();
+        let settings = used.grants.config().iter().map(|(name, _)| RuleRef::new(name, place.clone()));
+        super::values::unused(right, Capability::Config, settings, used)
+    },
+    neighbours: |right, grants, _| {
+        let place = grants.place(right.section).unwrap_or_default();
+        let around =
+            |(name, _): &(String, String)| around_named(&RuleRef::new(name, place.clone()), Capability::Config, name);
+        grants.config().iter().map(around).collect()
+    },
     explain: |right, grants, ask, _| {
         let key = ask.name(Capability::Config)?;
         let place = grants.place(right.section);

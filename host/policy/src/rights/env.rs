@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::args::IMPORTS;
+use super::used::around_named;
 use super::values::{ENTRIES_MAX, kept, name_problem, named, text};
 use super::{Example, Importer, Narrowing, Right};
 use crate::capabilities::ReachRow;
@@ -102,6 +103,15 @@ pub(crate) static ENV: Right = Right {
     imports: IMPORTS,
     verbs: &["env"],
     ask_forms: &["env NAME"],
+    evidence: Some(Capability::Env),
+    narrower: |right, used| {
+        let variables = used.grants.env().iter().map(|variable| RuleRef::new(variable.name(), variable.span()));
+        super::values::unused(right, Capability::Env, variables, used)
+    },
+    neighbours: |_, grants, _| {
+        let rule = |variable: &EnvVar| RuleRef::new(variable.name(), variable.span());
+        grants.env().iter().map(|variable| around_named(&rule(variable), Capability::Env, variable.name())).collect()
+    },
     explain: |right, grants, ask, notes| {
         let name = ask.name(Capability::Env)?;
         let Some(variable) = grants.env().iter().find(|variable| variable.name() == name) else {

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::used::{Narrower, UsedGrants, around_mount};
 use super::values::{REQUESTS_MAX, check_requested};
 use super::{Example, Importer, Narrowing, Right, wider};
 use crate::canonical::sorted;
 use crate::capabilities::ReachRow;
 use crate::diagnostic::Diagnostic;
-use crate::edit::{self, ManifestEntry, name_and_value};
+use crate::edit::{self, Change, ManifestEntry, name_and_value};
 use crate::explain::{Ask, AskTextError};
 use crate::grants::{
-    Access, Capability, FileAccess, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Quota, RuleRef, SCRATCH, Subject,
-    no_mount,
+    Access, Capability, FileAccess, Grants, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Quota, RuleRef, SCRATCH,
+    Subject, no_mount,
 };
 use crate::limits::Spec;
 use crate::names::{did_you_mean, toml_string};
@@ -231,6 +232,15 @@ pub(crate) static FILES: Right = Right {
         let want = FileAccess::of(verb).unwrap_or(FileAccess::Read);
         Ok(Ask::File { want, path: format!("/{}", parts.join("/")) })
     },
+    evidence: Some(Capability::Filesystem),
+    own_table: |_, grants| {
+        let spans = |grants: &Grants| grants.files().iter().map(Mount::span).collect::<Vec<_>>();
+        grants.wider.as_ref().is_some_and(|wider| spans(wider) != spans(grants))
+    },
+    narrower: |right, used| used.grants.files().iter().flat_map(|mount| narrower_mount(right, mount, used)).collect(),
+    neighbours: |_, grants, uses| {
+        grants.files().iter().map(|mount| around_mount(&rule_of(mount), mount, uses)).collect()
+    },
     explain: |_, grants, ask, notes| {
         let Ask::File { want, path } = ask else { return None };
         if let Err(denial) = grants.file(*want, path) {
@@ -245,8 +255,7 @@ pub(crate) static FILES: Right = Right {
             let bytes = show_bytes(quota.bytes);
             notes.push(format!("at most {bytes} in at most {} files are allowed there", quota.files));
         }
-        let text = format!("{} = {}", toml_string(mount.guest()), mount.access().name());
-        Some(Ok(RuleRef::new(&text, mount.span())))
+        Some(Ok(rule_of(mount)))
     },
     // A folder within another one is part of it.
     needed: |_, needs| {
@@ -294,6 +303,66 @@ pub(crate) static FILES: Right = Right {
     }),
     ..Right::NONE
 };
+
+/// A mount as a rule: its path and its access.
+fn rule_of(mount: &Mount) -> RuleRef {
+    RuleRef::new(&format!("{} = {}", toml_string(mount.guest()), mount.access().name()), mount.span())
+}
+
+/// What a mount may become: nothing, read only, or a folder of it. A folder is only named if no
+/// link leads to it, as the host would follow that.
+fn narrower_mount(right: &Right, mount: &Mount, used: &UsedGrants<'_>) -> Vec<Narrower> {
+    let is_mine = |path: &str| used.grants.mount_of(path).is_some_and(|of| of.guest() == mount.guest());
+    let uses: Vec<(FileAccess, &str)> = used
+        .uses
+        .iter()
+        .filter_map(|ask| if let Ask::File { want, path } = ask { Some((*want, path.as_str())) } else { None })
+        .filter(|(_, path)| is_mine(path))
+        .collect();
+    let guest = mount.guest().to_owned();
+    let narrower = |instead: Vec<String>, change| Narrower { rule: rule_of(mount), instead, change };
+    let MountKind::Host { path, access, .. } = mount.kind() else {
+        let change = Change::Name { section: right.section, name: guest };
+        return if uses.is_empty() { vec![narrower(Vec::new(), change)] } else { Vec::new() };
+    };
+    if uses.is_empty() {
+        return vec![narrower(Vec::new(), Change::Name { section: right.section, name: guest })];
+    }
+    let mut found = Vec::new();
+    let is_read = uses.iter().all(|(want, _)| *want == FileAccess::Read);
+    if is_read && *access == Access::Write {
+        let instead = vec![format!("{} = read", toml_string(&guest))];
+        found.push(narrower(instead, Change::ReadOnly { guest: guest.clone() }));
+    }
+    let is_component = used.grants.wider.is_none() && !used.tools_name_mounts;
+    let paths: Vec<&str> = uses.iter().filter_map(|(_, path)| mount.rest_of(path)).collect();
+    if let Some(inner) = shared_folder(&paths).filter(|_| is_component && is_read) {
+        let folders = inner.match_indices('/').map(|(at, _)| at).chain([inner.len()]);
+        let deepest = folders.filter_map(|end| inner.get(..end)).filter(|folder| !folder.is_empty());
+        let host = |folder: &str| format!("{}/{folder}", path.trim_end_matches('/'));
+        let chosen = deepest.take_while(|folder| (used.is_folder)(&host(folder))).last();
+        if let Some(folder) = chosen {
+            let inner = format!("{}/{folder}", guest.trim_end_matches('/'));
+            let instead = vec![format!("{} = read", toml_string(&inner))];
+            let change = Change::Folder { guest, inner, path: host(folder) };
+            found.push(narrower(instead, change));
+        }
+    }
+    found
+}
+
+/// The path that all of these begin with, in whole segments; `None` if they share none.
+fn shared_folder(paths: &[&str]) -> Option<String> {
+    let mut paths = paths.iter().map(|path| path.split('/').collect::<Vec<&str>>());
+    let mut shared = paths.next()?;
+    for path in paths {
+        let same = shared.iter().zip(&path).take_while(|(one, other)| one == other).count();
+        shared.truncate(same);
+    }
+    let plain = |segment: &&str| !matches!(*segment, "" | "." | "..");
+    let shared: Vec<&str> = shared.into_iter().take_while(plain).collect();
+    (!shared.is_empty()).then(|| shared.join("/"))
+}
 
 /// `PATH = FOLDER`, followed by bounds of the mount: `create`, `quota=10MiB`, `files=100`.
 fn mount_right(access: &str, right: &str) -> ManifestEntry {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::network::{SECTION, list_entry, names_note, outside};
+use super::network::{self, SECTION, list_entry, names_note, outside};
+use super::used::{around_http, rules_for};
 use super::{Example, Importer, Narrowing, Right};
 use crate::capabilities::ReachRow;
 use crate::edit::ManifestEntry;
@@ -39,6 +40,13 @@ pub(crate) static HTTP: Right = Right {
     imports: IMPORTS,
     uses: |right, grants| vec![right.used(grants.network().http_rules().first().map(|rule| rule.rule().span()))],
     ask_forms: &["GET https://…"],
+    evidence: Some(Capability::Http),
+    own_table: |_, grants| grants.network().wider.is_some(),
+    narrower: |_, used| {
+        let needed = rules_for(used.grants.network().http_rules(), used.uses);
+        network::narrower("http", needed.into_iter().map(|needed| (needed.rule.rule(), needed.instead)))
+    },
+    neighbours: |_, grants, uses| grants.network().http_rules().iter().map(|rule| around_http(rule, uses)).collect(),
     explain: |_, grants, ask, notes| {
         let Ask::Http(ask) = ask else { return None };
         Some(explain(grants, ask, notes))

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
+use super::used::{Narrower, around_named, needed_names};
 use super::{Example, Importer, Narrowing, Right, wider};
 use crate::capabilities::ReachRow;
 use crate::diagnostic::Diagnostic;
-use crate::edit::{self, ManifestEntry};
+use crate::edit::{self, Change, ManifestEntry};
 use crate::grants::{Capability, KEYVALUE, KeyValue, RuleRef};
 use crate::quantity::{show_bytes, show_count};
 use crate::table::keys;
@@ -93,6 +94,18 @@ pub(crate) static STATE: Right = Right {
     imports: IMPORTS,
     verbs: &["keyvalue"],
     ask_forms: &["keyvalue"],
+    evidence: Some(Capability::KeyValue),
+    narrower: |right, used| {
+        let is_unused = used.grants.keyvalue().is_some() && needed_names(used.uses, Capability::KeyValue).is_empty();
+        let rule = || RuleRef::new(right.section, used.grants.keyvalue_span());
+        let narrower =
+            || Narrower { rule: rule(), instead: Vec::new(), change: Change::Section { section: right.section } };
+        is_unused.then(narrower).into_iter().collect()
+    },
+    neighbours: |right, grants, _| {
+        let rule = RuleRef::new(&format!("[{}]", grants.subject().section(right.section)), grants.keyvalue_span());
+        grants.keyvalue().map(|_| around_named(&rule, Capability::KeyValue, "")).into_iter().collect()
+    },
     explain: |right, grants, ask, _| {
         ask.name(Capability::KeyValue)?;
         let section = format!("[{}]", grants.subject().section(right.section));

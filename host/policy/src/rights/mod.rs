@@ -16,6 +16,7 @@ mod secrets;
 mod sockets;
 pub(crate) mod stdin;
 pub(crate) mod ungranted;
+mod used;
 mod values;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::table::Key;
 
 pub(crate) use http::{entry as http_entry, need as need_request, request};
 pub(crate) use secrets::named as secret_source;
+pub(crate) use used::{ALL_NAMES, Narrower, RuleNeighbours, UsedGrants};
 pub(crate) use values::named;
 
 /// Every right, in the order in which people see them. Secrets are read after the rules of HTTP
@@ -104,6 +106,14 @@ pub(crate) struct Right {
     pub(crate) ask_forms: &'static [&'static str],
     /// A question about it, by its first word and the rest.
     pub(crate) ask: fn(&Self, &str, &str) -> Result<Ask, AskTextError>,
+    /// The kind of its uses, as evidence knows them; `None` if no evidence shows them.
+    pub(crate) evidence: Option<Capability>,
+    /// True if a tool's grants have a table of their own for it, with these grants' own rules.
+    pub(crate) own_table: fn(&Self, &Grants) -> bool,
+    /// What its grants may become without what was used.
+    pub(crate) narrower: fn(&Self, &UsedGrants<'_>) -> Vec<Narrower>,
+    /// Requests around each of its grants.
+    pub(crate) neighbours: fn(&Self, &Grants, &[&Ask]) -> Vec<RuleNeighbours>,
     /// The answer to a question about it; `None` for other questions.
     pub(crate) explain: fn(&Self, &Grants, &Ask, &mut Vec<String>) -> Option<Verdict>,
     /// The line of its section that grants a name.
@@ -162,6 +172,10 @@ impl Right {
             Some(capability) => Ok(Ask::Named(capability, rest.to_owned())),
             None => Err(AskTextError::new("the question is empty")),
         },
+        evidence: None,
+        own_table: |_, _| false,
+        narrower: |_, _| Vec::new(),
+        neighbours: |_, _, _| Vec::new(),
         explain: |_, _, _, _| None,
         line: |_| String::new(),
         needed: |right, needs| {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::used::Narrower;
 use super::values::{REQUESTS_MAX, check_requested};
 use super::{Right, wider};
 use crate::canonical::sorted;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::edit::{self, ManifestEntry};
+use crate::edit::{self, Change, ManifestEntry};
 use crate::grants::{
     AddressClass, CaFile, Capability, Host, HostPattern, HttpRule, MethodSet, Network, PrivateRule, ProxyUrl,
     RuleError, RuleRef, SocketRule, SocketTarget,
@@ -207,6 +208,19 @@ pub(super) fn outside<'r, R>(
 pub(super) fn list_entry(list: &str, rule: &str) -> ManifestEntry {
     let value = edit::Value::Array(edit::Array::from_iter([rule]));
     ManifestEntry { section: SECTION, key: list.to_owned(), value }
+}
+
+/// The rules of one of its lists that may be narrower.
+pub(super) fn narrower<'r>(
+    key: &'static str,
+    needed: impl Iterator<Item = (&'r RuleRef, Option<Vec<String>>)>,
+) -> Vec<Narrower> {
+    let narrower = |(rule, instead): (&RuleRef, Option<Vec<String>>)| {
+        let new = instead?;
+        let change = Change::Rules { section: SECTION, key, old: rule.text().to_owned(), new: new.clone() };
+        Some(Narrower { rule: rule.clone(), instead: new, change })
+    };
+    needed.filter_map(narrower).collect()
 }
 
 /// The note that the addresses of a name are only checked during a call.

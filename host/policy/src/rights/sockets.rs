@@ -1,8 +1,10 @@
 //! TCP connections and UDP packets, and the look-ups of names before them.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use super::network::{SECTION, list_entry, names_note, outside};
+use super::network::{self, SECTION, list_entry, names_note, outside};
+use super::used::{ListedSocket, around_socket, rules_for};
 use super::{Example, Importer, Narrowing, Right};
 use crate::capabilities::ReachRow;
 use crate::explain::{Ask, AskTextError};
@@ -29,6 +31,7 @@ pub(crate) static TCP: Right = Right {
 /// UDP packets, and look-ups, which the rules of both lists allow.
 pub(crate) static UDP: Right = Right {
     narrowing: Some(Narrowing::Rules("udp")),
+    evidence: Some(Capability::Udp),
     what: "UDP",
     imports: &["wasi:sockets/udp", "wasi:sockets/types@"],
     verbs: &["udp", "lookup"],
@@ -90,9 +93,31 @@ const SOCKETS: Right = Right {
             _ => None,
         }
     },
+    evidence: Some(Capability::Tcp),
+    own_table: |_, grants| grants.network().wider.is_some(),
+    narrower: |right, used| {
+        let network = used.grants.network();
+        let kind = kind(right);
+        let listed = |rule| ListedSocket { kind, rule: Cow::Borrowed(rule) };
+        let rules: Vec<ListedSocket<'_>> = rules(right, network).iter().map(listed).collect();
+        let uses: Vec<&Ask> =
+            used.uses.iter().copied().filter(|ask| !is_needed_elsewhere(kind, network, ask, used.uses)).collect();
+        let needed = rules_for(&rules, &uses);
+        network::narrower(kind.name(), needed.into_iter().map(|needed| (needed.rule.rule.rule(), needed.instead)))
+    },
+    neighbours: |right, grants, uses| {
+        rules(right, grants.network()).iter().map(|rule| around_socket(kind(right), rule, uses)).collect()
+    },
     entry: |right, verb, rest| (verb == kind(right).name() && !rest.is_empty()).then(|| list_entry(verb, rest)),
     ..Right::NONE
 };
+
+/// True for a look-up that the rule of a connection allows as well, or a rule of `tcp`.
+fn is_needed_elsewhere(kind: Capability, network: &Network, ask: &Ask, uses: &[&Ask]) -> bool {
+    let Some(host) = ask.name(Capability::Lookup).and_then(|name| Host::parse(name).ok()) else { return false };
+    let connects = uses.iter().any(|other| matches!(other, Ask::Socket(_, other, _) if *other == host));
+    connects || (kind == Capability::Udp && network.tcp_rules().iter().any(|rule| rule.matches_name(&host)))
+}
 
 fn kind(right: &Right) -> Capability {
     if right.narrowing == UDP.narrowing { Capability::Udp } else { Capability::Tcp }

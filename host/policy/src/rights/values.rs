@@ -1,6 +1,10 @@
 //! Names and values of variables, settings and arguments, and lists of names.
 
+use super::Right;
+use super::used::{ALL_NAMES, Narrower, UsedGrants, needed_names};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::edit::Change;
+use crate::grants::{Capability, RuleRef};
 use crate::names::did_you_mean;
 use crate::read::{Entry, Problems};
 
@@ -114,4 +118,22 @@ pub(super) fn check_requested(text: &str, span: Span, problems: &mut Problems) {
         let hint = "write hosts as xn--…, and encode paths as requests do";
         problems.add(Diagnostic::error("permissions::text", message).at(span).hint(hint));
     }
+}
+
+/// The granted names that nobody used.
+pub(super) fn unused(
+    right: &Right,
+    kind: Capability,
+    granted: impl Iterator<Item = RuleRef>,
+    used: &UsedGrants<'_>,
+) -> Vec<Narrower> {
+    let needed = needed_names(used.uses, kind);
+    if needed.contains(ALL_NAMES) {
+        return Vec::new();
+    }
+    let narrower = |rule: RuleRef| {
+        let change = Change::Name { section: right.section, name: rule.text().to_owned() };
+        Narrower { rule, instead: Vec::new(), change }
+    };
+    granted.filter(|rule| !needed.contains(rule.text())).map(narrower).collect()
 }

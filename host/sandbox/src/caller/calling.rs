@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toolcell_policy::{Limit, Limits};
+use toolcell_policy::{Ask, Capability, Limit, Limits};
 use toolcell_wall::asking::EndedByAsking;
 use toolcell_wall::caller::{CallerLink, PersonWaits};
 use toolcell_wall::denials::CallDenials;
@@ -194,6 +194,7 @@ impl CallingParts {
             self.denials.add(denial);
             return Ok(Err(NotCalled::refused(NotCalledReason::Denied, text)));
         }
+        self.net.used(|| Ask::Named(Capability::Call, call.tool.clone()).to_string());
         if let Err(refusal) = self.counts.take() {
             return Ok(Err(refusal));
         }

@@ -97,7 +97,16 @@ impl Hostile {
 
 fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<GrantedCapabilities>) -> SandboxCall<'i> {
     let caller = Arc::new(NoCaller);
-    SandboxCall { tool: "tool", arguments_json: "{}", is_conformed: false, limits, capabilities, caller, kept: None }
+    SandboxCall {
+        tool: "tool",
+        arguments_json: "{}",
+        is_conformed: false,
+        limits,
+        capabilities,
+        caller,
+        kept: None,
+        uses: None,
+    }
 }
 
 /// The sandbox process of the tests of starting: as many as `DIES` says end, the others answer

@@ -149,6 +149,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         capabilities: &capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
         kept: kept.as_deref(),
+        uses: started.record.uses(capabilities.grants(), capabilities.redactor()),
     };
     started.live().into_iter().for_each(|live| live.enter(CallPhase::Running));
     let Some((group, place)) = started.catalog.walled.of_target(target) else {

@@ -2,15 +2,15 @@
 //! never missing. A refused call has one record. The operator's log names a call the same way
 //! throughout.
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use toolcell_audit::{
     ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallResumed, CallStarted, Clipped, Event, Outcome,
     Sink, SinkError, Usage,
 };
 use toolcell_mcp::{Call, CallContext, Caller, McpTool, Revision, sanitize};
-use toolcell_policy::Denial;
-use toolcell_sandbox::{ComponentDigest, Redactor};
+use toolcell_policy::{Denial, Grants};
+use toolcell_sandbox::{CallUses, ComponentDigest, Redactor};
 
 use super::execute::EndedCall;
 use super::nested::Lineage;
@@ -57,10 +57,18 @@ pub struct CallRecord {
     tool: Arc<McpTool>,
     meters: Arc<Meters>,
     further: FurtherUse,
+    /// The grants that it used, once it runs, if uses are recorded.
+    uses: OnceLock<RecordedUses>,
     caller: Caller,
     /// True if its failures raise alerts.
     is_alerting: bool,
     ended: bool,
+}
+
+/// The uses of a call, and what takes its secrets out of them.
+struct RecordedUses {
+    uses: Arc<CallUses>,
+    redactor: Redactor,
 }
 
 /// The name of a call in the operator's log: the host's own number, as in the audit; the client's
@@ -137,7 +145,8 @@ impl CallRecord {
             is_task: call.context.task,
             ..FurtherUse::default()
         };
-        Ok(Self { services, id: start.id, tool, meters, further, caller, is_alerting, ended: false })
+        let uses = OnceLock::new();
+        Ok(Self { services, id: start.id, tool, meters, further, uses, caller, is_alerting, ended: false })
     }
 
     /// The host's own number of the call.
@@ -153,6 +162,17 @@ impl CallRecord {
         let component = Arc::clone(&target.component);
         let redactor = redactor.clone();
         DenialRecords { services, id: self.id, caller: caller.clone(), tool, component, redactor }
+    }
+
+    /// Where the call's uses of grants are noted; `None` if they are not recorded, or if it has no
+    /// grants that the host sees used. The redactor is that of the call.
+    pub fn uses(&self, grants: &Grants, redactor: &Redactor) -> Option<Arc<CallUses>> {
+        let may_use = !grants.network().is_empty() || grants.keyvalue().is_some() || !grants.calls().is_empty();
+        if !may_use || !self.services.sink.keeps_uses() {
+            return None;
+        }
+        let noted = || RecordedUses { uses: Arc::default(), redactor: redactor.clone() };
+        Some(Arc::clone(&self.uses.get_or_init(noted).uses))
     }
 
     pub fn asks(&self, target: &CallTarget) -> AskRecords {
@@ -180,7 +200,16 @@ impl CallRecord {
         self.services.caller_figures.ended(name, outcome, &usage, self.further.arguments_bytes);
         let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Clipped);
         let tool = &self.tool.definition().name;
-        let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });
+        let texts = self.uses.get().map(|noted| noted.uses.texts()).unwrap_or_default();
+        // A use with a secret in it says little without it.
+        let is_plain =
+            |text: &&String| self.uses.get().is_none_or(|noted| matches!(noted.redactor.text(text), Cow::Borrowed(_)));
+        let kept: Vec<Clipped<'_>> = texts.iter().filter(is_plain).map(|text| Clipped(text)).collect();
+        let left_out = self.uses.get().map_or(0, |noted| noted.uses.left_out());
+        let uses_left_out = left_out.saturating_add((texts.len() - kept.len()) as u64);
+        let uses = self.services.sink.keeps_uses().then_some(kept.as_slice());
+        let event =
+            || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, uses, uses_left_out, detail });
         if let Err(error) = self.services.sink.record(event) {
             tracing::error!(call = self.id, "the end of a call is missing from the audit: {error}");
         }

@@ -32,6 +32,7 @@ fn kept_as(policy: &AuditPolicy) -> Settings {
             AuditArguments::Digest => Arguments::Digest,
             AuditArguments::Values => Arguments::Values,
         },
+        uses: policy.uses(),
         required: policy.required(),
     }
 }

@@ -65,7 +65,10 @@ struct UnreadableFile {
 
 /// Runs this for each chain of an audit: one for each concurrent process. Returns the first exit
 /// that is not `Done`.
-fn each_chain(file: &Path, mut work: impl FnMut(&Chain, Archive) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+pub(in crate::commands) fn each_chain(
+    file: &Path,
+    mut work: impl FnMut(&Chain, Archive) -> anyhow::Result<Exit>,
+) -> anyhow::Result<Exit> {
     let chains = match toolcell_audit::chains(file) {
         Ok(chains) => chains,
         Err(error) => return Ok(unreadable(file, &error)),
@@ -91,7 +94,7 @@ fn time_of(line: Option<&[u8]>) -> &[u8] {
     rest.split(|byte| *byte == b'"').next().unwrap_or_default()
 }
 
-fn unreadable(file: &Path, error: &io::Error) -> Exit {
+pub(in crate::commands) fn unreadable(file: &Path, error: &io::Error) -> Exit {
     let hint = (error.kind() == io::ErrorKind::NotFound)
         .then_some("name the file that `toolcell serve --audit FILE` or the manifest's [audit] section names");
     terminal::error(&format!("{}: {error}", file.display()), hint);
@@ -104,7 +107,7 @@ fn wrong_filter(problem: &str) -> Exit {
 }
 
 /// Reports lines that are not records.
-fn report_unreadable(file: &Path, lines: u64) -> Exit {
+pub(in crate::commands) fn report_unreadable(file: &Path, lines: u64) -> Exit {
     if lines == 0 {
         return Exit::Done;
     }

@@ -36,11 +36,13 @@ struct DeniedLine {
 
 /// Prints the tables.
 pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
-    let attempts = match read(&args.file) {
+    // The command line requires it.
+    let Some(file) = &args.file else { return Ok(Exit::Usage) };
+    let attempts = match read(file) {
         Ok(attempts) => attempts,
         Err(problem) => {
             let hint = "name a file that `toolcell serve --observe` or `--audit` wrote";
-            terminal::error(&format!("{} {problem}", args.file.display()), Some(hint));
+            terminal::error(&format!("{} {problem}", file.display()), Some(hint));
             return Ok(Exit::AtFault);
         }
     };

@@ -11,6 +11,7 @@ use toolcell_walls::link::{POLL_TIME_MAX, SendError};
 
 use super::starved::STARVED_MAX;
 use super::{RemoteInstance, SandboxProcess};
+use crate::caller::uses::CallUses;
 use crate::secrets::{Redactor, answer};
 use crate::wall::attention;
 use crate::wall::duties;
@@ -72,13 +73,15 @@ pub struct SandboxCall<'a> {
     /// The caller's own instance, with the state of earlier calls; `None` if one is made for this
     /// call.
     pub kept: Option<&'a ReusedInstance<RemoteInstance>>,
+    /// Where the call's uses of grants are noted; `None` if its record has none.
+    pub uses: Option<Arc<CallUses>>,
 }
 
 impl SandboxProcess {
     /// Runs a call in this process.
     pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: SandboxCall<'_>) -> CallReport<GuestResult> {
         let CalledComponent { number: component, instance } = of;
-        let SandboxCall { tool, arguments_json, is_conformed, limits, capabilities, caller, .. } = input;
+        let SandboxCall { tool, arguments_json, is_conformed, limits, capabilities, caller, uses, .. } = input;
         if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
             return CallReport::not_run(CallFailure::Host { detail: format!("its sandbox process: {problem}") });
         }
@@ -86,7 +89,8 @@ impl SandboxProcess {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (done, mut ended) = oneshot::channel();
         let message_bytes_max = self.bounds.message_bytes_max;
-        let pending = Arc::new(PendingCall::new(&caller, capabilities, limits, message_bytes_max, done));
+        let pending =
+            Arc::new(PendingCall { uses, ..PendingCall::new(&caller, capabilities, limits, message_bytes_max, done) });
         {
             let mut calls = self.lock();
             if let Some(reason) = &calls.ended {
@@ -226,6 +230,8 @@ pub(super) struct PendingCall {
     pub(super) denials: CallDenials,
     /// Made when the call first asks for a door.
     pub(super) doors: OnceLock<CallDoors>,
+    /// Where uses of grants are noted.
+    pub(super) uses: Option<Arc<CallUses>>,
     pub(super) logged_bytes: AtomicU64,
     pub(super) messages: MessageRate,
     /// The task that asks its caller.
@@ -255,6 +261,7 @@ impl PendingCall {
         Self {
             denials: CallDenials::new(Arc::clone(caller)),
             doors: OnceLock::new(),
+            uses: None,
             caller: Arc::clone(caller),
             capabilities: Arc::clone(capabilities),
             limits: *limits,
@@ -273,7 +280,7 @@ impl PendingCall {
     }
 
     pub(super) fn doors(&self) -> &CallDoors {
-        self.doors.get_or_init(|| CallDoors::new(&self.capabilities, &self.limits, &self.caller))
+        self.doors.get_or_init(|| CallDoors::noting(&self.capabilities, &self.limits, &self.caller, self.uses.as_ref()))
     }
 
     /// The time that it waited for a person, at most what it may wait.

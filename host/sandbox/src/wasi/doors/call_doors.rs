@@ -12,6 +12,7 @@ use toolcell_walls::door::{Door, DoorError, FrameReader, FrameWriter};
 
 use crate::caller::calling::{self, CallingCounts, CallingParts};
 use crate::caller::consent::{self, ConsentParts};
+use crate::caller::uses::CallUses;
 use crate::caller::waited::Waited;
 use crate::wasi::capabilities::GrantedCapabilities;
 use crate::wasi::http::{self, CallRequests};
@@ -120,7 +121,17 @@ impl CallDoors {
     /// denials and questions.
     #[must_use]
     pub fn new(capabilities: &Arc<GrantedCapabilities>, limits: &Limits, caller: &Arc<dyn CallerLink>) -> Self {
-        let guard = NetGuard::new(NetLimits::from(limits));
+        Self::noting(capabilities, limits, caller, None)
+    }
+
+    /// The same. Uses of grants are noted here, if somebody wants them.
+    pub(crate) fn noting(
+        capabilities: &Arc<GrantedCapabilities>,
+        limits: &Limits,
+        caller: &Arc<dyn CallerLink>,
+        uses: Option<&Arc<CallUses>>,
+    ) -> Self {
+        let guard = NetGuard::new(NetLimits::from(limits), uses.cloned());
         let net = Arc::clone(guard.net());
         let denials = CallDenials::new(Arc::clone(caller));
         let doors = DoorParts {
@@ -284,6 +295,7 @@ impl DoorParts {
                     granted: self.capabilities.keyvalue(),
                     denials: &self.denials,
                     caller: &*self.caller,
+                    net: &self.net,
                 };
                 keyvalue::serve(state, &self.state_failed, self.host_data_bytes, reader, writer).await
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
+use toolcell_policy::Ask;
 use toolcell_wall::doors::http::{RequestWaits, is_forbidden};
 use toolcell_wall::doors::http_fault::HttpFault;
 
@@ -55,6 +56,7 @@ impl CallRequests {
             denials.add(denial);
             HttpFault::HttpRequestDenied
         })?;
+        net.used(|| Ask::Http(permit.ask().clone()).to_string());
         let limits = net.limits();
         // wasi:http lets no guest set them; a request that still has them is not sent.
         if request.headers().keys().any(is_forbidden) {

@@ -1,5 +1,5 @@
 //! Operations on the state that a tool was granted, and the right to it.
-use toolcell_policy::Grants;
+use toolcell_policy::{Capability, Grants};
 use toolcell_wall::doors::state::{StateOperation, StateOutcome};
 
 use super::error::StateRefusal;
@@ -8,6 +8,7 @@ use super::keeper::BucketPlace;
 use super::reading::ChangeNotice;
 use super::session::StateSession;
 use super::store::BucketPath;
+use crate::wasi::net::CallNet;
 use toolcell_wall::caller::CallerLink;
 use toolcell_wall::denials::CallDenials;
 
@@ -24,6 +25,7 @@ pub(crate) struct KeptState<'a> {
     pub(crate) granted: Option<&'a GrantedState>,
     pub(crate) denials: &'a CallDenials,
     pub(crate) caller: &'a dyn CallerLink,
+    pub(crate) net: &'a CallNet,
 }
 
 impl<'g> KeptState<'g> {
@@ -49,7 +51,10 @@ impl<'g> KeptState<'g> {
     /// Every well-formed name is a bucket. The empty name means [`DEFAULT_BUCKET`].
     fn place(&self, bucket: &str) -> Result<(&'g GrantedState, BucketPlace), StateRefusal> {
         let granted = match (self.grants.open_keyvalue(), self.granted) {
-            (Ok(_), Some(granted)) => granted,
+            (Ok(_), Some(granted)) => {
+                self.net.used(|| Capability::KeyValue.name().to_owned());
+                granted
+            }
             (Err(denial), _) => {
                 self.denials.add(denial);
                 return Err(StateRefusal::Denied);

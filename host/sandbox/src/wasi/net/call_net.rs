@@ -8,6 +8,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use toolcell_policy::{Askable, Grants, Network, Resolved};
 use toolcell_wall::doors::net_limits::NetLimits;
 
+use crate::caller::uses::CallUses;
+
 /// Refused requests of one call that are remembered: as many as a call may ask about.
 const REFUSED_MAX: usize = 64;
 
@@ -36,6 +38,8 @@ pub(crate) struct CallNet {
     turns: Arc<Semaphore>,
     resolved: Mutex<Resolved>,
     consents: Mutex<CallConsents>,
+    /// Where uses of grants are noted, if the call's record has them.
+    uses: Option<Arc<CallUses>>,
     tasks: Mutex<JoinSet<()>>,
     ended: watch::Sender<bool>,
 }
@@ -52,8 +56,8 @@ struct CallConsents {
 pub(crate) struct NetGuard(Arc<CallNet>);
 
 impl NetGuard {
-    pub(crate) fn new(limits: NetLimits) -> Self {
-        Self(CallNet::new(limits))
+    pub(crate) fn new(limits: NetLimits, uses: Option<Arc<CallUses>>) -> Self {
+        Self(CallNet::noting(limits, uses))
     }
 
     /// To hold while the call lasts.
@@ -121,14 +125,28 @@ impl CallNet {
         self.consents().refused.iter().any(|asked| asked == offer.asked())
     }
 
+    /// Notes a use of a grant. Its text is only made if the call's record has uses.
+    pub(crate) fn used(&self, text: impl FnOnce() -> String) {
+        if let Some(uses) = &self.uses {
+            uses.note(text());
+        }
+    }
+
     fn consents(&self) -> MutexGuard<'_, CallConsents> {
         self.consents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing used yet.
+    #[cfg(test)]
     pub(crate) fn new(limits: NetLimits) -> Arc<Self> {
+        Self::noting(limits, None)
+    }
+
+    /// Nothing used yet. Uses of grants are noted here.
+    fn noting(limits: NetLimits, uses: Option<Arc<CallUses>>) -> Arc<Self> {
         Arc::new(Self {
             limits,
+            uses,
             requests: CallMeter::default(),
             egress: CallMeter::default(),
             ingress: CallMeter::default(),

@@ -96,7 +96,7 @@ async fn counts_end_where_the_limits_say() {
 
 #[tokio::test]
 async fn a_call_that_ends_takes_its_tasks_and_waiting_turns_with_it() {
-    let guard = NetGuard::new(NetLimits { concurrency: 1, ..limits() });
+    let guard = NetGuard::new(NetLimits { concurrency: 1, ..limits() }, None);
     let net = Arc::clone(guard.net());
     let (told, gone) = tokio::sync::oneshot::channel::<()>();
     net.spawn(async move {

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use toolcell_policy::{Capability, Denial, Host, LookupPermit};
+use toolcell_policy::{Ask, Capability, Denial, Host, LookupPermit};
 use toolcell_wall::doors::sockets::{NameAddresses, SocketCode};
 
 use crate::wasi::capabilities::GrantedCapabilities;
@@ -72,6 +72,7 @@ impl LookupParts<'_> {
         let LookupParts { capabilities, net, denials } = self;
         match net.decide(capabilities.grants(), |network| network.lookup(name)) {
             Ok(permit) if net.lookup() => {
+                net.used(|| Ask::Named(Capability::Lookup, permit.host().to_string()).to_string());
                 let resolver = Arc::clone(capabilities.http().resolver());
                 Ok(BegunLookup::Looks(Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() }))
             }

@@ -31,7 +31,7 @@ mod serve_udp;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use toolcell_policy::{AddressPermit, Capability, Denial, Grants};
+use toolcell_policy::{AddressPermit, Ask, Capability, Denial, Grants, Host};
 
 pub(crate) use lookup::{LookupParts, look_up, resolved};
 pub(crate) use serve_tcp::serve as serve_tcp;
@@ -52,7 +52,24 @@ impl Deciding<'_> {
     /// True if the guest may reach the address. Otherwise the denial is recorded.
     fn permits(&self, capability: Capability, to: SocketAddr) -> bool {
         let decision = self.decide(capability, to);
-        decision.map_err(|denial| self.denials.add(denial)).is_ok()
+        let permitted = decision.map_err(|denial| self.denials.add(denial)).is_ok();
+        if permitted {
+            self.net.used(|| self.use_of(capability, to));
+        }
+        permitted
+    }
+
+    /// The use as the rules name it: by the name that led to the address in this call, if a rule
+    /// has that.
+    fn use_of(&self, capability: Capability, to: SocketAddr) -> String {
+        let resolved = self.net.resolved();
+        let port = to.port();
+        let is_named = |host: &Host| {
+            self.net.decide(self.grants, |network| network.socket_of_name(capability, host, port).is_ok())
+        };
+        let names = resolved.names_of(to.ip()).map(|name| Host::Name(name.to_owned()));
+        let host = names.into_iter().find(is_named).unwrap_or(Host::Addr(to.ip()));
+        Ask::Socket(capability, host, port).to_string()
     }
 
     fn decide(&self, capability: Capability, to: SocketAddr) -> Result<AddressPermit, Denial> {

@@ -1,0 +1,175 @@
+//! `toolcell policy suggest --narrow`: the narrowest manifest that still allows what calls used, as
+//! a difference to the one there is.
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::{Value, json};
+use toolcell_mcp::sanitize;
+use toolcell_policy::{Finding, Manifest, Narrowed, Source, narrow, parse, render_all};
+use toolcell_server::ManifestFile;
+use toolcell_server::catalog::folder_of;
+
+use super::evidence::ReadEvidence;
+use crate::args::{AUDIT, SuggestArgs};
+use crate::edit::{apply_or_report, unified};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+
+/// Characters of a time that are its day.
+const DAY_CHARS: usize = "2026-01-12".len();
+
+/// A checked manifest.
+pub struct CheckedManifest {
+    pub file: ManifestFile,
+    pub manifest: Manifest,
+}
+
+impl CheckedManifest {
+    /// Reads a manifest; its problems are printed.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let hint = "name the manifest with --manifest, or run this in its folder";
+        let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
+        match parse(&file.source()).map(|parsed| parsed.manifest) {
+            Ok(manifest) => Ok(Self { file, manifest }),
+            Err(problems) => {
+                terminal::eprint(&render_all(&file.source(), &problems, terminal::stderr_style()));
+                Err(Failure::said(Exit::AtFault))
+            }
+        }
+    }
+
+    /// The audit that the manifest names, or the default one.
+    pub fn audit(&self) -> PathBuf {
+        let named = self.manifest.audit().file();
+        named.map_or_else(|| PathBuf::from(AUDIT), |file| folder_of(self.file.path()).join(file))
+    }
+
+    /// `toolcell.toml:12`.
+    pub fn place(&self, byte: usize) -> String {
+        format!("{}:{}", self.file.name(), self.file.source().position(byte).line)
+    }
+}
+
+/// Prints the difference, or writes it.
+pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
+    let checked = CheckedManifest::read(&args.manifest.manifest)?;
+    let audit = args.file.clone().unwrap_or_else(|| checked.audit());
+    let mut read = ReadEvidence::of_days(args.days);
+    // Files of uses may be all the evidence there is.
+    if args.file.is_some() || args.uses.is_empty() || audit.exists() {
+        read.audit(&audit)?;
+    }
+    read.all_uses_of(&args.uses)?;
+    if read.exit != Exit::Done {
+        return Ok(Exit::AtFault);
+    }
+    check_covered(&read, args.days, &audit)?;
+    let folder = folder_of(checked.file.path());
+    let is_folder = |path: &str| is_plain_folder(&folder, path);
+    let source = checked.file.source();
+    let narrowed = narrow(&source, &checked.manifest, &read.evidence, &is_folder)
+        .map_err(|problem| Failure::at_fault(format!("{}: {problem}", checked.file.name()), ""))?;
+    if args.json {
+        terminal::print(&format!("{:#}\n", to_json(&checked, &read, &narrowed)))?;
+        return Ok(Exit::Done);
+    }
+    terminal::eprint(&summary(&checked, &read, &narrowed));
+    if args.apply {
+        return apply_or_report(&checked.file, &narrowed.text, args.consent.consent());
+    }
+    terminal::print(&unified(checked.file.name(), checked.file.text(), &narrowed.text))?;
+    Ok(Exit::Done)
+}
+
+/// Checks that the evidence is as old as it is asked for: what is used once a month seems unused
+/// for a week.
+fn check_covered(read: &ReadEvidence, days: u32, audit: &Path) -> Result<(), Failure> {
+    if read.is_covered() {
+        return Ok(());
+    }
+    let problem = match &read.begins {
+        Some(begins) => format!(
+            "the evidence begins at {}, which is not {days} days ago: a grant that is used more rarely would seem unused",
+            sanitize::line(begins)
+        ),
+        None => format!("{} has no records", audit.display()),
+    };
+    Err(Failure::at_fault(
+        problem,
+        "take what there is with --days 0, or fewer days, and read the result with that in mind",
+    ))
+}
+
+/// True if a path relative to the manifest is a folder, and no part of it is a link. The host opens
+/// a mount by its path, and would follow a link.
+fn is_plain_folder(manifest_folder: &Path, path: &str) -> bool {
+    let mut at = manifest_folder.to_owned();
+    for part in Path::new(path).components() {
+        if part == Component::ParentDir {
+            return false;
+        }
+        at.push(part);
+        if !at.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            return false;
+        }
+    }
+    true
+}
+
+/// What the difference is made of, for people.
+fn summary(checked: &CheckedManifest, read: &ReadEvidence, narrowed: &Narrowed) -> String {
+    let day = |time: &Option<String>| time.as_ref().and_then(|time| time.get(..DAY_CHARS)).unwrap_or("?").to_owned();
+    let since = read.since.as_ref().or(read.begins.as_ref()).cloned();
+    let calls = read.evidence.all_calls();
+    let mut text = format!("evidence: {calls} calls since {}; it begins on {}\n", day(&since), day(&read.begins));
+    for finding in &narrowed.findings {
+        let whose = whose(finding);
+        let place = checked.place(finding.rule.span().start);
+        let rule = finding.rule.text();
+        let line = match finding.instead.as_slice() {
+            [] => format!("not used: {whose}: {rule} ({place})"),
+            instead => format!("too wide: {whose}: {rule} ({place}); needed: {}", instead.join(", ")),
+        };
+        text.push_str(&format!("{}\n", sanitize::line(&line)));
+    }
+    for note in &narrowed.notes {
+        text.push_str(&format!("note: {}\n", sanitize::line(note)));
+    }
+    if read.unended > 0 {
+        let unended = read.unended;
+        text.push_str(&format!("note: {unended} calls have no end in the audit, and what they used is not known\n"));
+    }
+    if calls > 0 && !read.names_uses {
+        text.push_str("hint: with `uses = true` in [audit], the audit names what calls use\n");
+    }
+    if narrowed.findings.is_empty() {
+        text.push_str(&format!("{}: nothing to narrow\n", checked.file.name()));
+    }
+    text
+}
+
+fn whose(finding: &Finding) -> String {
+    let tool = finding.tool.as_ref().map_or_else(String::new, |tool| format!("/{tool}"));
+    format!("{}{tool} {}", finding.component, finding.section)
+}
+
+fn to_json(checked: &CheckedManifest, read: &ReadEvidence, narrowed: &Narrowed) -> Value {
+    let Source { name, .. } = checked.file.source();
+    let row = |finding: &Finding| {
+        json!({
+            "component": finding.component, "tool": finding.tool, "section": finding.section,
+            "rule": finding.rule.text(), "file": name,
+            "line": checked.file.source().position(finding.rule.span().start).line,
+            "unused": finding.instead.is_empty(), "instead": finding.instead,
+        })
+    };
+    json!({
+        "begins": read.begins,
+        "since": read.since,
+        "calls": read.evidence.all_calls(),
+        "calls_without_end": read.unended,
+        "names_uses": read.names_uses,
+        "findings": narrowed.findings.iter().map(row).collect::<Vec<_>>(),
+        "notes": narrowed.notes,
+        "diff": unified(name, checked.file.text(), &narrowed.text),
+    })
+}

@@ -68,6 +68,7 @@ fn record(sink: &Sink, calls: u64) -> bool {
                 uses: None,
                 uses_left_out: 0,
                 detail: None,
+                recording: None,
             })
         };
         sink.record(started).and_then(|()| sink.record(finished)).is_ok()

@@ -37,6 +37,7 @@ fn finished<'a>(id: u64) -> Event<'a> {
         uses: None,
         uses_left_out: 0,
         detail: None,
+        recording: None,
     })
 }
 

@@ -8,7 +8,7 @@ use toolcell_server::{
     LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, OperatorLog as _, Ready, Refusal, shell,
 };
 
-use crate::args::{CodeCacheArgs, SketchRights};
+use crate::args::{CallArgs, CodeCacheArgs, SketchRights};
 use crate::lock_text::{differences, lock_at_fault};
 use crate::logging::LogControl;
 use crate::sandbox_process;
@@ -34,15 +34,18 @@ pub fn open_again_or_report(
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
-/// [`open_again_or_report`], observing attempts of guests.
-pub fn open_to_call_or_report(
-    path: &Path,
-    rights: &SketchRights,
-    code: &CodeCacheArgs,
-) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let options =
-        OpenOptions { code: code.options(), observing: true, serves: true, what_works: true, ..OpenOptions::default() };
-    open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
+/// [`open_again_or_report`], observing attempts of guests, for a call that may be recorded.
+pub fn open_to_call_or_report(args: &CallArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    let path = &args.manifest.manifest;
+    let options = OpenOptions {
+        code: args.code.options(),
+        observing: true,
+        serves: true,
+        what_works: true,
+        recording: args.record.is_some(),
+        ..OpenOptions::default()
+    };
+    open_with_rights(path, &args.rights, &args.code, options, |opened| show_problems_daily(path, opened))
 }
 
 /// Prints the problems, but warnings alone only once a day.

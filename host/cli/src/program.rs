@@ -27,6 +27,7 @@ pub fn run() -> std::process::ExitCode {
         Command::Approve(args) => commands::approve::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Call(args) => commands::call::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),

@@ -20,6 +20,7 @@
 //! | `load/` | from bytes to a component: survey, compiling, linking |
 //! | `shape/` | a component's exports as tools: contract, typed, program |
 //! | `wasi/` | the state of a store, and the WASI interfaces over it |
+//! | `recording/` | calls that are recorded or replayed |
 //! | `calling.rs` | calls of other tools that a guest makes |
 //! | `consent.rs` | questions about rights to the person behind a call's sender |
 //! | `drill/` | the power of native code for guests, in builds for tests alone |
@@ -36,6 +37,7 @@ mod drill;
 mod engine;
 mod inside;
 mod load;
+mod recording;
 mod run;
 mod shape;
 #[cfg(test)]
@@ -48,6 +50,7 @@ pub use load::error::LoadError;
 pub use load::preview1::NotAProgram;
 pub use load::sandbox::{Sandbox, SandboxError};
 pub use load::survey::{Excess, LoadBound};
+pub use recording::{RelayError, TapedCall, relay};
 pub use run::call::{CallInput, GuestEnd, InstanceSource, SpentInstance};
 pub use shape::typed::{Descriptions, WitError, WitTexts, annotate};
 pub use wasi::guest_grants::GuestGrants;

@@ -1,10 +1,28 @@
 //! The part of a manifest about one component, as a manifest of its own: all that a sandbox process
 //! gets.
 use crate::manifest::CODE;
-use toml_edit::{DocumentMut, Item, Table};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 /// Sections that every component's meaning depends on.
 const SHARED: [&str; 3] = ["version", "defaults", "oauth"];
+
+/// What a replay needs of a component's table: it reaches nothing, so no right is among it.
+const REPLAYED: [&str; 8] = ["prefix", "skip_unsupported", "exports", "limits", "load", "args", "stdin", "wasi"];
+
+/// What a replay needs of a tool's table.
+const REPLAYED_OF_TOOL: [&str; 11] = [
+    "title",
+    "description",
+    "input",
+    "args",
+    "stdin",
+    "env",
+    "files",
+    "output",
+    "output_schema",
+    "exit_codes",
+    "limits",
+];
 
 /// Takes excerpts from a manifest's text.
 #[derive(Clone, Debug)]
@@ -54,6 +72,46 @@ impl Excerpts {
         }
         excerpt.to_string()
     }
+}
+
+/// A manifest in which recorded calls of a component are replayed: `excerpt` is its part of the
+/// manifest that they were recorded with, `source` the file of its bytes. It has the limits and
+/// tools of that part, and no right but scratch space. `None` if the text is no such part.
+#[must_use]
+pub fn to_replay(excerpt: &str, name: &str, source: &str) -> Option<String> {
+    let recorded: DocumentMut = excerpt.parse().ok()?;
+    let component = recorded.get("components")?.as_table_like()?.get(name)?.as_table_like()?;
+    let mut kept = kept(component, &REPLAYED);
+    kept.insert("source", toml_edit::value(source));
+    if let Some(scratch) = component.get("filesystem").and_then(Item::as_table_like).map(scratch) {
+        kept.insert("filesystem", Item::Table(scratch));
+    }
+    let mut tools = Table::new();
+    for (tool, item) in component.get("tools").and_then(Item::as_table_like).into_iter().flat_map(|tools| tools.iter())
+    {
+        tools.insert(tool, Item::Table(self::kept(item.as_table_like()?, &REPLAYED_OF_TOOL)));
+    }
+    kept.insert("tools", Item::Table(tools));
+    let mut components = Table::new();
+    components.set_implicit(true);
+    components.insert(name, Item::Table(kept));
+    let mut manifest = DocumentMut::new();
+    for section in ["version", "defaults"] {
+        if let Some(item) = recorded.get(section) {
+            manifest.insert(section, item.clone());
+        }
+    }
+    manifest.insert("components", Item::Table(components));
+    Some(manifest.to_string())
+}
+
+fn kept(table: &dyn TableLike, keys: &[&str]) -> Table {
+    keys.iter().filter_map(|key| Some(((*key).to_owned(), table.get(key)?.clone()))).collect()
+}
+
+fn scratch(filesystem: &dyn TableLike) -> Table {
+    let is_scratch = |item: &Item| item.as_table_like().is_some_and(|mount| mount.contains_key("scratch"));
+    filesystem.iter().filter(|(_, item)| is_scratch(item)).map(|(path, item)| (path.to_owned(), item.clone())).collect()
 }
 
 /// The views that tools of a component name. Only their names are needed.
@@ -120,5 +178,39 @@ mod tests {
             assert!(!excerpt.contains("ANN"), "nothing of others: {excerpt}");
         }
         assert!(Excerpts::of("version = ").is_none());
+    }
+
+    #[test]
+    fn a_replay_has_the_limits_and_tools_of_a_component_and_no_right() {
+        let recorded = r#"version = 1
+            [defaults.limits]
+            fuel = 5_000_000
+            [components.jq]
+            source = "oci://registry.example/jq:1@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+            filesystem = { "/in" = { read = "in" }, "/tmp" = { scratch = "1MiB" } }
+            env = { HOME = { from = "HOME" }, A = "one" }
+            approval = "always"
+            prewarm = 3
+            network = { http = ["GET https://example.com/*"] }
+            secrets = { KEY = { from = "env:KEY", expose = true } }
+            [components.jq.tools.query]
+            description = "Queries."
+            args = ["{filter}"]
+            input = { filter = "a filter" }
+            files = { "/tmp/in.json" = "{filter}" }
+            limits = { deadline = "2s" }
+            network = {}
+            "#;
+        let text = to_replay(recorded, "jq", "new.wasm").unwrap();
+        let parsed = parse(&Source { name: "replay", text: &text });
+        let manifest = parsed.map_err(|problems| format!("{problems:?}\n{text}")).unwrap().manifest;
+        let policy = &manifest.components()[0];
+        assert!(text.contains("source = \"new.wasm\""), "{text}");
+        assert_eq!(policy.tool_limits("query").deadline().as_secs(), 2);
+        assert_eq!(policy.limits().fuel(), 5_000_000);
+        for right in ["network", "env = {", "secrets", "approval", "prewarm", "read = "] {
+            assert!(!text.contains(right), "{right}: {text}");
+        }
+        assert!(to_replay(recorded, "other", "a.wasm").is_none() && to_replay("version =", "jq", "a.wasm").is_none());
     }
 }

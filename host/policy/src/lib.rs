@@ -57,7 +57,7 @@ pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
 pub use evidence::{
     Evidence, Finding, Fuzzed, GrantUse, NEIGHBOURS_MAX, Narrowed, Seen, WideRequest, WideRule, fuzz, narrow,
 };
-pub use excerpt::Excerpts;
+pub use excerpt::{Excerpts, to_replay};
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
 pub use explain::{Ask, AskTextError, Explanation};
 pub use grants::{
@@ -79,11 +79,11 @@ pub use manifest::{
     IssuerLimit, IssuerLimits, IssuerPolicy, ListenAddress, LogWord, LoginLimit, LoginLimits, LoginOwner, LoginPolicy,
     LoginUse, LoginsPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy,
     PROMPT_BYTES_MAX, PROMPTS_MAX, PackageRegistry, PausedPolicy, PromptRule, PromptSource, PromptText,
-    PromptTextError, RESOURCES_MAX, RatesWhileAway, RegistryPolicy, Required, ResourceRule, Rights,
-    SCRIPT_RESULT_BYTES, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef, StartRule, StateEntries,
-    StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, ToolView,
-    TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, check_calls, is_later_wasi,
-    is_loopback,
+    PromptTextError, RESOURCES_MAX, RatesWhileAway, RecordRule, RecordShare, RecordingsPolicy, RegistryPolicy,
+    Required, ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef,
+    StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
+    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, check_calls,
+    is_later_wasi, is_loopback,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

@@ -16,6 +16,7 @@ use crate::manifest::login_pages::LOGINS;
 use crate::manifest::packages::{self, PACKAGES_MAX};
 use crate::manifest::paused::PAUSED;
 use crate::manifest::prompts::{self, PROMPT, PROMPTS_MAX};
+use crate::manifest::recordings::RECORDINGS;
 use crate::manifest::registries::{self, REGISTRIES_MAX, REGISTRY};
 use crate::manifest::server::SERVER;
 use crate::manifest::skills::{self, SKILLS};
@@ -24,8 +25,8 @@ use crate::manifest::tasks::TASKS;
 use crate::manifest::telemetry::{METRICS, TRACES};
 use crate::manifest::trust::{self, TRUST, TRUST_MAX};
 use crate::manifest::{
-    AuditPolicy, ConsolePolicy, HttpPolicy, LoginsPolicy, Manifest, MetricsPolicy, PausedPolicy, Server, StatePolicy,
-    TasksPolicy, TracesPolicy,
+    AuditPolicy, ConsolePolicy, HttpPolicy, LoginsPolicy, Manifest, MetricsPolicy, PausedPolicy, RecordingsPolicy,
+    Server, StatePolicy, TasksPolicy, TracesPolicy,
 };
 use crate::manifest::{discovery, wall};
 use crate::read::callers::{CALLER, RULES_MAX};
@@ -88,6 +89,9 @@ table! {
         "logins": Table(&LOGINS), {};
         /// The record of calls, denials and loads.
         "audit": Table(&AUDIT), {};
+        /// The folder of recordings, and how many are kept there. `record` of components and tools
+        /// says which calls are recorded.
+        "recordings": Table(&RECORDINGS), {};
         /// Who may see and call which tools; everybody all of them without this table. `default` is
         /// for callers without a rule: without it they see none. The caller over stdio, `local`,
         /// sees all where no rule is for it.
@@ -121,7 +125,7 @@ table! {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
         "login" => "oauth", "prompt" => "prompts", "task" => "tasks", "runs" => "paused", "alert" => "alerts", "alerting" => "alerts",
         "skill" => "skills", "app" => "apps", "scripts" => "code", "code_mode" => "code",
-        "views" => "apps", "ui" => "apps", "registry" => "registries", "namespaces" => "packages", "trusted" => "trust", "signers" => "trust",
+        "recording" => "recordings", "records" => "recordings", "views" => "apps", "ui" => "apps", "registry" => "registries", "namespaces" => "packages", "trusted" => "trust", "signers" => "trust",
     }
 }
 
@@ -202,7 +206,12 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     let callers = callers::read(root, http.as_ref(), &components, problems);
     login::check_used(root, &components, problems);
     let login_pages = LoginsPolicy::read_from(root, &defaults.logins, &components, problems);
-    enclosure::check(&server, &audit, &components, problems);
+    let recordings = RecordingsPolicy::read_from(root, &components, problems);
+    if let Some((recordings, skills)) = recordings.as_ref().zip(skills.as_ref()) {
+        recordings.check_skills(root, skills, problems);
+    }
+    let named = enclosure::ServerFiles { server: &server, audit: &audit, recordings: recordings.as_ref() };
+    enclosure::check(&named, &components, problems);
     wall::check(&server, &components, problems);
     discovery::check(&server, &components, problems);
     apps::check(&apps, &components, problems);
@@ -221,6 +230,7 @@ fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
         logins,
         login_pages,
         audit,
+        recordings,
         callers,
         defaults,
         text,

@@ -178,7 +178,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 43);
+        assert_eq!(tables().len(), 44);
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, with keys that others depend on.
-    const PLACES: [(&str, &str, Lines); 43] = [
+    const PLACES: [(&str, &str, Lines); 44] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Icon", "[[server.icons]]", &[("src", "'https://a.example/i.png'")]),
@@ -246,6 +246,7 @@ mod tests {
         ("ClientSecret", "[oauth.o.client_secret]", &[]),
         ("Logins", "[logins]", &[]),
         ("Audit", "[audit]", &[]),
+        ("Recordings", "[recordings]", &[]),
         ("Caller", "[callers.c]", &[]),
         ("Prompt", "[prompts.p]", &[]),
         ("PromptArgument", "[prompts.p.arguments.a]", &[]),

@@ -19,6 +19,7 @@
 //! | `caller/` | questions about rights to the person behind the sender of a call |
 //! | `files/` | the files that tools are granted: opened, counted, handed to sandbox processes |
 //! | `secrets/` | secret values, and their redaction |
+//! | `tape.rs` | the tape of a call that is recorded or replayed |
 //! | `owned.rs` | folders that are made where they are missing, and their owner |
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod files;
 mod load;
 mod owned;
 mod secrets;
+mod tape;
 mod wall;
 mod wasi;
 
@@ -40,6 +42,7 @@ pub use secrets::{
     CallLogins, HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue,
     ValueInTime,
 };
+pub use tape::Tape;
 pub use toolcell_wall::asking::{
     AskKind, AskRefusal, AskResult, EndedByAsking, GuestAnswer, GuestQuestion, Inquiry, QuestionForm, QuestionPage,
     WorkRoot,
@@ -50,7 +53,7 @@ pub use toolcell_wall::caller::{
 pub use toolcell_wall::contract;
 pub use toolcell_wall::digest::ComponentDigest;
 pub use toolcell_wall::export;
-pub use toolcell_wall::failure::CallFailure;
+pub use toolcell_wall::failure::{CallFailure, ReplayEnd};
 pub use toolcell_wall::load::COMPONENT_BYTES_MAX;
 pub use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
 pub use toolcell_wall::load::descriptions::{WitFile, WrittenDescriptions};
@@ -68,6 +71,7 @@ pub use toolcell_wall::sections::metadata::{carried_metadata, with_metadata};
 pub use toolcell_wall::sections::producers::carries_javascript;
 pub use toolcell_wall::sections::requested_permissions::{CarriedPermissions, carried_permissions, with_permissions};
 pub use toolcell_wall::start_call::StartCall;
+pub use toolcell_wall::tape as tapes;
 pub use toolcell_walls::background::step_back;
 pub use wall::address_space::check_address_space;
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};

@@ -52,6 +52,8 @@ pub struct OpenOptions<'a> {
     /// True if the guests' attempts are observed: then more of them reach a check that denies and
     /// notes them. False by default.
     pub observing: bool,
+    /// True if any call may be recorded, whatever the manifest says. False by default.
+    pub recording: bool,
     /// The means of running guests. Without them, the default, no manifest can be opened.
     pub guests: GuestRunners,
     /// The folder of components that `toolcell dev` builds, which replace those of the manifest.
@@ -212,6 +214,8 @@ impl ManifestFile {
             kept: SharedKept::new(manifest.state(), &folder),
             host_files: process,
             observing: options.observing,
+            recording: options.recording,
+            relay: options.guests.relay,
             dev: options.dev.clone(),
         };
         let builder = CatalogBuilder::new(&machine, builder);

@@ -26,7 +26,7 @@ const MANIFEST: &str = "version = 1\n[server]\nwalls = \"none\"\n[components.ans
 
 /// Guests run in threads of this program.
 fn guests() -> GuestRunners {
-    GuestRunners { process: None, threads: Some(toolcell_guest::sandbox_threads) }
+    GuestRunners { process: None, threads: Some(toolcell_guest::sandbox_threads), relay: None }
 }
 
 fn opened(folder: &tempfile::TempDir) -> Ready {

@@ -7,6 +7,7 @@ use toolcell_policy::{Limit, Limits};
 
 use crate::encoding::TAKEN_BYTES;
 use crate::report::{clip, problems};
+use crate::tape::{self, TapeEntry};
 
 /// Bytes of a reason or a backtrace that an honest process sends. Both fit into a message even if a
 /// call may neither answer nor print anything.
@@ -94,6 +95,71 @@ pub enum CallFailure {
         /// The cause, for the operator.
         detail: String,
     },
+    /// The call is a replay, and its recording ended it.
+    #[error("{0}")]
+    Replayed(ReplayEnd),
+}
+
+/// Why a recording ended the replay of its call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum ReplayEnd {
+    /// The guest asked for something that the recording does not have at this place.
+    #[error("{}", differs(.asked.as_deref(), .expected.as_deref()))]
+    Differs {
+        /// The entry that it asked for, as JSON; `None` if it asked for nothing more.
+        asked: Option<String>,
+        /// The entry that the recording has; `None` if it is over, or if no order is expected.
+        expected: Option<String>,
+    },
+    /// The host ended the recorded call here.
+    #[error("the host ended the recorded call here: {reason}")]
+    Ended {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl ReplayEnd {
+    /// A difference from the recording.
+    #[must_use]
+    pub fn differs(asked: Option<&TapeEntry>, expected: Option<&TapeEntry>) -> Self {
+        let shown = |entry: &TapeEntry| {
+            let mut shown = String::from_utf8(tape::line(entry)).unwrap_or_default();
+            shown.truncate(shown.trim_end().len());
+            clip(&mut shown, REASON_BYTES_MAX / 4);
+            shown
+        };
+        Self::Differs { asked: asked.map(shown), expected: expected.map(shown) }
+    }
+
+    /// The end that the host set.
+    #[must_use]
+    pub fn ended(reason: &str) -> Self {
+        let mut reason = reason.to_owned();
+        clip(&mut reason, REASON_BYTES_MAX / 4);
+        Self::Ended { reason }
+    }
+
+    fn clipped(self) -> Self {
+        match self {
+            Self::Differs { asked, expected } => {
+                Self::Differs { asked: asked.map(clipped), expected: expected.map(clipped) }
+            }
+            Self::Ended { reason } => Self::Ended { reason: clipped(reason) },
+        }
+    }
+}
+
+fn differs(asked: Option<&str>, expected: Option<&str>) -> String {
+    match (asked, expected) {
+        (Some(asked), Some(expected)) => {
+            format!("the component asked for something else than the recorded call: {asked}, expected {expected}")
+        }
+        (Some(asked), None) => format!("the component asked for something that the recording does not have: {asked}"),
+        (None, expected) => {
+            format!("the component did not ask for all that the recorded call asked for: {}", expected.unwrap_or(""))
+        }
+    }
 }
 
 /// The sentence for a call that reached this limit.
@@ -140,7 +206,7 @@ impl CallFailure {
             Self::Asked { refused: Some(_) } => Outcome::InvalidInput,
             Self::Busy => Outcome::Busy,
             Self::SandboxEnded { .. } | Self::SandboxNotStarted { .. } => Outcome::SandboxEnded,
-            Self::Host { .. } => Outcome::HostError,
+            Self::Host { .. } | Self::Replayed(_) => Outcome::HostError,
         }
     }
 
@@ -178,6 +244,7 @@ impl CallFailure {
             Self::Host { detail: text }
             | Self::SandboxEnded { reason: text }
             | Self::SandboxNotStarted { detail: text } => Self::Host { detail: clipped(text) },
+            Self::Replayed(end) => Self::Replayed(end.clipped()),
             Self::InvalidInput(_)
             | Self::Failed(_)
             | Self::StackOverflow

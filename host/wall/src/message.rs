@@ -17,6 +17,7 @@ use crate::load::facts::{CodeFacts, GuestEngine};
 use crate::load::message::{CompileSettings, LinkSettings};
 use crate::mounts::MountFacts;
 use crate::report::CallReport;
+use crate::tape::TapeUse;
 
 /// Names one call on a link. Numbers are not reused.
 pub type CallId = u64;
@@ -134,6 +135,8 @@ pub struct LoadComponent {
     pub secrets: Vec<HandedSecret>,
     /// True if denied requests are observed.
     pub observing: bool,
+    /// The relay's code, which comes after the component's, if its calls may be recorded.
+    pub relay: Option<CodeFacts>,
 }
 
 /// The schemas of a tool.
@@ -208,6 +211,8 @@ pub struct RunCall {
     /// The instance that runs it, kept from an earlier call or made now; `None` for one that is
     /// made for this call.
     pub instance: Option<InstanceId>,
+    /// What it does with the tape in the descriptor, if one comes with it.
+    pub tape: Option<TapeUse>,
 }
 
 /// Facts about a caller that do not change during its call.
@@ -441,6 +446,7 @@ mod tests {
             extensions_json: "{}".to_owned(),
         };
         let call = RunCall {
+            tape: Some(TapeUse::Record),
             id: 9,
             component: 0,
             tool: "echo".to_owned(),

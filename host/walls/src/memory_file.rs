@@ -34,6 +34,28 @@ pub fn empty() -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// A file of this many zero bytes, which can be written to and keeps its length.
+///
+/// # Errors
+/// The system has no memory left for it.
+#[cfg(target_os = "linux")]
+pub fn of_length(bytes: u64) -> io::Result<File> {
+    use rustix::fs::{SealFlags, fcntl_add_seals};
+    let file = empty()?;
+    file.set_len(bytes)?;
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
+    Ok(file)
+}
+
+/// Other systems cannot seal one.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn of_length(_: u64) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// From now on nobody writes to this file.
 ///
 /// # Errors

@@ -146,6 +146,9 @@ pub struct CallFinished<'a> {
     /// is wrong with the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Clipped<'a>>,
+    /// The file of its recording, relative to the folder of recordings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<&'a str>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]

@@ -128,12 +128,13 @@ mod tests {
             uses: None,
             uses_left_out: 0,
             detail: None,
+            recording: Some("a/b.jsonl"),
         });
         assert_eq!(
             serde_json::to_string(&finished).unwrap(),
             "{\"event\":\"call.finished\",\"id\":7,\"tool\":\"echo\",\"outcome\":\"out_of_fuel\",\"usage\":{\"fuel\":1,\
              \"memory_peak_bytes\":2,\"duration_us\":3000,\"log_bytes\":4,\"output_bytes\":5,\
-             \"egress_bytes\":6,\"ingress_bytes\":7,\"denials\":8}}"
+             \"egress_bytes\":6,\"ingress_bytes\":7,\"denials\":8},\"recording\":\"a/b.jsonl\"}"
         );
     }
 

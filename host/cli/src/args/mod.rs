@@ -119,6 +119,8 @@ pub enum Command {
     List(ListArgs),
     /// Run one tool once and show what it answers
     Call(CallArgs),
+    /// Run recorded calls again, with the same or a new component
+    Replay(ReplayArgs),
     /// Run one tool over sample calls, and propose limits
     Calibrate(CalibrateArgs),
     /// Measure how fast one tool answers
@@ -440,8 +442,51 @@ pub struct CallArgs {
     /// Write pictures, sounds and binary resources into this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
+    /// Record the call in this file, for `toolcell replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     #[command(flatten)]
     pub rights: SketchRights,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
+}
+
+/// `toolcell replay`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell call echo '{\"text\":\"hi\"}' --record echo.jsonl
+  toolcell replay echo.jsonl                       with the recorded component
+  toolcell replay recordings --component new.wasm  with a new version of it
+  toolcell replay recordings --save cases          keep them as test cases
+
+A replayed component reaches nothing: no network, no file, no clock. It gets what the recorded call got. The recorded
+component must ask for the same things in the same order, and use the same fuel. Another one may ask in another order.
+
+Exit codes:
+  0  every call ended as it was recorded
+  1  some did not, or a file is no recording")]
+pub struct ReplayArgs {
+    /// Recordings: files, and folders with files that end with .jsonl
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    pub recordings: Vec<PathBuf>,
+    /// The component to run, in place of the one in the manifest
+    #[arg(long, value_name = "FILE")]
+    pub component: Option<PathBuf>,
+    /// How often each call is run, until one ends otherwise
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Copy the recordings into this folder, as test cases that can be checked in
+    #[arg(long, value_name = "FOLDER")]
+    pub save: Option<PathBuf>,
+    /// Take the new answers into the files of calls that differ in their answer alone
+    #[arg(long)]
+    pub update: bool,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print everything as JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }

@@ -8,7 +8,9 @@ use toolcell_server::lock::{self, Approval, Lock, drift};
 use toolcell_server::reload::LOCK_UNWRITABLE;
 
 use crate::args::ApproveArgs;
+use crate::commands::registries::read_manifest;
 use crate::commands::reload;
+use crate::commands::replay::{HeldAgainst, NewVersion, component_bytes, recordings_of};
 use crate::exit::Exit;
 use crate::lock_text::{differences, lock_at_fault, read_or_report, report_removed};
 use crate::manifest::open_or_report;
@@ -40,11 +42,20 @@ fn unreachable(error: &Unreachable) -> anyhow::Result<Exit> {
     Ok(Exit::AtFault)
 }
 
+/// How recorded calls of a component end with it as it is now, if there are some.
+fn recorded(args: &ApproveArgs, path: &Path, component: &str) -> anyhow::Result<Option<HeldAgainst>> {
+    let Ok((_, manifest)) = read_manifest(path) else { return Ok(None) };
+    let recordings = recordings_of(&manifest, path).join(component);
+    // One of toolcell itself, or none that is there any more.
+    let Ok(bytes) = component_bytes(path, component) else { return Ok(None) };
+    NewVersion { recordings: &recordings, bytes: &bytes, code: &args.code }.against_recordings()
+}
+
 /// Loads the components here, and pins the one that is meant.
 fn pin_here(args: &ApproveArgs) -> anyhow::Result<Exit> {
     let manifest = served(&args.manifest.manifest);
     let Some((_, ready)) = open_or_report(manifest, &args.code)? else { return Ok(Exit::AtFault) };
-    pin(manifest, &approval(args), &ready.catalog)
+    pin(args, manifest, &ready.catalog)
 }
 
 /// True if a process was asked to approve, but cannot write the lock.
@@ -69,7 +80,8 @@ fn approval(args: &ApproveArgs) -> Approval {
     Approval { name, digest, allow_signer_change: args.allow_signer_change }
 }
 
-fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Result<Exit> {
+fn pin(args: &ApproveArgs, manifest: &Path, catalog: &Catalog) -> anyhow::Result<Exit> {
+    let approval = &approval(args);
     let path = lock::path_beside(manifest);
     report_removed(lock::remove_drafts(&path));
     let mut locked = match read_or_report(&path) {
@@ -108,6 +120,8 @@ fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Resul
     if let Err(error) = lock::write(&path, &locked) {
         return Ok(lock_at_fault(&error));
     }
-    terminal::print(&format!("{}{component}: pinned in {}\n", differences(&drifts), path.display()))?;
+    let recorded = recorded(args, manifest, &component)?;
+    let recorded = recorded.map(|recorded| recorded.text).unwrap_or_default();
+    terminal::print(&format!("{}{recorded}{component}: pinned in {}\n", differences(&drifts), path.display()))?;
     Ok(Exit::Done)
 }

@@ -33,6 +33,7 @@ pub mod reload;
 mod remotes;
 pub mod remove;
 pub mod rename;
+pub mod replay;
 mod requested_permissions;
 mod sample;
 pub mod search;

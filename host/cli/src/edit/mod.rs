@@ -15,8 +15,7 @@ use crate::args::Consent;
 use crate::exit::{Exit, Failure};
 use crate::manifest;
 use crate::terminal;
-use shown::difference;
-pub use shown::unified;
+pub use shown::{difference, unified};
 
 /// Stream that a change is shown on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

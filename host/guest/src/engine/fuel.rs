@@ -40,6 +40,20 @@ impl HostFuel {
         self.calls
     }
 
+    /// Fuel of their work, without the price of each call.
+    pub(crate) fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Counts what a recorded function counted as.
+    ///
+    /// # Errors
+    /// As [`spend`](Self::spend).
+    pub(crate) fn replay(&mut self, calls: u64, work: u64) -> wasmtime::Result<()> {
+        self.calls = self.calls.saturating_add(calls);
+        self.spend(work)
+    }
+
     /// Fuel of all calls and their work.
     pub(crate) fn spent(&self) -> u64 {
         self.calls.saturating_mul(HOST_CALL_FUEL).saturating_add(self.work)

@@ -10,7 +10,7 @@ use wasmtime::ResourceLimiter;
 const TABLE_ELEMENT_BYTES: u64 = 8;
 
 /// Counts the memories and tables of a store, and refuses growth past the limit.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryLimiter {
     limit_bytes: u64,
     held_bytes: u64,

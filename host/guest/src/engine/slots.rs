@@ -123,6 +123,12 @@ impl Slots {
         memories.max(tables).max(stacks.saturating_mul(UNITS_MIN)).min(all)
     }
 
+    /// The units of an instance that is recorded: it has the relay beside it.
+    pub(crate) fn with_relay(&self, units: u32) -> u32 {
+        let all = self.sizes.calls.saturating_mul(UNITS_PER_CALL);
+        units.saturating_add(UNITS_MIN.max(UNITS_PER_CALL / MEMORIES_PER_CALL)).min(all)
+    }
+
     /// Waits at most `wait` for the right to run a call; `None` if the time is up.
     pub(crate) async fn call(&self, wait: Duration) -> Option<SlotPermit> {
         if let Ok(call) = Arc::clone(&self.calls).try_acquire_owned() {

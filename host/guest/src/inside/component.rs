@@ -1,16 +1,17 @@
 //! A component in a sandbox process, with the policy of its tools.
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolcell_policy::{ComponentPolicy, Limits, Program, Source, parse};
 use toolcell_schema::SchemaTexts;
-use toolcell_wall::load::facts::ShapeName;
+use toolcell_wall::load::facts::{CodeFacts, ShapeName};
 
 use super::check_thread::CheckThread;
 use super::checks::{CompileBudget, ToolChecks};
 use crate::load::component::ToolComponent;
 use crate::load::sandbox::Sandbox;
+use crate::recording::{NotRecordable, Recorder, RecordingLink, TapedCall};
 use crate::run::call::InstanceSource;
 use crate::run::warm::{PrewarmSetup, PrewarmedInstances, PrewarmedTool};
 use crate::wasi::files::HandedFiles;
@@ -19,10 +20,31 @@ use toolcell_wall::contract::GuestResult;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{HandedSecret, LoadComponent, ToolSchemas};
 use toolcell_wall::report::CallReport;
+use toolcell_wall::tape::TapeUse;
+
+/// The code that comes with a component.
+pub(super) struct HandedCode {
+    pub(super) own: File,
+    /// That of the relay, if its calls may be recorded.
+    pub(super) relay: Option<(CodeFacts, File)>,
+}
+
+/// What else comes with a component.
+pub(super) struct HandedParts {
+    pub(super) files: HandedFiles,
+    pub(super) schemas: Vec<ToolSchemas>,
+    pub(super) checks: CheckThread,
+}
 
 /// A component that is ready for calls.
 pub(super) struct ReadyComponent {
     component: Arc<ToolComponent>,
+    /// The relay, if its calls may be recorded.
+    relay: Option<ToolComponent>,
+    /// Its links for calls that are recorded, and for those that are replayed. Each is made at the
+    /// first such call.
+    recording: OnceLock<Result<Arc<RecordingLink>, String>>,
+    replaying: OnceLock<Result<Arc<RecordingLink>, String>>,
     policy: ComponentPolicy,
     values: HandedValues,
     /// The schemas of its tools, by tool name.
@@ -52,11 +74,10 @@ impl ReadyComponent {
     pub(super) fn new(
         sandbox: &Sandbox,
         load: &LoadComponent,
-        code: &File,
-        files: HandedFiles,
-        schemas: Vec<ToolSchemas>,
-        checks: CheckThread,
+        code: &HandedCode,
+        parts: HandedParts,
     ) -> Result<Self, String> {
+        let HandedParts { files, schemas, checks } = parts;
         let parsed = parse(&Source { name: "excerpt", text: &load.manifest });
         let manifest = parsed.map_err(|problems| {
             let first = problems.first().map(|problem| problem.message().to_owned());
@@ -71,9 +92,16 @@ impl ReadyComponent {
             dev_source: load.dev_source.clone(),
             observing: load.observing,
         };
-        let component = ToolComponent::handed(sandbox, code, &load.facts).map_err(|error| error.to_string())?;
+        let handed = |code: &File, facts: &CodeFacts| {
+            ToolComponent::handed(sandbox, code, facts).map_err(|error| error.to_string())
+        };
+        let component = handed(&code.own, &load.facts)?;
+        let relay = code.relay.as_ref().map(|(facts, code)| handed(code, facts)).transpose()?;
         Ok(Self {
             component: Arc::new(component),
+            relay,
+            recording: OnceLock::new(),
+            replaying: OnceLock::new(),
             budget: CompileBudget::new(policy.load().compile_time(), checks),
             schemas: schemas.into_iter().map(|schemas| (schemas.tool, schemas.texts)).collect(),
             policy,
@@ -89,6 +117,33 @@ impl ReadyComponent {
 
     pub(super) fn component(&self) -> &ToolComponent {
         &self.component
+    }
+
+    /// A call that uses this tape so. `None` if it runs without it: calls of this component cannot
+    /// be recorded, and the tape says so.
+    ///
+    /// # Errors
+    /// Calls of this component cannot be replayed.
+    pub(super) fn taped(&self, does: TapeUse, file: File) -> Result<Option<TapedCall>, String> {
+        let code = self.component.pre().component();
+        let link = |link: Result<RecordingLink, NotRecordable>| link.map(Arc::new).map_err(|error| error.to_string());
+        let link = match (does, &self.relay) {
+            (TapeUse::Record, None) => return Err("its calls are not recorded here".to_owned()),
+            (TapeUse::Record, Some(relay)) => {
+                self.recording.get_or_init(|| link(RecordingLink::recording(relay.pre(), code)))
+            }
+            (TapeUse::Replay | TapeUse::Compare, _) => {
+                self.replaying.get_or_init(|| link(RecordingLink::replaying(code)))
+            }
+        };
+        match link {
+            Ok(link) => Ok(Some(TapedCall::new(Arc::clone(link), file, does))),
+            Err(_) if does == TapeUse::Record => {
+                Recorder::new(file).cut();
+                Ok(None)
+            }
+            Err(problem) => Err(problem.clone()),
+        }
     }
 
     /// The tool of this name.

@@ -38,7 +38,7 @@ use crate::wasi::files::{HandedFiles, ScratchFolder};
 use caller::RemoteCaller;
 use check_thread::CheckThread;
 use checks::GivenArguments;
-use component::{LoadedTool, ReadyComponent};
+use component::{HandedCode, HandedParts, LoadedTool, ReadyComponent};
 use loading::HostLink;
 pub(crate) use place::RunPlace;
 pub use place::{run_sandbox_process, sandbox_threads};
@@ -155,9 +155,9 @@ struct HandedComponent {
 }
 
 impl HandedComponent {
-    /// The file of its code, and its folders.
+    /// The files of its code, and its folders.
     fn rights(&self) -> impl Iterator<Item = Folder<'_>> {
-        let code = self.code.first().map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read });
+        let code = self.code.iter().map(|code| Folder { descriptor: code.as_fd(), access: kernel::Access::Read });
         let folders = self.mounts.iter().filter_map(|(mount, fds)| {
             let access = match mount.folder_rights()? {
                 Access::Read => kernel::Access::Read,
@@ -165,7 +165,7 @@ impl HandedComponent {
             };
             Some(Folder { descriptor: fds.first()?.as_fd(), access })
         });
-        code.into_iter().chain(folders)
+        code.chain(folders)
     }
 }
 
@@ -274,7 +274,7 @@ impl SandboxState {
     async fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
         match message {
             ToSandbox::Call(call) => {
-                self.call(*call).await;
+                self.call(*call, fds.into_iter().next().map(File::from)).await;
                 Ok(())
             }
             ToSandbox::Forget(instance) => {
@@ -315,8 +315,12 @@ impl SandboxState {
     ) -> Result<(), InsideError> {
         let HandedComponent { load, code, mounts, schemas } = handed;
         let files = HandedFiles::new(mounts, scratch);
-        let code = code.into_iter().next().map(File::from).ok_or_else(|| "its code did not come with it".to_owned());
-        let loaded = code.and_then(|code| ReadyComponent::new(&self.sandbox, &load, &code, files?, schemas, checks));
+        let mut code = code.into_iter().map(File::from);
+        let own = code.next().ok_or_else(|| "its code did not come with it".to_owned());
+        let handed = |own| HandedCode { own, relay: load.relay.zip(code.next()) };
+        let loaded = own.map(handed).and_then(|code| {
+            ReadyComponent::new(&self.sandbox, &load, &code, HandedParts { files: files?, schemas, checks })
+        });
         let id = u32::try_from(self.components.len()).unwrap_or(u32::MAX);
         let name = loaded.as_ref().map(|loaded| loaded.name().to_owned()).unwrap_or_default();
         self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
@@ -331,8 +335,9 @@ impl SandboxState {
     }
 
     /// Runs a call until it first waits or its first tick is over. The rest becomes a task.
-    async fn call(&mut self, call: RunCall) {
-        let RunCall { id, component, tool, arguments_json, is_conformed, caller, deadline_ms, instance } = call;
+    async fn call(&mut self, call: RunCall, tape: Option<File>) {
+        let RunCall { id, component, tool, arguments_json, is_conformed, caller, deadline_ms, instance, .. } = call;
+        let tape = call.tape.zip(tape);
         let arguments = GivenArguments { text: arguments_json, is_conformed };
         let deadline = Duration::from_millis(deadline_ms);
         #[cfg(feature = "drill")]
@@ -350,7 +355,17 @@ impl SandboxState {
         let calls = Arc::clone(&self.calls);
         let mut work = Box::pin(async move {
             let end = match &tool {
-                Some((Ok(tool), loaded)) => run(loaded, tool, kept.as_deref(), arguments, deadline, &caller).await,
+                Some((Ok(tool), loaded)) => match tape.map(|(does, file)| loaded.taped(does, file)).transpose() {
+                    Ok(taped) => {
+                        let source = match (taped.as_ref().and_then(Option::as_ref), kept.as_deref()) {
+                            (Some(taped), _) => InstanceSource::Taped(taped),
+                            (None, Some(kept)) => InstanceSource::Reused(kept),
+                            (None, None) => tool.source(),
+                        };
+                        run(loaded, tool, source, arguments, deadline, &caller).await
+                    }
+                    Err(problem) => component::not_run(&problem).into(),
+                },
                 Some((Err(problem), _)) => component::not_run(problem).into(),
                 None => component::not_run("the component is not loaded").into(),
             };
@@ -374,7 +389,7 @@ impl SandboxState {
 async fn run(
     loaded: &ReadyComponent,
     tool: &LoadedTool,
-    kept: Option<&KeptInstance>,
+    source: InstanceSource<'_>,
     arguments: GivenArguments,
     deadline: Duration,
     caller: &Arc<RemoteCaller>,
@@ -384,7 +399,7 @@ async fn run(
         Ok(arguments) => arguments,
         // Nothing ran in its instance.
         Err(failure) => {
-            let kept = kept.is_some_and(KeptInstance::has_one);
+            let kept = matches!(source, InstanceSource::Reused(place) if place.has_one());
             return CallReport { kept, ..CallReport::not_run(failure) }.into();
         }
     };
@@ -399,7 +414,7 @@ async fn run(
         limits: opened,
         capabilities: tool.capabilities(),
         caller: Arc::<RemoteCaller>::clone(caller),
-        source: kept.map_or_else(|| tool.source(), InstanceSource::Reused),
+        source,
     };
     let mut end = loaded.component().call_tool(input).await;
     tool.checks().result(&mut end.report, limits, caller).await;

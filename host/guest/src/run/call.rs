@@ -7,6 +7,7 @@ use toolcell_policy::{Limit, Limits, Program};
 use wasmtime::Store;
 
 use crate::load::component::ToolComponent;
+use crate::recording::TapedCall;
 use crate::run::asking::AskWaits;
 use crate::run::failures;
 use crate::run::instance::GuestInstance;
@@ -51,6 +52,8 @@ pub enum InstanceSource<'a> {
     Warm(&'a Arc<PrewarmedInstances>),
     /// The caller's own, with the state of earlier calls. Without one, a fresh one is made.
     Reused(&'a KeptInstance),
+    /// Made for this call, which is recorded or replayed.
+    Taped(&'a TapedCall),
 }
 
 /// Where an instance goes after its call.
@@ -294,7 +297,10 @@ async fn run<T>(
         }
     };
     let outcome = match answer {
-        Ok(Ok(value)) => Ok(value),
+        Ok(Ok(value)) => match instance.rest_of_tape() {
+            Some(end) => Err(CallFailure::Replayed(end)),
+            None => Ok(value),
+        },
         Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
@@ -352,6 +358,13 @@ async fn obtain<'a>(
             }
             None => InstanceReturn::Kept(place),
         },
+        InstanceSource::Taped(taped) => {
+            let units = slots.with_relay(component.slot_units());
+            let slot = slots.take(call, units, wait).await.ok_or(CallFailure::Busy)?;
+            let mut instance = GuestInstance::empty(component, terms, slot).map_err(host)?;
+            instance.use_tape(taped).map_err(|detail| CallFailure::Host { detail })?;
+            return Ok((instance, InstanceReturn::Nowhere));
+        }
     };
     let slot = slots.take(call, component.slot_units(), wait).await.ok_or(CallFailure::Busy)?;
     let instance = GuestInstance::empty(component, terms, slot).map_err(host)?;

@@ -3,6 +3,7 @@ use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
+use crate::recording::EndOfReplay;
 use crate::run::calling::CallingFailed;
 use crate::shape::program;
 use crate::wasi::keyvalue::StateFailed;
@@ -25,6 +26,9 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return sort_trap(*trap, error, state, limits);
+    }
+    if let Some(EndOfReplay(end)) = error.downcast_ref() {
+        return CallFailure::Replayed(end.clone());
     }
     if let Some(ended) = error.downcast_ref::<EndedByAsking>() {
         return ended.into();

@@ -8,11 +8,13 @@ use wasmtime::Store;
 
 use crate::engine::slots::{Slot, SlotPermit};
 use crate::load::component::ToolComponent;
+use crate::recording::{CallTape, RecordingLink, TapedCall};
 use crate::run::asking::CallQuestions;
 use crate::run::store::{self, Terms};
 use crate::shape::Exports;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::{CallerLink, NoCaller};
+use toolcell_wall::failure::ReplayEnd;
 
 /// Bytes of memories and tables up to which a used instance may be dropped after its call ends.
 /// Most guests that did not grow have little more than one MiB. Dropping a larger instance takes so
@@ -24,13 +26,15 @@ pub struct GuestInstance {
     pub(crate) store: Store<CallState>,
     pub(crate) exports: Option<Exports>,
     slot: Slot,
+    /// The links of a call that is recorded or replayed, instead of the component's own.
+    taped: Option<Arc<RecordingLink>>,
 }
 
 impl GuestInstance {
     /// An empty store with every limit set.
     pub(crate) fn empty(component: &ToolComponent, terms: &Terms<'_>, slot: Slot) -> wasmtime::Result<Self> {
         let store = store::fresh(component.pre().engine(), terms)?;
-        Ok(Self { store, exports: None, slot })
+        Ok(Self { store, exports: None, slot, taped: None })
     }
 
     /// Instantiates the component, unless that is already done. A heavy component is never
@@ -47,10 +51,31 @@ impl GuestInstance {
                     "the host's records of the instance and its stacks are past the memory limit",
                 ));
             }
-            let instance = component.pre().instantiate_async(&mut self.store).await?;
+            let instance = match self.taped.clone() {
+                Some(link) => link.instantiate(&mut self.store).await?,
+                None => component.pre().instantiate_async(&mut self.store).await?,
+            };
             self.exports = Some(component.tools().exports(&mut self.store, instance)?);
         }
         Ok(())
+    }
+
+    /// Records or replays its one call.
+    ///
+    /// # Errors
+    /// The tape cannot be read.
+    pub(crate) fn use_tape(&mut self, taped: &TapedCall) -> Result<(), String> {
+        self.store.data_mut().set_tape(taped.tape()?);
+        self.taped = Some(Arc::clone(taped.link()));
+        Ok(())
+    }
+
+    /// Why the call is not the recorded one, although it came to its end.
+    pub(crate) fn rest_of_tape(&mut self) -> Option<ReplayEnd> {
+        match self.store.data_mut().tape()? {
+            CallTape::Playing(player) => player.rest(),
+            CallTape::Recording(_) => None,
+        }
     }
 
     /// The resources used since the fuel was last refilled.

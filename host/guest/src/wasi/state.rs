@@ -12,6 +12,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::engine::fuel::HostFuel;
 use crate::engine::limiter::MemoryLimiter;
+use crate::recording::CallTape;
 use crate::run::asking::CallQuestions;
 use crate::run::calling::OutsideCalling;
 use crate::wasi::cli::capture::LogBudget;
@@ -54,6 +55,8 @@ pub(crate) struct CallState {
     http_context: WasiHttpCtx,
     /// The output of the running program, if any.
     last_words: Option<Printed>,
+    /// The tape of a call that is recorded or replayed.
+    tape: Option<Box<CallTape>>,
 }
 
 impl CallState {
@@ -93,6 +96,7 @@ impl CallState {
             http: None,
             http_context,
             last_words: None,
+            tape: None,
         }
     }
 
@@ -168,10 +172,32 @@ impl CallState {
         self.last_words.as_ref().map(Printed::last_words).unwrap_or_default()
     }
 
+    /// Records or replays the call.
+    pub(crate) fn set_tape(&mut self, tape: CallTape) {
+        self.tape = Some(Box::new(tape));
+    }
+
+    /// The tape of a call that is recorded or replayed.
+    pub(crate) fn tape(&mut self) -> Option<&mut CallTape> {
+        self.tape.as_deref_mut()
+    }
+
+    /// Prints what a replayed guest prints.
+    pub(crate) fn print(&self, is_stdout: bool, bytes: &[u8]) -> wasmtime::Result<()> {
+        self.standard.print(is_stdout, bytes)
+    }
+
     /// The bytes of a file in this call's scratch space, at most `bytes_max`; or a sentence with
     /// the reason.
     pub(crate) fn read_own_file(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
-        self.files.read_own(path, bytes_max)
+        if let Some(CallTape::Playing(player)) = self.tape() {
+            return player.own_file(path);
+        }
+        let read = self.files.read_own(path, bytes_max);
+        if let Some(CallTape::Recording(recorder)) = self.tape() {
+            recorder.own_file(path, &read);
+        }
+        read
     }
 
     /// Makes a file in this call's scratch space; or a sentence with the reason.

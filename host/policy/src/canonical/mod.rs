@@ -14,7 +14,9 @@ pub(crate) use grants::{is_empty, sorted};
 use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
 use crate::manifest::wasi::LATER;
-use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, TaskRule, ToolPolicy};
+use crate::manifest::{
+    Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, RecordRule, ResourceRule, TaskRule, ToolPolicy,
+};
 
 /// The version of the form. It changes when the same keys are written differently; a new key
 /// changes the text anyway.
@@ -54,6 +56,9 @@ struct Canonical<'a> {
     /// Only if calls become tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<String>,
+    /// Only if calls are recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<String>,
     /// Resources that its tools read, by address; omitted if empty.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     resources: BTreeMap<&'a str, Resource<'a>>,
@@ -120,6 +125,8 @@ struct Tool {
     approval: Option<Confirmed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<String>,
     /// The view of its results, and who calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
     view: Option<serde_json::Map<String, serde_json::Value>>,
@@ -199,6 +206,7 @@ impl ComponentPolicy {
             grants,
             approval: (self.approval().policy() != ApprovalPolicy::Never).then(|| confirmed(self.approval())),
             task: (self.task() != TaskRule::Never).then(|| self.task().show()),
+            record: (self.record() != RecordRule::Never).then(|| self.record().show()),
             resources: self.resources().iter().map(|rule| (rule.uri().as_str(), resource(rule))).collect(),
             tools,
         };
@@ -217,12 +225,13 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let program = tool.program().map(|program| program.canonical());
     let approval = (tool.approval() != component.approval()).then(|| confirmed(tool.approval()));
     let task = (tool.task() != component.task()).then(|| tool.task().show());
+    let record = (tool.record() != component.record()).then(|| tool.record().show());
     let view = tool.view().is_said().then(|| tool.view().meta());
     let arguments = tool.arguments().map(|conditions| conditions.canonical());
-    let tool = Tool { title, description, hints, program, limits, grants, approval, task, view, arguments };
-    let Tool { title, description, hints, program, limits, grants, approval, task, view, arguments } = &tool;
+    let tool = Tool { title, description, hints, program, limits, grants, approval, task, record, view, arguments };
+    let Tool { title, description, hints, program, limits, grants, approval, task, record, view, arguments } = &tool;
     let says = title.is_some() || description.is_some() || !hints.is_empty() || program.is_some() || view.is_some();
-    let says = says || arguments.is_some();
+    let says = says || arguments.is_some() || record.is_some();
     (says || limits.is_some() || grants.is_some() || approval.is_some() || task.is_some()).then_some(tool)
 }
 

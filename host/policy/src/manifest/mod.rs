@@ -23,6 +23,7 @@ pub(crate) mod oauth;
 pub(crate) mod packages;
 pub(crate) mod paused;
 pub(crate) mod prompts;
+pub(crate) mod recordings;
 pub(crate) mod registries;
 pub(crate) mod resources;
 pub(crate) mod server;
@@ -67,6 +68,7 @@ pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy, is_loopbac
 pub use packages::PackageRegistry;
 pub use paused::PausedPolicy;
 pub use prompts::{ArgumentRule, PROMPT_BYTES_MAX, PROMPTS_MAX, PromptRule, PromptSource, PromptText, PromptTextError};
+pub use recordings::{RecordRule, RecordShare, RecordingsPolicy};
 pub use registries::RegistryPolicy;
 pub use resources::{MountFiles, RESOURCES_MAX, ResourceRule, StateEntries, ToolArguments, UriTemplate};
 pub use server::{LogWord, Server, StartRule, Walls};
@@ -107,6 +109,9 @@ accessors! {
         pub(crate) login_pages: Option<LoginsPolicy> => Option<&LoginsPolicy>,
         /// The section `[audit]`.
         pub(crate) audit: AuditPolicy => &AuditPolicy,
+        /// The folder of recordings; `None` if no call is recorded, and the manifest has no section
+        /// `[recordings]`.
+        pub(crate) recordings: Option<RecordingsPolicy> => Option<&RecordingsPolicy>,
         /// Who may see and call which tools.
         pub(crate) callers: Callers => &Callers,
         pub(crate) defaults: Limits,
@@ -170,6 +175,8 @@ accessors! {
         pub(crate) listed: discovery::ListsTools,
         /// The calls that become tasks, of tools that have no table of their own.
         pub(crate) task: TaskRule => TaskRule,
+        /// The calls that are recorded, of tools that have no table of their own.
+        pub(crate) record: RecordRule => RecordRule,
         /// Resources that its tools read, in the order of the file.
         pub(crate) resources: Vec<ResourceRule> => &[ResourceRule],
         /// The tools the manifest says something of, in the order of the file. The component may
@@ -219,6 +226,8 @@ accessors! {
         pub(crate) listed: discovery::ListsTools,
         /// The calls of it that become tasks.
         pub(crate) task: TaskRule => TaskRule,
+        /// The calls of it that are recorded.
+        pub(crate) record: RecordRule => RecordRule,
         /// The view of its results, and who calls it.
         pub(crate) view: ToolView => &ToolView,
         /// Conditions on its arguments, for all of its callers.
@@ -296,6 +305,19 @@ impl ComponentPolicy {
     #[must_use]
     pub fn tool_task(&self, tool: &str) -> TaskRule {
         self.tool(tool).map_or(self.task, |tool| tool.task)
+    }
+
+    /// The calls of one tool that are recorded, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool_record(&self, tool: &str) -> RecordRule {
+        self.tool(tool).map_or(self.record, |tool| tool.record)
+    }
+
+    /// True if any call of the component may be recorded.
+    #[must_use]
+    pub fn may_be_recorded(&self) -> bool {
+        let of_tools = self.tools.iter().map(|tool| tool.record);
+        of_tools.chain([self.record]).any(|rule| rule != RecordRule::Never)
     }
 
     /// True if one tool is listed where clients search for tools, by the tool's own name, without

@@ -17,7 +17,8 @@ use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
 use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, EXPORTS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
 use crate::manifest::{
-    TaskRule, approval, apps, code, discovery, hints, instance, resources, tasks, typed, wall, wasi,
+    InstancePolicy, RecordRule, TaskRule, approval, apps, code, discovery, hints, instance, recordings, resources,
+    tasks, typed, wall, wasi,
 };
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
@@ -91,6 +92,11 @@ table! {
         /// Calls of its tools that become tasks, for clients that can take one: those that run
         /// longer than this time (at most an hour), `"always"` each, `"never"` none.
         "task": Text, {"default": "never", "examples": ["2s", "always"]};
+        /// Calls of its tools that are recorded in the folder of `[recordings]`: `"errors"` those
+        /// that fail, `"2.5%"` such a part of them, picked at random, `"all"` each, `"never"` none.
+        /// With `"errors"` each call is recorded, and takes the time for that. Not with
+        /// `instance = "per-caller"`.
+        "record": Text, {"default": "never", "examples": ["errors", "1%", "all"]};
         /// True: the component's tools are in the list where clients search for tools, with
         /// `discovery = "search"` in `[server]`.
         "listed": Flag, {"default": false, "examples": [true]};
@@ -111,7 +117,7 @@ table! {
         "path" => "source", "file" => "source", "wasm" => "source", "fs" => "filesystem", "files" => "filesystem",
         "http" => "network", "environment" => "env", "arguments" => "args", "tool" => "tools",
         "skip-unsupported" => "skip_unsupported", "functions" => "exports", "descriptions" => "describe", "docs" => "describe",
-        "kv" => "keyvalue", "key_value" => "keyvalue", "secret" => "secrets", "resource" => "resources",
+        "kv" => "keyvalue", "key_value" => "keyvalue", "secret" => "secrets", "resource" => "resources", "recording" => "record", "records" => "record",
     }
 }
 
@@ -174,6 +180,8 @@ table! {
         "approval": Words(&["never", "destructive", "always"]), {"examples": ["always"]};
         /// Calls of this tool that become tasks; wins over the component's.
         "task": Text, {"examples": ["2s", "always"]};
+        /// Calls of this tool that are recorded; wins over the component's.
+        "record": Text, {"examples": ["never", "errors"]};
         /// True: this tool is in the list where clients search for tools. Wins over the
         /// component's.
         "listed": Flag, {"examples": [true]};
@@ -215,6 +223,8 @@ struct Inherited<'c> {
     grants: &'c Arc<Grants>,
     approval: Approval,
     task: TaskRule,
+    record: RecordRule,
+    instance: InstancePolicy,
 }
 
 /// All components, in the order of the file. Those with problems are reported and left out.
@@ -299,9 +309,10 @@ fn of_section(
     let grants = rights::read(entry.key, section, &defaults.logins, problems);
     let approval = approval::read(section, Approval::default(), problems);
     let task = tasks::read(section, TaskRule::default(), problems);
+    let record = recordings::read(section, RecordRule::default(), instance, problems);
     let listed = discovery::listed(section, problems);
     let resources = resources::read(section, &grants, problems);
-    let inherited = Inherited { limits: &limits, grants: &grants, approval, task };
+    let inherited = Inherited { limits: &limits, grants: &grants, approval, task, record, instance };
     let tools = read_tools(entry.key, section, &inherited, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
@@ -325,6 +336,7 @@ fn of_section(
         approval,
         listed,
         task,
+        record,
         resources,
         tools,
     })
@@ -433,6 +445,7 @@ fn read_tool(
     let program = program::read(entry, &section, &grants, problems).map(Arc::new);
     let approval = approval::read(&section, inherited.approval, problems);
     let task = tasks::read(&section, inherited.task, problems);
+    let record = recordings::read(&section, inherited.record, inherited.instance, problems);
     let listed = discovery::listed(&section, problems);
     let view = apps::read_tool(&section, problems);
     let arguments = section.get("arguments").and_then(|arguments| {
@@ -455,6 +468,7 @@ fn read_tool(
         approval,
         listed,
         task,
+        record,
         view,
         arguments: arguments.map(Arc::new),
     })

@@ -5,7 +5,7 @@ use super::Problems;
 use super::paths::parts;
 use crate::diagnostic::Diagnostic;
 use crate::grants::{Access, Delivery, Mount, MountKind, SecretSource};
-use crate::manifest::{AuditPolicy, ComponentPolicy, Server, SourceRef};
+use crate::manifest::{AuditPolicy, ComponentPolicy, RecordingsPolicy, Server, SourceRef};
 
 /// A file or folder of the host that is not for guests.
 struct HostFile<'m> {
@@ -15,10 +15,18 @@ struct HostFile<'m> {
     unread: bool,
 }
 
-/// Reports every mount that contains a component's code, the audit, the folder of states, or a
-/// secret's file. Mounts that contain the manifest's own folder are checked when they are opened.
-pub(crate) fn check(server: &Server, audit: &AuditPolicy, components: &[ComponentPolicy], problems: &mut Problems) {
-    let host_files = host_files(server, audit, components);
+/// The sections that name files of the server itself.
+pub(crate) struct ServerFiles<'m> {
+    pub(crate) server: &'m Server,
+    pub(crate) audit: &'m AuditPolicy,
+    pub(crate) recordings: Option<&'m RecordingsPolicy>,
+}
+
+/// Reports every mount that contains a component's code, the audit, the folder of states, the
+/// recordings, or a secret's file. Mounts that contain the manifest's own folder are checked when
+/// they are opened.
+pub(crate) fn check(named: &ServerFiles<'_>, components: &[ComponentPolicy], problems: &mut Problems) {
+    let host_files = host_files(named, components);
     for mount in components.iter().flat_map(|component| component.grants().files()) {
         let MountKind::Host { path, access, .. } = mount.kind() else { continue };
         for thing in host_files.iter().filter(|thing| thing.unread || *access == Access::Write) {
@@ -30,7 +38,8 @@ pub(crate) fn check(server: &Server, audit: &AuditPolicy, components: &[Componen
     }
 }
 
-fn host_files<'m>(server: &'m Server, audit: &'m AuditPolicy, components: &'m [ComponentPolicy]) -> Vec<HostFile<'m>> {
+fn host_files<'m>(named: &ServerFiles<'m>, components: &'m [ComponentPolicy]) -> Vec<HostFile<'m>> {
+    let ServerFiles { server, audit, recordings } = *named;
     let mut host_files =
         vec![HostFile { what: "the folder of states".to_owned(), path: server.state(), unread: false }];
     host_files.extend(server.store().map(|path| HostFile {
@@ -39,6 +48,11 @@ fn host_files<'m>(server: &'m Server, audit: &'m AuditPolicy, components: &'m [C
         unread: false,
     }));
     host_files.extend(audit.file().map(|path| HostFile { what: "the audit".to_owned(), path, unread: false }));
+    host_files.extend(recordings.map(|recordings| HostFile {
+        what: "the recordings of calls".to_owned(),
+        path: recordings.folder(),
+        unread: true,
+    }));
     for component in components {
         if let SourceRef::File(path) = component.source() {
             let what = format!("the code of component {:?}", component.name());
@@ -66,7 +80,7 @@ fn problem(mount: &Mount, thing: &HostFile<'_>, access: Access) -> Diagnostic {
 
 /// True if a folder is the path, or one above it. False for an absolute and a relative path: they
 /// cannot be compared.
-fn holds(folder: &str, path: &str) -> bool {
+pub(crate) fn holds(folder: &str, path: &str) -> bool {
     if folder.starts_with('/') != path.starts_with('/') {
         return false;
     }

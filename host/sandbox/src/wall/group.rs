@@ -28,6 +28,7 @@ use toolcell_wall::load::facts::GuestEngine;
 use toolcell_wall::message::{self, HandedSecret, LoadComponent, ToSandbox, ToolSchemas};
 use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
+use toolcell_wall::tape::TAPE_BYTES_MAX;
 
 /// Time for a process to start and to load its components: a hundred take a tenth of a second. A
 /// replacement has the rest of it.
@@ -68,6 +69,8 @@ pub struct GroupMember {
     /// Values of the secrets that its guests hold, by their sources in the manifest. The group's
     /// processes have them too.
     pub secrets: Vec<(String, SecretValue)>,
+    /// The relay, if its calls may be recorded.
+    pub relay: Option<Arc<HeldComponent>>,
 }
 
 /// The settings of a group.
@@ -395,7 +398,9 @@ impl SandboxGroup {
     /// The length that no file grows past by a process of the group; `None` if it is not bounded.
     fn file_bytes_max(&self) -> Option<u64> {
         let files = self.members.iter().map(|member| &member.files);
-        files.map(GrantedFiles::file_bytes_max).try_fold(0, |max: u64, bytes| Some(max.max(bytes?)))
+        // A tape is a file as well.
+        let tape = if self.members.iter().any(|member| member.relay.is_some()) { TAPE_BYTES_MAX } else { 0 };
+        files.map(GrantedFiles::file_bytes_max).try_fold(tape, |max: u64, bytes| Some(max.max(bytes?)))
     }
 
     /// The memory of one of its processes.
@@ -426,6 +431,8 @@ impl SandboxGroup {
             |what: &str, error: io::Error| NotStarted::Refused(format!("{what} cannot be handed over: {error}"));
         for member in &self.members {
             let (code, facts) = member.component.hand_over().map_err(|error| refused("its code", error))?;
+            let relay = member.relay.as_ref().map(|relay| relay.hand_over()).transpose();
+            let relay = relay.map_err(|error| refused("the code of recordings", error))?;
             let load = LoadComponent {
                 manifest: member.manifest.clone(),
                 facts,
@@ -437,8 +444,11 @@ impl SandboxGroup {
                     .map(|(source, value)| HandedSecret::new(source, value.reveal()))
                     .collect(),
                 observing: self.options.observing,
+                relay: relay.as_ref().map(|(_, facts)| *facts),
             };
-            process.send_when_taken(&ToSandbox::Load(Box::new(load)), &[code.as_fd()]).await?;
+            let mut descriptors = vec![code.as_fd()];
+            descriptors.extend(relay.iter().map(|(code, _)| code.as_fd()));
+            process.send_when_taken(&ToSandbox::Load(Box::new(load)), &descriptors).await?;
             for schemas in member.schemas.iter() {
                 process.send_when_taken(&ToSandbox::Schemas(Box::new(schemas.clone())), &[]).await?;
             }

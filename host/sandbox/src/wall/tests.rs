@@ -105,6 +105,7 @@ fn input<'i>(limits: &'i Limits, capabilities: &'i Arc<GrantedCapabilities>) -> 
         capabilities,
         caller,
         kept: None,
+        tape: None,
         uses: None,
     }
 }

@@ -167,6 +167,12 @@ impl GrantedCapabilities {
         exposed.filter_map(|(secret, value)| Some((secret.source(), value.fixed()?)))
     }
 
+    /// The secrets that have values, each with the bytes of its value.
+    pub fn secret_lengths(&self) -> impl Iterator<Item = (&str, usize)> {
+        let length = |value: &SecretValue| value.reveal().len();
+        self.secrets.iter().filter_map(move |(secret, held)| Some((secret.name(), held.known().first().map(length)?)))
+    }
+
     /// The client for HTTP requests.
     pub(crate) fn http(&self) -> &Arc<ToolHttpClient> {
         &self.http

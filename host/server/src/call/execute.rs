@@ -16,8 +16,10 @@ use super::clock::CallClock;
 use super::consent::Consenting;
 use super::nested::{CallingCall, Lineage};
 use super::record::log_call;
+use super::recording::TapedArguments;
 use crate::catalog::{CallTarget, content};
 use crate::observing::activity::{CallPhase, LiveCall};
+use crate::recordings::{Recording, TapedCall};
 
 /// Key in a result's `_meta` for the call's usage, if the manifest asks for it.
 pub const USAGE_KEY: &str = "toolcell/usage";
@@ -52,6 +54,10 @@ pub struct CallTraces {
     pub id: u64,
     /// Its outcome in the audit, if it began.
     pub outcome: Option<Outcome>,
+    /// Its recording, if it was recorded.
+    pub recording: Option<Box<Recording>>,
+    /// Of what its recording is made, until it is kept.
+    pub(crate) taped: Option<Box<TapedCall>>,
 }
 
 impl CallTraces {
@@ -141,6 +147,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
             .traced(started.trace.clone()),
     );
     let rewritten = started.tool.rewritten(&arguments).filter(|_| !started.is_conformed);
+    let tape = started.tape();
     let input = SandboxCall {
         tool: &target.name,
         arguments_json: rewritten.as_deref().unwrap_or_else(|| arguments.get()),
@@ -149,6 +156,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         capabilities: &capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
         kept: kept.as_deref(),
+        tape: tape.as_ref(),
         uses: started.record.uses(capabilities.grants(), capabilities.redactor()),
     };
     started.live().into_iter().for_each(|live| live.enter(CallPhase::Running));
@@ -156,6 +164,10 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
     };
     let mut report = group.call_tool(place, input).await;
+    let taped = tape.and_then(|tape| {
+        let arguments = rewritten.as_deref().unwrap_or_else(|| arguments.get());
+        started.taped(tape, &report, TapedArguments { text: arguments, capabilities: &capabilities })
+    });
     if script.is_some() {
         report.outcome = report.outcome.map_err(ScriptAnswer::named);
     }
@@ -163,6 +175,7 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     caller.ran(&report.captured.text);
     log_captured(&caller, &report.captured);
     let mut ended = EndedCall::of(started, &caller, report).unless_narrowed(target);
+    ended.beside.taped = taped;
     if let Some(script) = script {
         if script.takes_long(&ended) {
             toolcell_mcp::leave_thread().await;

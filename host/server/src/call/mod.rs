@@ -21,6 +21,7 @@ mod operators;
 mod questions;
 mod reading;
 mod record;
+mod recording;
 mod run;
 mod settling;
 mod text;
@@ -65,6 +66,8 @@ struct StartedCall<'a> {
     live: Option<TrackedCall>,
     /// True if a person makes it by hand, and gets its log lines.
     by_hand: bool,
+    /// True if it is recorded, whatever the manifest says.
+    records: bool,
     /// Where it comes from, if a tool made it.
     lineage: Option<Arc<Lineage>>,
     /// The secrets of its caller's logins, once it has them.
@@ -92,6 +95,8 @@ enum CallOrigin {
     Client,
     /// A person, by hand.
     Person,
+    /// A person, by hand, who wants a recording.
+    PersonRecording,
     /// A tool, in the middle of its own call.
     Tool(Arc<Lineage>),
 }
@@ -239,11 +244,21 @@ impl Catalog {
     /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
     /// tool's output and denials.
     pub async fn call_by_hand(self: &Arc<Self>, call: Call) -> (CheckedResult, CallTraces) {
+        self.by_hand(call, CallOrigin::Person).await
+    }
+
+    /// [`call_by_hand`](Self::call_by_hand), with a recording of the call. The manifest must be
+    /// opened with [`OpenOptions::recording`](crate::OpenOptions::records).
+    pub async fn call_recorded(self: &Arc<Self>, call: Call) -> (CheckedResult, CallTraces) {
+        self.by_hand(call, CallOrigin::PersonRecording).await
+    }
+
+    async fn by_hand(self: &Arc<Self>, call: Call, origin: CallOrigin) -> (CheckedResult, CallTraces) {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, None, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), CallTraces::default());
         }
-        self.run(call, CallOrigin::Person).await
+        self.run(call, origin).await
     }
 
     /// Runs a call that an operator makes in the console, as one of a client: it is checked, waits
@@ -266,10 +281,11 @@ impl Catalog {
     /// Records the start, asks for approval, waits for a slot, runs the guest, checks its result,
     /// records the end.
     async fn run(self: &Arc<Self>, mut call: Call, origin: CallOrigin) -> (CheckedResult, CallTraces) {
-        let by_hand = matches!(origin, CallOrigin::Person);
+        let by_hand = matches!(origin, CallOrigin::Person | CallOrigin::PersonRecording);
+        let records = matches!(origin, CallOrigin::PersonRecording);
         let lineage = match origin {
             CallOrigin::Tool(lineage) => Some(lineage),
-            CallOrigin::Client | CallOrigin::Person => None,
+            CallOrigin::Client | CallOrigin::Person | CallOrigin::PersonRecording => None,
         };
         let turn = match self.turn_for_rules(&call, lineage.as_deref()).await {
             Ok(turn) => turn,
@@ -283,7 +299,7 @@ impl Catalog {
         let begun = self.begin(&mut call, lineage);
         drop(turn);
         let started = match begun {
-            Ok(started) => StartedCall { by_hand, ..started },
+            Ok(started) => StartedCall { by_hand, records, ..started },
             Err(NotBegun { outcome, text }) => {
                 let traces = CallTraces { outcome: Some(outcome), ..CallTraces::default() };
                 return (CheckedResult::error(text), traces);
@@ -335,6 +351,7 @@ impl Catalog {
             trace,
             live,
             by_hand: false,
+            records: false,
             lineage,
             is_conformed,
             logins: OnceLock::new(),
@@ -571,6 +588,8 @@ impl StartedCall<'_> {
         if cancellation.is_cancelled() {
             outcome = Outcome::Cancelled;
         }
+        let recording = self.keep_recording(&mut beside, outcome);
+        self.record.recorded_in(recording);
         self.catalog.services.tally.count(outcome);
         if let Some(name) = name {
             log_call!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());

@@ -62,6 +62,8 @@ pub struct CallRecord {
     caller: Caller,
     /// True if its failures raise alerts.
     is_alerting: bool,
+    /// The file of its recording.
+    recording: Option<String>,
     ended: bool,
 }
 
@@ -146,12 +148,28 @@ impl CallRecord {
             ..FurtherUse::default()
         };
         let uses = OnceLock::new();
-        Ok(Self { services, id: start.id, tool, meters, further, uses, caller, is_alerting, ended: false })
+        Ok(Self {
+            services,
+            id: start.id,
+            tool,
+            meters,
+            further,
+            uses,
+            caller,
+            is_alerting,
+            recording: None,
+            ended: false,
+        })
     }
 
     /// The host's own number of the call.
     pub const fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The name of its caller.
+    pub fn caller(&self) -> &str {
+        self.caller.name()
     }
 
     /// Records of the call's denials, also for the observation and the console, if they are on.
@@ -188,6 +206,11 @@ impl CallRecord {
         self.further.log_dropped_bytes = ended.beside.printed.dropped_bytes;
     }
 
+    /// Notes the file of its recording.
+    pub fn recorded_in(&mut self, file: Option<String>) {
+        self.recording = file;
+    }
+
     /// Records the end.
     pub fn end(mut self, outcome: Outcome, usage: Usage, detail: &str) {
         self.ended = true;
@@ -208,8 +231,10 @@ impl CallRecord {
         let left_out = self.uses.get().map_or(0, |noted| noted.uses.left_out());
         let uses_left_out = left_out.saturating_add((texts.len() - kept.len()) as u64);
         let uses = self.services.sink.keeps_uses().then_some(kept.as_slice());
-        let event =
-            || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, uses, uses_left_out, detail });
+        let recording = self.recording.as_deref();
+        let id = self.id;
+        let ended = CallFinished { id, tool, outcome, usage, uses, uses_left_out, detail, recording };
+        let event = || Event::CallFinished(ended);
         if let Err(error) = self.services.sink.record(event) {
             tracing::error!(call = self.id, "the end of a call is missing from the audit: {error}");
         }

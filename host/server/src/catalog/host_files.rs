@@ -164,6 +164,7 @@ fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
     named.extend(manifest.apps().iter().filter_map(|app| Some(("the file of a view", app.file()?, false))));
     named.extend(manifest.prompts().iter().filter_map(|prompt| Some(("the file of a prompt", prompt.file()?, false))));
     named.extend(manifest.audit().file().map(|path| ("the audit", path, false)));
+    named.extend(manifest.recordings().map(|policy| ("the recordings of calls", policy.folder(), true)));
     named.extend(manifest.trust().iter().flat_map(TrustPolicy::files).map(|path| ("a file of [trust]", path, false)));
     named.extend(manifest.registries().iter().filter_map(|registry| match registry.password()? {
         SecretSource::File(path) => Some(("the password of a registry", path.as_str(), true)),

@@ -42,12 +42,13 @@ use std::sync::Arc;
 use toolcell_mcp::{McpTool, NameCollisions, SearchError, ToolList};
 use toolcell_policy::{
     Approval, Callable, Callers, ComponentPolicy, Diagnostic, Grants, Limits, LoginPolicy, LoginUse, Manifest, Output,
-    Program, ToolName,
+    Program, RecordRule, ToolName,
 };
 use toolcell_sandbox::{CodeOrigin, GrantedCapabilities, HeldComponent, Inspection, ShapeName, export};
 
 use crate::fetching::trust::Signed;
 use crate::files::file_stamp::Stamps;
+use crate::recordings::RecordingsPlace;
 use crate::resources::folders::{Folder, FolderPlaces};
 pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
@@ -77,6 +78,7 @@ pub(crate) use skills::{SKILLS, Skills};
 pub(crate) use texts::{TEXTS, TextPrompt};
 pub(crate) use visibility::Visibility;
 pub use visibility::{CALLED_BY, NOBODY};
+use walls::WallSetup;
 pub use walls::WalledComponents;
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
@@ -109,6 +111,8 @@ pub(crate) struct CatalogSettings {
     pub(crate) tells_usage: bool,
     /// Folders of resources that are files.
     pub(crate) places: FolderPlaces,
+    /// The folder of recordings, if calls may be recorded.
+    pub(crate) recordings: Option<Arc<RecordingsPlace>>,
     /// Which callers may use which logins.
     login_use: Arc<LoginUse>,
 }
@@ -156,6 +160,8 @@ pub(crate) struct CallTarget {
     pub(crate) instances: Option<Arc<InstancesByCaller>>,
     /// When a person has to confirm calls, if ever.
     pub(crate) approval: Option<Approval>,
+    /// The calls that are recorded.
+    pub(crate) record: RecordRule,
     /// Digest of what an approval covers besides the call: the tool's grants, and the rule. Empty
     /// if no call needs approval.
     pub(crate) approved_as: String,
@@ -422,6 +428,7 @@ impl CatalogSettings {
             console: ConsoleRights::of(manifest),
             tells_usage: server.usage(),
             places: FolderPlaces { base: folder.to_owned(), state: server.state().into() },
+            recordings: RecordingsPlace::of(manifest, folder),
             login_use: Arc::new(manifest.login_use()),
         }
     }

@@ -22,6 +22,7 @@ use crate::observing::log::{NoLog, OperatorLog};
 use crate::observing::observation::Observation;
 use crate::observing::refusals::Refusals;
 use crate::observing::traces::Traces;
+use crate::recordings::RecordingKeeper;
 use crate::replicas::replicated_sets::ReplicatedSets;
 use crate::replicas::updates::NewsDesk;
 use crate::resources::folders::FileReads;
@@ -66,6 +67,8 @@ pub struct Services {
     pub files: FileReads,
     /// Reads resources that are entries of tools' state.
     pub entries: EntryReads,
+    /// Writes recordings that the manifest asks for; none where nobody is served.
+    pub recordings: Option<Arc<RecordingKeeper>>,
     /// The logins of callers.
     pub logins: Arc<CallerLogins>,
     /// Takes news of resources that calls change.
@@ -120,6 +123,7 @@ impl Services {
             paused: PausedRuns::in_memory(),
             files: FileReads::new(runtime.clone()),
             entries: EntryReads::new(runtime.clone()),
+            recordings: None,
             logins: Arc::new(CallerLogins::new(Path::new("."), Path::new("."), None)),
             news: NewsDesk::default(),
             serving: ServingCatalog::default(),

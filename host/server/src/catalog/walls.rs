@@ -5,10 +5,12 @@ use std::sync::Arc;
 use toolcell_mcp::ToolDefinition;
 use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Wall};
 use toolcell_sandbox::{
-    ComponentNotice, GrantedFiles, GroupMember, GroupOptions, SandboxGroup, SecretValue, Standing, ToolSchemas,
+    ComponentNotice, GrantedFiles, GroupMember, GroupOptions, HeldComponent, SandboxGroup, SecretValue, Standing,
+    ToolSchemas,
 };
 use toolcell_schema::SchemaTexts;
 
+use super::building::Relays;
 use super::entry::targets;
 use super::instances::CALLERS_MAX;
 use super::{CallTarget, CatalogParts, LoadedComponent};
@@ -21,6 +23,25 @@ const STARTED_AHEAD_MAX: usize = 4;
 /// The components of one catalog that run in sandbox processes.
 #[derive(Clone, Default)]
 pub struct WalledComponents(HashMap<String, Walled>);
+
+/// What sandbox processes are made with.
+pub(super) struct WallSetup<'s> {
+    pub(super) sandboxes: Option<&'s SandboxSetup>,
+    /// The relays, if calls may be recorded.
+    pub(super) relays: Relays,
+    /// True if any call may be recorded, whatever the manifest says.
+    pub(super) records_all: bool,
+    /// True if attempts of guests are observed.
+    pub(super) observing: bool,
+}
+
+impl WallSetup<'_> {
+    /// The relay for this component, if its calls may be recorded, and it can do so.
+    fn relay_of(&self, component: &LoadedComponent) -> Option<Arc<HeldComponent>> {
+        let is_recorded = self.records_all || component.policy().may_be_recorded();
+        self.relays.get(&component.component.engine()).filter(|_| is_recorded).cloned()
+    }
+}
 
 /// One of them.
 #[derive(Clone)]
@@ -36,18 +57,18 @@ impl WalledComponents {
     /// unless the manifest says otherwise. A process has one engine, so components that share are
     /// in one group for each. A group of an earlier catalog with these very components goes on.
     pub(super) fn new(
-        setup: Option<&SandboxSetup>,
+        walls: &WallSetup<'_>,
         manifest: &Manifest,
         parts: &CatalogParts,
         earlier: Option<&Self>,
-        observing: bool,
     ) -> Self {
         // As the process started: another word in the manifest waits for the next start.
-        let Some(setup) = setup else { return Self::default() };
+        let Some(setup) = walls.sandboxes else { return Self::default() };
+        let observing = walls.observing;
         let mut excerpts = None;
         let mut member = |component: &Arc<LoadedComponent>| {
             if let Some(walled) = earlier.and_then(|earlier| earlier.of(component)) {
-                return Some(walled.member.clone());
+                return Some(GroupMember { relay: walls.relay_of(component), ..walled.member.clone() });
             }
             let excerpts = excerpts.get_or_insert_with(|| Excerpts::of(manifest.text()));
             let tools: Vec<&CallTarget> = targets(&parts.entries)
@@ -66,6 +87,7 @@ impl WalledComponents {
                 dev_source: component.dev_source.clone(),
                 secrets: secrets(&tools),
                 files: GrantedFiles::of(tools.iter().map(|tool| tool.capabilities.as_ref())),
+                relay: walls.relay_of(component),
             })
         };
         let mut groups: BTreeMap<_, Vec<(&Arc<LoadedComponent>, GroupMember)>> = BTreeMap::new();
@@ -105,6 +127,7 @@ impl WalledComponents {
                         && own.dev_source == member.dev_source
                         && own.files == member.files
                         && own.secrets == member.secrets
+                        && own.relay.is_some() == member.relay.is_some()
                 })
         };
         self.0.values().map(|walled| &walled.group).find(same).cloned()
@@ -118,6 +141,12 @@ impl WalledComponents {
     /// they run nowhere.
     pub(crate) fn of_target(&self, target: &CallTarget) -> Option<(&Arc<SandboxGroup>, usize)> {
         self.of(&target.component).map(|walled| (&walled.group, walled.place))
+    }
+
+    /// The component's part of the manifest, if its calls can be recorded.
+    pub(crate) fn recorded_manifest(&self, target: &CallTarget) -> Option<&str> {
+        let walled = self.of(&target.component)?;
+        walled.member.relay.is_some().then_some(walled.member.manifest.as_str())
     }
 
     /// These components, those of another catalog, and nothing of what neither has any more.

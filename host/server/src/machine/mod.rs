@@ -15,7 +15,8 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use toolcell_policy::{Server, Walls};
 use toolcell_sandbox::{
-    CACHE_BYTES_MAX, CacheError, CodeCache, Loader, LoaderOptions, RequiredWalls, SandboxOptions, check_address_space,
+    CACHE_BYTES_MAX, CacheError, CodeCache, GuestEngine, Loader, LoaderOptions, RequiredWalls, SandboxOptions,
+    check_address_space,
 };
 use toolcell_walls::process::{Command, Program, Starter, Threads};
 
@@ -30,6 +31,10 @@ const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the
 /// Advice if the manifest asks for threads, and this program does not provide them.
 const NO_THREADS_HINT: &str = "with walls = \"best\" calls run in sandbox processes";
 
+/// Makes the component through which recorded guests of this engine reach the host, or says in one
+/// sentence why it cannot.
+pub type MakeRelay = fn(GuestEngine) -> Result<Vec<u8>, String>;
+
 /// The means of running guests. This crate has no engine: the binary provides them.
 #[derive(Clone, Debug, Default)]
 pub struct GuestRunners {
@@ -38,6 +43,9 @@ pub struct GuestRunners {
     pub process: Option<Command>,
     /// Makes threads instead, for a manifest with `walls = "none"`.
     pub threads: Option<fn(SandboxOptions) -> Threads>,
+    /// Makes the component through which recorded guests reach the host. Without it no call is
+    /// recorded.
+    pub relay: Option<MakeRelay>,
 }
 
 /// Folder of compiled code.

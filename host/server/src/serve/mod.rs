@@ -43,6 +43,7 @@ use crate::operators::console::{
 use crate::operators::control::ControlSocket;
 use crate::operators::health::Health;
 use crate::operators::metrics::{BoundPage, MetricSources, NamedTools, Page, ServedPage};
+use crate::recordings::RecordingKeeper;
 use crate::reload::{Current, Orders};
 use crate::replicas::announcements::Announcements;
 use crate::replicas::readiness::StateReach;
@@ -183,6 +184,9 @@ impl Server {
             shared::share_logins(&services.logins, &manifest, &folder, state, runtime)?;
             services.replicated_sets = Some(sets);
         }
+        let recordings = RecordingKeeper::new();
+        catalog.settings.recordings.iter().for_each(|place| recordings.look(place));
+        services.recordings = Some(Arc::new(recordings));
         services.paused = PausedRuns::open(&manifest, &folder, runtime)?;
         let health = Arc::new(Health::new(&services.sink, machine.sandboxes.as_ref(), state_reach));
         transport.ready_with(Arc::<Health>::clone(&health));
@@ -462,6 +466,7 @@ impl Serving {
             self.machine.runtime.block_on(announcements.leave());
         }
         drop(self.machine.workers);
+        services.recordings.iter().for_each(|recordings| recordings.end());
         if let Some(traces) = &services.traces {
             traces.end();
         }

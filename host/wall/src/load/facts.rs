@@ -20,7 +20,7 @@ pub struct SourceFacts {
 
 /// The engine that runs a component. A process has one of them, so components of different engines
 /// never share one, and code of one engine does not work in the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum GuestEngine {
     /// For components whose functions run from beginning to end.
     #[default]

@@ -32,6 +32,11 @@ pub fn close_inherited() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Changes nothing: what the standard library opens is closed in other programs anyhow.
+pub fn keep_descriptors() -> std::io::Result<()> {
+    Ok(())
+}
+
 /// Changes nothing: processes end by signals there.
 pub fn end_on_abort() -> std::io::Result<()> {
     Ok(())

@@ -23,11 +23,13 @@ mod wall;
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{
-    Entered, close_inherited, end_on_abort, enter, free_large_blocks, has_address_space, heap_bytes, trim_heap,
+    Entered, close_inherited, end_on_abort, enter, free_large_blocks, has_address_space, heap_bytes, keep_descriptors,
+    trim_heap,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Entered, close_inherited, end_on_abort, enter, free_large_blocks, has_address_space, heap_bytes, trim_heap,
+    Entered, close_inherited, end_on_abort, enter, free_large_blocks, has_address_space, heap_bytes, keep_descriptors,
+    trim_heap,
 };
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{FirstProcess, start_first};

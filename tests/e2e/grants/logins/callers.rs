@@ -16,6 +16,7 @@ use super::browser::{Browser, Page};
 use super::server::AuthorizationServer;
 use super::{FIXTURE, came_to, folder};
 use crate::grants::manifest;
+use crate::recordings;
 
 /// The tables of a tool that uses its caller's login.
 pub(super) fn tables(server: &AuthorizationServer, api: &HttpServer, more: &str) -> String {
@@ -661,4 +662,18 @@ fn a_person_who_declines_or_waits_is_told_so_and_may_come_again() {
     assert!(refused.frame()["error"]["message"].as_str().unwrap().contains("another caller"), "{refused:?}");
     let _ = scene.log_in(&scene.ann, "ann");
     assert_eq!(scene.account(&scene.ann), "ann");
+}
+
+#[test]
+fn the_recording_of_a_call_has_no_login_of_its_caller() {
+    let scene = Scene::serving(HttpServer::start(), "[{c}.tools.http]\nrecord = \"all\"\n");
+    let _ = scene.log_in(&scene.ann, "ann");
+    let token = scene.last_token();
+    let until = Instant::now() + patience();
+    while recordings::files(scene.folder()).iter().all(|file| file.extension().is_none_or(|ending| ending != "jsonl")) {
+        assert!(Instant::now() < until, "no recording");
+        std::thread::yield_now();
+    }
+    // The API repeats the token.
+    recordings::assert_marked(scene.folder(), "NOTES", &[&token]);
 }

@@ -83,6 +83,9 @@ pub fn finished(record: &Value, started: Option<&StartedRow>, style: Style) -> S
     if usage("denials") > 0 {
         let _ = write!(line, "  {}", yellow(&format!("{} denied", usage("denials")), style));
     }
+    if let Some(file) = record.get("recording").and_then(Value::as_str) {
+        let _ = write!(line, "  recorded in {}", sanitize::line(file));
+    }
     push_detail(&mut line, &text(record, "detail"), style);
     line.push('\n');
     line

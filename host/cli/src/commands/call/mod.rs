@@ -14,6 +14,7 @@ use toolcell_mcp::{
     sanitize,
 };
 use toolcell_server::catalog::Catalog;
+use toolcell_server::recordings::Recording;
 use toolcell_server::{CallTraces, Ready, USAGE_KEY};
 
 use crate::args::CallArgs;
@@ -28,9 +29,7 @@ use printed::Printed;
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_report(&args.arguments) else { return Ok(Exit::Usage) };
     // Denied attempts, including files, are observed and reported below.
-    let Some((_, ready)) = open_to_call_or_report(&args.manifest.manifest, &args.rights, &args.code)? else {
-        return Ok(Exit::AtFault);
-    };
+    let Some((_, ready)) = open_to_call_or_report(args)? else { return Ok(Exit::AtFault) };
     let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
     if std::io::stdin().is_terminal() {
@@ -45,7 +44,8 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         Err(problems) => (tool.refuse_arguments(&problems), CallTraces::default()),
         Ok(()) => {
             let call = sample::call(index, arguments, cancellation.clone());
-            let (result, beside) = machine.runtime.block_on(interruptible(&catalog, call, &cancellation));
+            let work = interruptible(&catalog, call, &cancellation, args.record.is_some());
+            let (result, beside) = machine.runtime.block_on(work);
             (result.into_result(), beside)
         }
     };
@@ -64,6 +64,9 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let place = denied::RightsPlace::of(&args.manifest.manifest);
     let hints = denied::hints(&beside.denials, &place, result.is_error);
     show(args, &result, &hints)?;
+    if let Some(path) = &args.record {
+        write_recording(path, &args.tool, beside.recording.as_deref())?;
+    }
     if let Some(usage) = beside.usage.filter(|_| args.usage) {
         terminal::eprint(&used(&usage));
     }
@@ -77,8 +80,13 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
 }
 
 /// Runs the call; SIGINT cancels it.
-async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> (CheckedResult, CallTraces) {
-    let call = catalog.call_by_hand(call);
+async fn interruptible(
+    catalog: &Arc<Catalog>,
+    call: Call,
+    cancellation: &Cancellation,
+    records: bool,
+) -> (CheckedResult, CallTraces) {
+    let call = async { if records { catalog.call_recorded(call).await } else { catalog.call_by_hand(call).await } };
     tokio::pin!(call);
     loop {
         tokio::select! {
@@ -102,6 +110,21 @@ fn show(args: &CallArgs, result: &CallResult, hints: &str) -> anyhow::Result<()>
             terminal::print(&text)?;
         }
     }
+    Ok(())
+}
+
+/// Writes the recording of the call, which may have none.
+fn write_recording(path: &Path, tool: &str, recording: Option<&Recording>) -> anyhow::Result<()> {
+    let Some(recording) = recording else {
+        let hint = "calls that did not run have no recording; WASI 0.3 and asynchronous components have none yet";
+        terminal::error(&format!("the call of {tool} was not recorded"), Some(hint));
+        return Ok(());
+    };
+    recording.write(path).with_context(|| format!("cannot write {}", path.display()))?;
+    if recording.is_cut() {
+        terminal::warning("the call said more than a recording holds, so it cannot be replayed");
+    }
+    terminal::eprint(&format!("recorded in {}; replay it with: toolcell replay {0}\n", path.display()));
     Ok(())
 }
 

@@ -74,6 +74,9 @@ const COPY_RUST: &str = r#"cp "$(TARGET)/wasm32-wasip2/release/tool.wasm" $@.new
 // It is part of a JSON string.
 const ANNOTATE_NPM: &str = r#"\"${TOOLCELL:-toolcell}\" annotate build/tool.wasm --wit wit -o {{name}}.wasm"#;
 const MOVE_NPM: &str = "mv build/tool.wasm {{name}}.wasm";
+/// Replays recorded calls as test cases, where there are some.
+pub const CASES_NPM: &str =
+    r#"if [ -d cases ]; then npm run build && \"${TOOLCELL:-toolcell}\" replay cases --component {{name}}.wasm; fi"#;
 const ANNOTATE_PYTHON: &str = r#""$(TOOLCELL)" annotate build/tool.wasm --wit wit -o $@"#;
 const MOVE_PYTHON: &str = "mv build/tool.wasm $@";
 

@@ -2,7 +2,9 @@
 
 use crate::args::{Engine, Example, Language, NewArgs, Shape};
 
-use super::starts::{BASES, Base, CONTRACT_WIT, FILES_WIT, File, HTTP_WIT, STARTS, STATE_WIT, Start, runs_in, text};
+use super::starts::{
+    BASES, Base, CASES_NPM, CONTRACT_WIT, FILES_WIT, File, HTTP_WIT, STARTS, STATE_WIT, Start, runs_in, text,
+};
 
 /// A project.
 #[derive(Clone, Copy)]
@@ -193,6 +195,7 @@ impl Template {
             ("{{build}}", build),
             ("{{test}}", test),
             ("{{finish}}", finish),
+            ("{{cases}}", CASES_NPM),
             ("{{call}}", call(example)),
             ("{{dev}}", &dev),
             ("{{tools}}", tools(example)),

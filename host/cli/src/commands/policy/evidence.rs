@@ -8,8 +8,10 @@ use serde::Deserialize;
 use toolcell_audit::{Archive, timestamp};
 use toolcell_policy::{Evidence, GrantUse, Seen};
 use toolcell_server::file::plain;
+use toolcell_server::recordings::{RecordedUses, Recording};
 
 use crate::commands::audit::{each_chain, report_unreadable, unreadable};
+use crate::commands::replay::recordings_in;
 use crate::exit::{Exit, Failure};
 
 /// Bytes of one line of a file of uses: more than a call has.
@@ -164,6 +166,26 @@ impl ReadEvidence {
             }
         }
         Ok(())
+    }
+
+    /// Adds the recorded calls in a folder, if there is one. A file that is no recording is left
+    /// out.
+    pub fn recordings(&mut self, folder: &Path) {
+        let begins = self.begins.take();
+        for path in recordings_in(folder) {
+            let Ok(recording) = Recording::read(&path) else { continue };
+            let time = &recording.head.recorded;
+            self.begins_by(time);
+            if self.is_asked_for(time) {
+                let component = &recording.head.component;
+                let RecordedUses { texts, unknown } = recording.uses();
+                self.evidence.call(component, Seen::Everything);
+                self.evidence.left_out(component, unknown);
+                self.uses(component, &recording.head.listed, &Vec::from_iter(texts));
+            }
+        }
+        // Where an audit was read, only that one says which calls there were.
+        self.begins = begins.or(self.begins.take());
     }
 
     /// Adds all of these files.

@@ -28,6 +28,7 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<Exit> {
     if args.audit.is_some() || audit.exists() {
         read.audit(&audit)?;
     }
+    read.recordings(&checked.recordings());
     read.all_uses_of(&args.uses)?;
     let fuzzed = fuzz(&checked.manifest, &read.evidence, only);
     if args.json {

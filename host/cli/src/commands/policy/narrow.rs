@@ -10,6 +10,7 @@ use toolcell_server::catalog::folder_of;
 
 use super::evidence::ReadEvidence;
 use crate::args::{AUDIT, SuggestArgs};
+use crate::commands::replay::recordings_of;
 use crate::edit::{apply_or_report, unified};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
@@ -43,6 +44,11 @@ impl CheckedManifest {
         named.map_or_else(|| PathBuf::from(AUDIT), |file| folder_of(self.file.path()).join(file))
     }
 
+    /// The folder of recordings that the manifest names, or the default one.
+    pub fn recordings(&self) -> PathBuf {
+        recordings_of(&self.manifest, self.file.path())
+    }
+
     /// `toolcell.toml:12`.
     pub fn place(&self, byte: usize) -> String {
         format!("{}:{}", self.file.name(), self.file.source().position(byte).line)
@@ -55,9 +61,12 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
     let audit = args.file.clone().unwrap_or_else(|| checked.audit());
     let mut read = ReadEvidence::of_days(args.days);
     // Files of uses may be all the evidence there is.
-    if args.file.is_some() || args.uses.is_empty() || audit.exists() {
+    let recordings = checked.recordings();
+    let is_only = args.uses.is_empty() && !recordings.is_dir();
+    if args.file.is_some() || is_only || audit.exists() {
         read.audit(&audit)?;
     }
+    read.recordings(&recordings);
     read.all_uses_of(&args.uses)?;
     if read.exit != Exit::Done {
         return Ok(Exit::AtFault);

@@ -15,6 +15,7 @@ use toolcell_server::{ManifestFile, OpenOptions, Ready};
 
 use super::registries::{json_of, left_out_lines, manifest_of, pull, signers};
 use super::remotes;
+use super::replay::{HeldAgainst, NewVersion, recordings_of};
 use crate::args::UpdateArgs;
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure, reported};
@@ -55,6 +56,8 @@ struct UpdateChange<'m> {
     moved: &'m Moved,
     drift: Option<Drift>,
     imports: Vec<String>,
+    /// How recorded calls end with the new version, if there are some.
+    recorded: Option<HeldAgainst>,
 }
 
 /// Checks, shows, asks and writes.
@@ -222,14 +225,15 @@ fn pin(args: &UpdateArgs, file: &ManifestFile, edit: &ManifestEdit, checks: &Tag
     let path = lock::path_beside(file.path());
     let locked = lock::read(&path).map_err(|error| Failure::at_fault(error.to_string(), error.hint()))?;
     let drifts = drift(locked.as_ref().unwrap_or(&was), &now);
-    let changes: Vec<UpdateChange<'_>> = moved
-        .iter()
-        .map(|moved| UpdateChange {
+    let mut changes = Vec::with_capacity(moved.len());
+    for moved in moved {
+        changes.push(UpdateChange {
             moved,
             drift: drifts.iter().find(|drift| drift.component == moved.name).cloned(),
             imports: difference(imported.get(&moved.name), imports.get(&moved.name)),
-        })
-        .collect();
+            recorded: recorded(args, file, moved)?,
+        });
+    }
     if !args.json {
         changes.iter().try_for_each(|change| terminal::print(&change.text()))?;
     }
@@ -251,6 +255,13 @@ fn pin(args: &UpdateArgs, file: &ManifestFile, edit: &ManifestEdit, checks: &Tag
         terminal::eprint(&format!("{}{pinned} what is new: {}\n", file.name(), moved.len()));
     }
     Ok(checks.exit())
+}
+
+/// How recorded calls of a component end with its new version.
+fn recorded(args: &UpdateArgs, file: &ManifestFile, moved: &Moved) -> anyhow::Result<Option<HeldAgainst>> {
+    let manifest = manifest_of(file)?;
+    let recordings = recordings_of(&manifest, file.path()).join(&moved.name);
+    NewVersion { recordings: &recordings, bytes: &moved.pulled.component.bytes, code: &args.code }.against_recordings()
 }
 
 fn changes_json(changes: &[UpdateChange<'_>]) -> Value {
@@ -312,6 +323,7 @@ impl UpdateChange<'_> {
         for line in signers(pulled).iter().chain(&left_out).chain(&self.imports).chain(differences) {
             text.push_str(&format!("  {}\n", sanitize::line(line)));
         }
+        self.recorded.iter().for_each(|recorded| text.push_str(&recorded.text));
         text.push('\n');
         text
     }
@@ -326,6 +338,7 @@ impl UpdateChange<'_> {
             members.insert("imports".to_owned(), json!(self.imports));
             let differences = self.drift.as_ref().map(|drift| drift.differences.clone()).unwrap_or_default();
             members.insert("differences".to_owned(), json!(differences));
+            members.extend(self.recorded.iter().map(|recorded| ("recorded".to_owned(), recorded.json.clone())));
         }
         json
     }

@@ -40,6 +40,11 @@ impl StandardStreams {
         Self { stdin, stdout: OutputStream::Run(printed.out()), stderr: OutputStream::Run(printed.error()) }
     }
 
+    /// Prints to standard output, or to standard error.
+    pub(crate) fn print(&self, is_stdout: bool, bytes: &[u8]) -> wasmtime::Result<()> {
+        if is_stdout { self.stdout.print(bytes) } else { self.stderr.print(bytes) }
+    }
+
     /// Gives them to a context of WASI 0.2.
     pub(crate) fn give_to(&self, builder: &mut WasiCtxBuilder) {
         builder.stdout(Printer(self.stdout.clone())).stderr(Printer(self.stderr.clone()));

@@ -1,4 +1,5 @@
 //! A call in a process, from its sending to its report.
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use super::starved::STARVED_MAX;
 use super::{RemoteInstance, SandboxProcess};
 use crate::caller::uses::CallUses;
 use crate::secrets::{Redactor, answer};
+use crate::tape::Tape;
 use crate::wall::attention;
 use crate::wall::duties;
 use crate::wall::reuse::ReusedInstance;
@@ -73,6 +75,8 @@ pub struct SandboxCall<'a> {
     /// The caller's own instance, with the state of earlier calls; `None` if one is made for this
     /// call.
     pub kept: Option<&'a ReusedInstance<RemoteInstance>>,
+    /// The tape, if it is recorded or replayed: it then runs in an instance of its own.
+    pub tape: Option<&'a Tape>,
     /// Where the call's uses of grants are noted; `None` if its record has none.
     pub uses: Option<Arc<CallUses>>,
 }
@@ -81,7 +85,7 @@ impl SandboxProcess {
     /// Runs a call in this process.
     pub(crate) async fn call(self: &Arc<Self>, of: CalledComponent, input: SandboxCall<'_>) -> CallReport<GuestResult> {
         let CalledComponent { number: component, instance } = of;
-        let SandboxCall { tool, arguments_json, is_conformed, limits, capabilities, caller, uses, .. } = input;
+        let SandboxCall { tool, arguments_json, is_conformed, limits, capabilities, caller, tape, uses, .. } = input;
         if let Some(problem) = self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(&component) {
             return CallReport::not_run(CallFailure::Host { detail: format!("its sandbox process: {problem}") });
         }
@@ -108,9 +112,10 @@ impl SandboxProcess {
             is_conformed,
             caller: facts(caller.as_ref()),
             deadline_ms: limits.get(Limit::Deadline),
-            instance,
+            instance: instance.filter(|_| tape.is_none()),
+            tape: tape.map(Tape::does),
         };
-        if let Err(failure) = self.send_call(call) {
+        if let Err(failure) = self.send_call(call, tape) {
             self.lock().calls.remove(&id);
             guard.ended = true;
             return CallReport::not_run(failure);
@@ -148,11 +153,12 @@ impl SandboxProcess {
         finished(report, settled, &pending, began)
     }
 
-    fn send_call(&self, call: RunCall) -> Result<(), CallFailure> {
+    fn send_call(&self, call: RunCall, tape: Option<&Tape>) -> Result<(), CallFailure> {
         let failed =
             |problem: &dyn std::fmt::Display| CallFailure::Host { detail: format!("its sandbox process: {problem}") };
         let bytes = encoding::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;
-        self.sender.send(&bytes, &[]).map_err(|error| match error {
+        let tape: Vec<_> = tape.iter().map(|tape| tape.as_fd()).collect();
+        self.sender.send(&bytes, &tape).map_err(|error| match error {
             // It has just ended, and the task that reads its link has not noticed yet.
             SendError::Ended(reason) => CallFailure::SandboxEnded { reason: reason.to_string() },
             // The limit allows more than fits into a frame.

@@ -292,6 +292,7 @@ impl CatalogDraft<'_> {
     ) {
         let NewEntry { entry, name, program, approval } = new;
         let limits = *policy.tool_limits(&name);
+        let record = policy.tool_record(&name);
         let meters = meters::continued(self.basis.meters(policy.name(), &name));
         let admission = self.basis.admission(policy, &name, &limits);
         let admission =
@@ -314,6 +315,7 @@ impl CatalogDraft<'_> {
             admission,
             instances,
             approval,
+            record,
             approved_as,
             narrowed,
             meters,

@@ -7,11 +7,12 @@ mod draft;
 mod http_tool;
 mod precheck;
 mod problems;
+mod relay;
 mod typed;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -28,13 +29,13 @@ use super::host_files::HostFiles;
 use super::permissions::GrantContext;
 use super::skills::Skills;
 use super::{
-    Catalog, CatalogParts, CatalogSettings, LeftOutComponent, LoadedComponent, Services, WalledComponents, program,
-    service_paths, side_files, texts,
+    Catalog, CatalogParts, CatalogSettings, LeftOutComponent, LoadedComponent, Services, WallSetup, WalledComponents,
+    program, service_paths, side_files, texts,
 };
 use crate::catalog::DevFolder;
 use crate::fetching::trust::Signed;
 use crate::files::file_stamp::Stamps;
-use crate::machine::{Machine, SandboxSetup};
+use crate::machine::{Machine, MakeRelay, SandboxSetup};
 use crate::state::shared::SharedKept;
 pub use basis::{Basis, Pin, Withheld};
 use code::{Code, CodePlaces};
@@ -44,6 +45,7 @@ use draft::CatalogDraft;
 use precheck::Precheck;
 pub(crate) use problems::NOT_LOADED;
 use problems::{not_compiled, once, refused};
+pub(super) use relay::Relays;
 
 // The manifest and the sandbox must agree on the largest file.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
@@ -54,6 +56,8 @@ pub struct CatalogBuilder {
     runtime: Handle,
     sandboxes: Option<SandboxSetup>,
     options: BuilderOptions,
+    /// The relay of recordings, once it was needed.
+    relays: Mutex<Relays>,
 }
 
 /// Options of all builds.
@@ -65,6 +69,10 @@ pub struct BuilderOptions {
     pub(crate) host_files: HostFiles,
     /// True if attempts of guests are observed.
     pub(crate) observing: bool,
+    /// True if any call may be recorded.
+    pub(crate) recording: bool,
+    /// Makes the relay of recordings.
+    pub(crate) relay: Option<MakeRelay>,
     /// The folder of components that are served in place of those that the manifest names.
     pub(crate) dev: Option<DevFolder>,
 }
@@ -164,7 +172,7 @@ impl CatalogBuilder {
     pub fn new(machine: &Machine, options: BuilderOptions) -> Self {
         let compiler = Compiler::new(Arc::clone(&machine.loader));
         let runtime = machine.runtime.handle().clone();
-        Self { compiler, runtime, sandboxes: machine.sandboxes.clone(), options }
+        Self { compiler, runtime, sandboxes: machine.sandboxes.clone(), options, relays: Mutex::default() }
     }
 
     /// Builds a generation from a checked manifest, reusing parts of the basis. Relative paths
@@ -196,7 +204,7 @@ impl CatalogBuilder {
         let apps = Arc::new(Apps::build(manifest, folder, &mut problems));
         let parts = CatalogParts { skills, apps, ..CatalogParts::default() };
         let mut draft = CatalogDraft { parts, origins: Vec::new(), basis, callers: &settings.callers };
-        let BuilderOptions { kept, host_files, observing, .. } = &self.options;
+        let BuilderOptions { kept, host_files, observing, recording, .. } = &self.options;
         let context = GrantContext { folder, server: manifest.server(), kept, observing: *observing };
         let mut broken = BrokenComponents::default();
         for (policy, component) in manifest.components().iter().zip(built) {
@@ -250,7 +258,11 @@ impl CatalogBuilder {
         }
         let parts = draft.parts;
         let earlier = serving.map(|catalog| &catalog.walled);
-        let walled = WalledComponents::new(self.sandboxes.as_ref(), manifest, &parts, earlier, *observing);
+        let relays = self.relays(&parts, &mut problems);
+        let sandboxes = self.sandboxes.as_ref();
+        let setup = WallSetup { sandboxes, relays, records_all: *recording, observing: *observing };
+        problems.extend(relay::not_recorded(&parts.components));
+        let walled = WalledComponents::new(&setup, manifest, &parts, earlier);
         let catalog = Catalog::new(basis.generation, services, settings, parts, walled, left_out.into());
         let catalog = catalog.map_err(|collisions| {
             problems.push(Diagnostic::error("tools::collision", collisions.to_string()));

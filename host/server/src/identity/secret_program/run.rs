@@ -15,6 +15,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use toolcell_policy::SecretProgram;
 use toolcell_sandbox::SECRET_BYTES_MAX;
+use toolcell_walls::kernel;
 use zeroize::Zeroizing;
 
 /// Where programs that this one starts are found, whatever the host's own search path is.
@@ -79,6 +80,8 @@ pub(super) fn run(program: &SecretProgram) -> Result<Zeroizing<String>, RunError
     // What it says besides may hold the value.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.current_dir(Path::new("/")).process_group(0);
+    // On a kernel that cannot, the program gets what others left open for it.
+    let _ = kernel::keep_descriptors();
     let child = command.spawn().map_err(RunError::NotStarted)?;
     let mut running = RunningProgram::of(child);
     let until = Instant::now().checked_add(program.timeout());
@@ -261,6 +264,16 @@ mod tests {
             let said = said(text);
             assert_eq!(said.as_deref().map_err(String::as_str), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_program_gets_no_descriptor_that_was_left_open() {
+        let left_open = std::fs::File::open("/dev/null").unwrap();
+        let left_open = rustix::io::fcntl_dupfd_cloexec(&left_open, 200).unwrap();
+        rustix::io::fcntl_setfd(&left_open, rustix::io::FdFlags::empty()).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&left_open);
+        let text = format!("if [ -e /proc/self/fd/{number} ]; then echo open; else echo closed; fi");
+        assert_eq!(said(&text).as_deref(), Ok("closed"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::observing::alerts::{AlertRule, Alerts};
 use crate::observing::requests::RequestCounters;
 use crate::observing::traces::SpanCounters;
 use crate::operators::health::{Health, HealthPart};
+use crate::recordings::RecordingKeeper;
 use crate::reload::Current;
 
 /// Prefix of this program's own figures.
@@ -92,6 +93,7 @@ impl Collector for MetricSources {
             of_callers(&mut figures, &services.caller_figures.read(self.callers))?;
         }
         of_alerts(&mut figures, services.alerts.as_deref())?;
+        of_recordings(&mut figures, services.recordings.as_deref())?;
         services.traces.as_ref().map_or(Ok(()), |traces| of_traces(&mut figures, traces.sent()))?;
         self.traffic.as_ref().map_or(Ok(()), |traffic| of_http(&mut figures, traffic))
     }
@@ -254,6 +256,15 @@ fn of_alerts(figures: &mut FigureWriter<'_>, alerts: Option<&Alerts>) -> fmt::Re
         .map_or([("sent", 0), ("failed", 0), ("dropped", 0)], Alerts::messages)
         .map(|(outcome, count)| ([("outcome", outcome)], count));
     figures.counts("alert_messages", "Alert messages, by result", messages)
+}
+
+fn of_recordings(figures: &mut FigureWriter<'_>, recordings: Option<&RecordingKeeper>) -> fmt::Result {
+    let counts = recordings.into_iter().flat_map(RecordingKeeper::counts);
+    figures.counts(
+        "recordings",
+        "Recordings of calls: written, not written, or dropped since too many waited",
+        counts.map(|(outcome, count)| ([("outcome", outcome)], count)),
+    )
 }
 
 fn of_traces(figures: &mut FigureWriter<'_>, sent: &SpanCounters) -> fmt::Result {

@@ -22,4 +22,6 @@ mod syscalls;
 
 pub use enter::{Entered, enter};
 pub(crate) use syscalls::{FirstProcess, start_first};
-pub use syscalls::{close_inherited, end_on_abort, free_large_blocks, has_address_space, heap_bytes, trim_heap};
+pub use syscalls::{
+    close_inherited, end_on_abort, free_large_blocks, has_address_space, heap_bytes, keep_descriptors, trim_heap,
+};

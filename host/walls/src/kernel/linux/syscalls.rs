@@ -196,6 +196,20 @@ pub fn close_inherited() -> io::Result<()> {
     answer(unsafe { libc::syscall(libc::SYS_close_range, from, c_uint::MAX, 0_u32) }).map(drop)
 }
 
+/// From now on, programs that this process starts get no descriptor of it but the standard three,
+/// and those that are given to them.
+///
+/// What opened a descriptor may have left it open for them: whoever started this process, or a
+/// library.
+///
+/// # Errors
+/// The kernel is older than 5.11.
+pub fn keep_descriptors() -> io::Result<()> {
+    let from: c_uint = 3;
+    // SAFETY: takes numbers only, and closes nothing in this process.
+    answer(unsafe { libc::syscall(libc::SYS_close_range, from, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) }).map(drop)
+}
+
 /// Ends the process when it aborts even if it is the first of a namespace of process ids, which the
 /// kernel does not end by a signal of its own. Otherwise it changes nothing.
 pub fn end_on_abort() -> io::Result<()> {

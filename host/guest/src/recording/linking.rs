@@ -1,0 +1,207 @@
+//! A component's imports, each with a function that records or replays.
+use std::sync::Arc;
+
+use wasmtime::Store;
+use wasmtime::component::types::{ComponentInstance, ComponentItem};
+use wasmtime::component::{
+    Component, ComponentExportIndex, Instance, InstancePre, Linker, LinkerInstance, ResourceType,
+};
+
+use super::relay::{PACKAGE, relay_name};
+use super::{CallTape, player, recorder, tape_name};
+use crate::engine::limiter::MemoryLimiter;
+use crate::wasi::state::CallState;
+
+/// A component whose calls cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRecordable {
+    /// It imports a function that the relay does not have.
+    #[error("calls cannot be recorded: the component imports \"{0}\", which recordings do not have yet")]
+    Import(String),
+    /// The engine refuses a link.
+    #[error("calls cannot be recorded: {0}")]
+    Engine(String),
+}
+
+impl From<wasmtime::Error> for NotRecordable {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Engine(crate::engine::errors::one_line(&error))
+    }
+}
+
+/// A component linked to functions that record or replay.
+pub(crate) struct RecordingLink {
+    component: InstancePre<CallState>,
+    /// The relay, if it records.
+    relay: Option<InstancePre<CallState>>,
+}
+
+/// A function of a component's imports.
+pub(super) struct LinkedFunction {
+    /// Its name on a tape.
+    pub(super) name: String,
+    /// The relay's function of the same type, if calls are recorded.
+    pub(super) relayed: Option<ComponentExportIndex>,
+}
+
+/// The types of a component's handles, each with its number.
+#[derive(Default)]
+pub(super) struct HandleTypes {
+    declared: Vec<ResourceType>,
+}
+
+impl HandleTypes {
+    /// The number of a type that the component declares.
+    fn number(&mut self, ty: ResourceType) -> u32 {
+        let place = self.declared.iter().position(|known| *known == ty).unwrap_or_else(|| {
+            self.declared.push(ty);
+            self.declared.len() - 1
+        });
+        u32::try_from(place).unwrap_or(u32::MAX)
+    }
+
+    /// The number of a type that the linker gave to an instance.
+    pub(super) fn of_linked(ty: &ResourceType, count: u32) -> Option<u32> {
+        (0..count).find(|number| ResourceType::host_dynamic(*number) == *ty)
+    }
+}
+
+/// Bytes of memories and tables that the relay begins with, at most: a page, and a table of its
+/// functions. What it needs for long arguments is the guest's.
+const RELAY_BYTES_MAX: u64 = 1 << 20;
+
+/// The most types of handles that a component imports. WASI 0.2 has some thirty.
+pub(super) const HANDLE_TYPES_MAX: u32 = 256;
+
+impl RecordingLink {
+    /// Links a component so that its calls are recorded. They reach the host through this relay.
+    ///
+    /// # Errors
+    /// [`NotRecordable`].
+    pub(crate) fn recording(relay: &InstancePre<CallState>, component: &Component) -> Result<Self, NotRecordable> {
+        let linker = Linking::of(component, Some(relay.component()))?;
+        Ok(Self { component: linker.instantiate_pre(component)?, relay: Some(relay.clone()) })
+    }
+
+    /// Links a component so that its calls are answered from a tape. It reaches nothing.
+    ///
+    /// # Errors
+    /// [`NotRecordable`].
+    pub(crate) fn replaying(component: &Component) -> Result<Self, NotRecordable> {
+        let linker = Linking::of(component, None)?;
+        Ok(Self { component: linker.instantiate_pre(component)?, relay: None })
+    }
+
+    /// Makes an instance for one call, with its relay.
+    pub(crate) async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Instance> {
+        if let Some(relay) = &self.relay {
+            // What the relay computes and holds costs the guest nothing.
+            let fuel = store.get_fuel()?;
+            let limiter = std::mem::replace(&mut store.data_mut().limiter, MemoryLimiter::new(RELAY_BYTES_MAX));
+            let relay = relay.instantiate_async(&mut *store).await?;
+            store.set_fuel(fuel)?;
+            let state = store.data_mut();
+            state.limiter = limiter;
+            if let Some(CallTape::Recording(recorder)) = state.tape() {
+                recorder.begin(relay);
+            }
+        }
+        self.component.instantiate_async(store).await
+    }
+}
+
+struct Linking<'c> {
+    component: &'c Component,
+    relay: Option<&'c Component>,
+    handles: HandleTypes,
+}
+
+impl<'c> Linking<'c> {
+    fn of(component: &'c Component, relay: Option<&'c Component>) -> Result<Linker<CallState>, NotRecordable> {
+        let mut linker = Linker::new(component.engine());
+        let mut linking = Self { component, relay, handles: HandleTypes::default() };
+        for (name, item) in component.component_type().imports(component.engine()) {
+            match &item.ty {
+                ComponentItem::ComponentInstance(instance) => {
+                    linking.interface(&mut linker.instance(name)?, name, instance)?;
+                }
+                ComponentItem::ComponentFunc(_) => return Err(NotRecordable::Import(name.to_owned())),
+                ComponentItem::Resource(ty) => linking.resource(&mut linker.root(), name, *ty)?,
+                _ => {}
+            }
+        }
+        Ok(linker)
+    }
+
+    fn interface(
+        &mut self,
+        linker: &mut LinkerInstance<'_, CallState>,
+        interface: &str,
+        instance: &ComponentInstance,
+    ) -> Result<(), NotRecordable> {
+        for (name, item) in instance.exports(self.component.engine()) {
+            match &item.ty {
+                // An async function of WASI 0.3.
+                ComponentItem::ComponentFunc(function) if function.async_() => {
+                    return Err(NotRecordable::Import(tape_name(interface, name)));
+                }
+                ComponentItem::ComponentFunc(_) => self.function(linker, interface, name)?,
+                ComponentItem::Resource(ty) => self.resource(linker, name, *ty)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn function(
+        &self,
+        linker: &mut LinkerInstance<'_, CallState>,
+        interface: &str,
+        name: &str,
+    ) -> Result<(), NotRecordable> {
+        let tape_name = tape_name(interface, name);
+        let Some(relay) = self.relay else {
+            let function = Arc::new(LinkedFunction { name: tape_name, relayed: None });
+            return Ok(linker.func_new(name, move |store, ty, arguments, results| {
+                player::answer(store, &function, &ty, player::Values { arguments, results })
+            })?);
+        };
+        let found = relayed(relay, interface, name).ok_or_else(|| NotRecordable::Import(tape_name.clone()))?;
+        let function = Arc::new(LinkedFunction { name: tape_name, relayed: Some(found) });
+        Ok(linker.func_new_async(name, move |store, ty, arguments, results| {
+            let function = Arc::clone(&function);
+            Box::new(async move { recorder::pass(store, &function, &ty, arguments, results).await })
+        })?)
+    }
+
+    fn resource(
+        &mut self,
+        linker: &mut LinkerInstance<'_, CallState>,
+        name: &str,
+        ty: ResourceType,
+    ) -> Result<(), NotRecordable> {
+        let number = self.handles.number(ty);
+        if number >= HANDLE_TYPES_MAX {
+            return Err(NotRecordable::Import(name.to_owned()));
+        }
+        let ty = ResourceType::host_dynamic(number);
+        if self.relay.is_some() {
+            linker.resource_async(name, ty, |store, handle| Box::new(recorder::dropped(store, handle)))?;
+        } else {
+            linker.resource(name, ty, player::dropped)?;
+        }
+        Ok(())
+    }
+}
+
+/// The relay's function for a function of an interface.
+fn relayed(relay: &Component, interface: &str, function: &str) -> Option<ComponentExportIndex> {
+    let interface = match interface.split_once('@').map_or(interface, |(name, _)| name) {
+        // An earlier draft's name of it.
+        "wasi:config/runtime" => "wasi:config/store",
+        name => name,
+    };
+    let export = format!("{PACKAGE}/{}", relay_name(interface));
+    let (_, interface) = relay.get_export(None, &export)?;
+    relay.get_export(Some(&interface), relay_name(function)).map(|(_, function)| function)
+}

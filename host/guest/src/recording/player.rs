@@ -1,0 +1,224 @@
+//! A function that is answered from a tape.
+use std::collections::HashMap;
+
+use serde_json::Value;
+use toolcell_wall::failure::ReplayEnd;
+use toolcell_wall::tape::{CUT, DROP, OWN_FILE, TapeEntry};
+use wasmtime::StoreContextMut;
+use wasmtime::component::{ResourceAny, ResourceDynamic, ResourceType, Val, types::ComponentFunc};
+use wasmtime_wasi::I32Exit;
+
+use super::linking::LinkedFunction;
+use super::recorder::{guest_handle, json_of};
+use super::{CallTape, entry, values};
+use crate::wasi::state::CallState;
+
+/// Functions whose answers stand for any number of calls, when a component other than the recorded
+/// one asks for more of them: they change nothing, and nothing depends on their number.
+const REPEATABLE: [&str; 7] = [
+    "wasi:clocks/",
+    "wasi:random/",
+    "wasi:cli/environment#",
+    "wasi:cli/terminal-",
+    "wasi:config/",
+    "wasi:filesystem/preopens#",
+    "toolcell:mcp/request#",
+];
+
+/// A tape that is played.
+pub(crate) struct Player {
+    entries: Vec<PlayedEntry>,
+    /// The first entry that was not used.
+    next: usize,
+    /// True if the guest must ask in the order of the tape.
+    is_strict: bool,
+    /// Standard output and error, by their handles: true for standard output.
+    standard: HashMap<u32, bool>,
+}
+
+struct PlayedEntry {
+    entry: TapeEntry,
+    is_used: bool,
+}
+
+/// The error that ends a replayed call.
+#[derive(Debug, thiserror::Error)]
+#[error("the recording ends here")]
+pub(crate) struct EndOfReplay(pub(crate) ReplayEnd);
+
+/// The values of a call of a function.
+pub(super) struct Values<'v> {
+    pub(super) arguments: &'v [Val],
+    pub(super) results: &'v mut [Val],
+}
+
+impl Player {
+    /// A player of these entries, for the component that was recorded or for another one.
+    pub(crate) fn new(entries: Vec<TapeEntry>, is_strict: bool) -> Self {
+        let entries = entries.into_iter().map(|entry| PlayedEntry { entry, is_used: false }).collect();
+        Self { entries, next: 0, is_strict, standard: HashMap::new() }
+    }
+
+    /// The answer to a function, from the tape.
+    fn answer(&mut self, asked: &TapeEntry) -> wasmtime::Result<&TapeEntry> {
+        let place = if self.is_strict { self.in_order(asked) } else { self.anywhere(asked) };
+        let Some(place) = place else { return Err(self.differs(asked)) };
+        if let Some(found) = self.entries.get_mut(place) {
+            found.is_used = true;
+        }
+        while self.entries.get(self.next).is_some_and(|entry| entry.is_used) {
+            self.next += 1;
+        }
+        let found = self.entries.get(place).map(|found| &found.entry);
+        found.ok_or_else(|| wasmtime::Error::msg("the recording lacks an entry"))
+    }
+
+    fn in_order(&self, asked: &TapeEntry) -> Option<usize> {
+        self.entries.get(self.next).filter(|next| is_same(&next.entry, asked)).map(|_| self.next)
+    }
+
+    /// The first unused entry of the same question. A question that changes nothing gets the last
+    /// answer again.
+    fn anywhere(&self, asked: &TapeEntry) -> Option<usize> {
+        let of = |place: &usize| self.entries.get(*place).filter(|found| is_same(&found.entry, asked));
+        let unused = (self.next..self.entries.len()).find(|place| of(place).is_some_and(|found| !found.is_used));
+        let is_repeatable = REPEATABLE.iter().any(|begin| asked.function.starts_with(begin));
+        unused.or_else(|| (0..self.entries.len()).rev().find(|place| is_repeatable && of(place).is_some()))
+    }
+
+    fn differs(&self, asked: &TapeEntry) -> wasmtime::Error {
+        let expected = self.entries.get(self.next).filter(|_| self.is_strict).map(|next| next.entry.clone());
+        EndOfReplay(ReplayEnd::differs(Some(asked), expected.as_ref())).into()
+    }
+
+    /// The difference of a call that ended before it asked for the rest of the tape.
+    pub(crate) fn rest(&self) -> Option<ReplayEnd> {
+        let next = self.entries.get(self.next).filter(|_| self.is_strict)?;
+        Some(ReplayEnd::differs(None, Some(&next.entry)))
+    }
+
+    /// A file of the call's own folder, which is its answer.
+    pub(crate) fn own_file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        let asked = entry(OWN_FILE, vec![Value::from(path)]);
+        let found = self.answer(&asked).map_err(|_| "the recording has no such file".to_owned())?;
+        let result = found.results.first();
+        match (result.and_then(|result| result.get("ok")), result.and_then(|result| result.get("err"))) {
+            (Some(bytes), _) => values::recorded_bytes(bytes).ok_or_else(|| "the recorded file is no file".to_owned()),
+            (None, Some(Value::String(why))) => Err(why.clone()),
+            _ => Err("the recording has no such file".to_owned()),
+        }
+    }
+
+    /// The bytes that a function printed, with true for standard output.
+    fn printed(&mut self, entry: &TapeEntry) -> Option<(bool, Vec<u8>)> {
+        let is_stdout = match entry.function.as_str() {
+            "wasi:cli/stdout#get-stdout" => true,
+            "wasi:cli/stderr#get-stderr" => false,
+            function => {
+                let function = function.strip_prefix("wasi:io/streams#[method]output-stream.")?;
+                let to = entry.arguments.first().and_then(values::recorded_handle)?;
+                let is_stdout = *self.standard.get(&to)?;
+                let what = entry.arguments.get(1)?;
+                let bytes = match function {
+                    "write" | "blocking-write-and-flush" => values::recorded_bytes(what)?,
+                    // The host takes 4 KiB at most.
+                    "write-zeroes" | "blocking-write-zeroes-and-flush" => {
+                        vec![0; usize::try_from(what.as_u64()?.min(4096)).ok()?]
+                    }
+                    _ => return None,
+                };
+                return Some((is_stdout, bytes));
+            }
+        };
+        let handle = entry.results.first().and_then(values::recorded_handle)?;
+        self.standard.insert(handle, is_stdout);
+        None
+    }
+}
+
+/// True if an entry answers this question.
+fn is_same(entry: &TapeEntry, asked: &TapeEntry) -> bool {
+    entry.function == asked.function && entry.arguments == asked.arguments && entry.function != CUT
+}
+
+fn player<'s>(store: &'s mut StoreContextMut<'_, CallState>) -> wasmtime::Result<&'s mut Player> {
+    let player = store.data_mut().tape().and_then(CallTape::player);
+    player.ok_or_else(|| wasmtime::Error::msg("a call is replayed without a tape"))
+}
+
+/// Answers a function from the tape.
+pub(super) fn answer(
+    mut store: StoreContextMut<'_, CallState>,
+    function: &LinkedFunction,
+    ty: &ComponentFunc,
+    values: Values<'_>,
+) -> wasmtime::Result<()> {
+    let mut numbers = Vec::new();
+    for (value, (_, ty)) in values.arguments.iter().zip(ty.params()) {
+        number_handles(&mut store, value, &ty, &mut numbers)?;
+    }
+    let asked = entry(&function.name, json_of(values.arguments, &numbers)?);
+    let found = player(&mut store)?.answer(&asked)?.clone();
+    store.data_mut().fuel.replay(found.counted, found.fuel)?;
+    let printed = player(&mut store)?.printed(&found).filter(|_| found.ended.is_none());
+    if let Some((is_stdout, bytes)) = printed {
+        store.data_mut().print(is_stdout, &bytes)?;
+    }
+    if let Some(reason) = &found.ended {
+        return Err(end(&found, reason));
+    }
+    if found.results.len() != values.results.len() {
+        return Err(wasmtime::Error::msg("the recording has another number of results"));
+    }
+    for ((result, recorded), ty) in values.results.iter_mut().zip(&found.results).zip(ty.results()) {
+        let mut make = |number: u32, ty: &ResourceType| guest_handle(&mut store, number, ty);
+        *result = values::from_json(recorded, &ty, &mut make)?;
+    }
+    Ok(())
+}
+
+/// The end of a call in this function, as the host ended it.
+fn end(entry: &TapeEntry, reason: &str) -> wasmtime::Error {
+    match entry.function.as_str() {
+        "wasi:cli/exit#exit" => {
+            let is_fine = entry.arguments.first().is_some_and(|status| status.get("ok").is_some());
+            I32Exit(i32::from(!is_fine)).into()
+        }
+        "wasi:cli/exit#exit-with-code" => {
+            let code = entry.arguments.first().and_then(Value::as_i64).unwrap_or(1);
+            I32Exit(i32::try_from(code).unwrap_or(1)).into()
+        }
+        _ => EndOfReplay(ReplayEnd::ended(reason)).into(),
+    }
+}
+
+/// Adds the numbers of a value's handles.
+fn number_handles(
+    store: &mut StoreContextMut<'_, CallState>,
+    value: &Val,
+    ty: &wasmtime::component::Type,
+    numbers: &mut Vec<u32>,
+) -> wasmtime::Result<()> {
+    if !values::has_handles(ty) {
+        return Ok(());
+    }
+    let exchanged = values::exchanged(value, ty, &mut |handle: ResourceAny, _: &ResourceType| {
+        numbers.push(ResourceDynamic::try_from_resource_any(handle, &mut *store)?.rep());
+        Ok(handle)
+    });
+    exchanged.map(drop)
+}
+
+/// A handle that the guest drops.
+pub(super) fn dropped(mut store: StoreContextMut<'_, CallState>, number: u32) -> wasmtime::Result<()> {
+    let player = player(&mut store)?;
+    if !player.is_strict {
+        return Ok(());
+    }
+    let found = player.answer(&entry(DROP, vec![Value::from(number)]))?.clone();
+    store.data_mut().fuel.replay(found.counted, found.fuel)?;
+    match &found.ended {
+        Some(reason) => Err(end(&found, reason)),
+        None => Ok(()),
+    }
+}

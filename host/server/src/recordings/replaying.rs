@@ -1,0 +1,84 @@
+//! A recorded call, run again.
+use std::sync::Arc;
+
+use toolcell_policy::to_replay;
+use toolcell_sandbox::contract::GuestResult;
+use toolcell_sandbox::{CallFailure, NoCaller, ReplayEnd, SandboxCall, Tape};
+
+use super::recording::{RecordedUse, Recording};
+use super::standing_in;
+use crate::catalog::{Catalog, targets};
+
+/// What came of a replay.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The answer, or why there is none.
+    pub outcome: Result<GuestResult, CallFailure>,
+    /// What it used.
+    pub used: RecordedUse,
+}
+
+/// A manifest in which calls of this recording can be replayed, with the component in this file.
+/// `None` if the recording's own manifest is not one.
+#[must_use]
+pub fn excerpt_to_replay(recording: &Recording, source: &str) -> Option<String> {
+    to_replay(&recording.head.manifest, &recording.head.component, source)
+}
+
+impl Replayed {
+    /// True if the host ended the call where it ended the recorded one.
+    #[must_use]
+    pub fn is_ended_as_recorded(&self) -> bool {
+        matches!(self.outcome, Err(CallFailure::Replayed(ReplayEnd::Ended { .. })))
+    }
+
+    /// The question that the recording does not answer, and the one that it expects there.
+    #[must_use]
+    pub fn difference(&self) -> Option<(Option<&str>, Option<&str>)> {
+        match &self.outcome {
+            Err(CallFailure::Replayed(ReplayEnd::Differs { asked, expected })) => {
+                Some((asked.as_deref(), expected.as_deref()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Catalog {
+    /// Runs a recorded call again, against what the recording has. The component reaches nothing.
+    /// Where it is not the recorded one, it may ask in another order.
+    ///
+    /// # Errors
+    /// One sentence: the call cannot be run.
+    pub async fn replay(self: &Arc<Self>, recording: &Recording, is_recorded: bool) -> Result<Replayed, String> {
+        let head = &recording.head;
+        if recording.is_cut() {
+            return Err("the recording is not whole: the call said more than a recording holds".to_owned());
+        }
+        let is_called = |target: &&Arc<crate::catalog::CallTarget>| {
+            target.component.name() == head.component && target.name == head.tool
+        };
+        let target = targets(&self.entries).find(is_called);
+        let target = target.ok_or_else(|| format!("the component has no tool {:?}", head.tool))?;
+        let run = self.walled.of_target(target).ok_or("the tool has no sandbox process")?;
+        let mut entries = recording.entries.clone();
+        standing_in::fill(&head.secrets, &mut entries)?;
+        let tape = Tape::replaying(&entries, is_recorded).map_err(|error| error.to_string())?;
+        let limits = target.component.policy().returning(&target.limits);
+        let call = SandboxCall {
+            tool: &target.name,
+            arguments_json: &head.arguments,
+            is_conformed: head.is_conformed,
+            limits: &limits,
+            capabilities: &target.capabilities,
+            caller: Arc::new(NoCaller),
+            kept: None,
+            tape: Some(&tape),
+            uses: None,
+        };
+        let (group, place) = run;
+        let report = group.call_tool(place, call).await;
+        let outcome = report.outcome.map(|result| standing_in::marked_result(&head.secrets, result));
+        Ok(Replayed { outcome, used: (&report.usage).into() })
+    }
+}

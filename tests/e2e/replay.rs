@@ -1,0 +1,267 @@
+//! Recorded calls, run again: with the recorded component on a machine that has nothing of what the
+//! calls had, and with other components.
+//!
+//! Promise: a replay reaches nothing.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use toolcell_tests::loopback::{HttpServer, TcpEcho};
+use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of};
+
+fn run(folder: &Folder, arguments: &[&str]) -> Finished {
+    Command::in_folder(folder, arguments).run()
+}
+
+/// Records a call in this file of the folder.
+fn record(folder: &Folder, tool: &str, arguments: &Value, file: &str) -> Finished {
+    std::fs::create_dir_all(folder.path().join(file).parent().unwrap()).unwrap();
+    let recorded = run(folder, &["call", tool, &arguments.to_string(), "--record", file]);
+    assert!(recorded.stderr.contains("recorded in"), "{tool}: {}", recorded.stderr);
+    recorded
+}
+
+/// The lines of a recording.
+fn lines(folder: &Folder, file: &str) -> Vec<Value> {
+    folder.read(file).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn write_lines(folder: &Folder, file: &str, lines: &[Value]) {
+    folder.write(file, lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+}
+
+/// A folder with this fixture alone, and the recordings of another folder.
+fn elsewhere(fixture: &str, from: &Folder, files: &[&str]) -> Folder {
+    let folder = Folder::with_manifest("version = 1\n");
+    folder.write("it.wasm", fixture_bytes(fixture));
+    files.iter().for_each(|file| folder.write(file, from.read(file)));
+    folder
+}
+
+/// Everything that a fixture can reach, with the calls that reach it.
+struct Reaching {
+    fixture: &'static str,
+    tables: String,
+    calls: Vec<(&'static str, Value)>,
+}
+
+fn all_that_reach(http: &HttpServer, echo: &TcpEcho) -> Vec<Reaching> {
+    let echo = echo.address();
+    vec![
+        Reaching {
+            fixture: "reach_http",
+            tables: format!(
+                "network = {{ http = [\"http://{0}\"], private = [\"{0}\"] }}\nsecrets = {{ KEY = {{ from = \"env:KEY\", \
+                 header = \"Authorization\", value = \"Bearer {{}}\", for = \"http://{0}\" }} }}",
+                http.address()
+            ),
+            calls: vec![("http", json!({"url": http.url("/hello")}))],
+        },
+        Reaching {
+            fixture: "reach_sockets",
+            tables: format!("network = {{ tcp = [\"{echo}\"], private = [\"{echo}\"] }}"),
+            calls: vec![("tcp", json!({"addr": echo.to_string()}))],
+        },
+        Reaching {
+            fixture: "reach_files",
+            tables: "filesystem = { \"/data\" = { path = \"data\", access = \"write\" } }".to_owned(),
+            calls: vec![
+                ("read", json!({"path": "/data/a.txt"})),
+                ("std_read", json!({"path": "/data/a.txt"})),
+                ("write", json!({"path": "/data/b.txt", "bytes": "b"})),
+                ("stat", json!({"path": "/nowhere"})),
+            ],
+        },
+        Reaching {
+            fixture: "reach_state",
+            tables: "keyvalue = { quota = \"16KiB\" }".to_owned(),
+            calls: vec![
+                ("keyvalue", json!({"op": "set", "key": "a", "value": "v"})),
+                ("keyvalue", json!({"op": "get", "key": "a"})),
+            ],
+        },
+        Reaching {
+            fixture: "reach_settings",
+            tables: "env = { A = \"b\" }\nargs = [\"x\"]\nstdin = \"in\"\nconfig = { key = \"value\" }".to_owned(),
+            calls: vec![("settings", json!({})), ("config", json!({"key": "key"}))],
+        },
+        Reaching { fixture: "async", tables: String::new(), calls: vec![("sleeps", json!({"nanoseconds": 9}))] },
+        Reaching {
+            fixture: "config_drafts",
+            tables: "config = { a = \"one\" }".to_owned(),
+            calls: vec![("of_runtime", json!({"key": "a"}))],
+        },
+    ]
+}
+
+#[test]
+fn what_a_call_reached_is_not_needed_to_run_it_a_hundred_times_more() {
+    let http = HttpServer::start();
+    let echo = TcpEcho::start();
+    let all = all_that_reach(&http, &echo);
+    let mut recorded = Vec::new();
+    for Reaching { fixture, tables, calls } in &all {
+        let folder = Folder::with_manifest(&format!("{}{tables}\n", manifest_of(&[fixture])));
+        folder.write("data/a.txt", "a file");
+        let mut files = Vec::new();
+        for (number, (tool, arguments)) in calls.iter().enumerate() {
+            let file = format!("{number}.jsonl");
+            let arguments = arguments.to_string();
+            let call = ["call", *tool, &arguments, "--record", &file];
+            let call = Command::in_folder(&folder, &call).with_variable("KEY", "s3cr3t-of-the-host-alone").run();
+            assert!(call.stderr.contains("recorded in"), "{fixture} {tool}: {}{}", call.stdout, call.stderr);
+            assert!(lines(&folder, &file).len() > 2, "{tool} reached something");
+            assert!(!folder.read(&file).contains("s3cr3t-of"), "{tool}");
+            files.push(file);
+        }
+        recorded.push((*fixture, folder, files));
+    }
+    let requests = http.seen().len();
+    let connections = echo.connections();
+    drop(http);
+    drop(echo);
+    for (fixture, folder, files) in recorded {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let other = elsewhere(fixture, &folder, &files);
+        drop(folder);
+        let replayed = run(&other, &[&["replay", "--component", "it.wasm", "--runs", "100"], &files[..]].concat());
+        let summary = format!("{0} of {0} recorded", files.len());
+        assert!(replayed.succeeded().contains(&summary), "{fixture}: {}", replayed.stdout);
+    }
+    assert!(requests > 0 && connections > 0, "the recorded calls reached them");
+}
+
+#[test]
+fn calls_that_failed_fail_again_in_the_same_way() {
+    let folder = Folder::with_manifest(&format!("{}prefix = \"q_\"\n", manifest_of(&["hungry", "quitter"])));
+    let calls = ["q_panic", "q_divide", "q_exit_failure", "q_failed", "grow_at_once"];
+    for tool in calls {
+        record(&folder, tool, &json!({}), &format!("all/{tool}.jsonl"));
+    }
+    let replayed = run(&folder, &["replay", "all"]);
+    assert!(replayed.succeeded().contains("5 of 5 recorded calls answer as before"), "{}", replayed.stdout);
+}
+
+#[test]
+fn another_version_is_held_against_what_the_first_one_did() {
+    let folder = Folder::with_manifest(&manifest_of(&["versioned_a"]));
+    record(&folder, "version", &json!({}), "a.jsonl");
+    folder.write("same.wasm", fixture_bytes("versioned_a"));
+    folder.write("new.wasm", fixture_bytes("versioned_b"));
+    folder.write("other.wasm", fixture_bytes("good"));
+    assert!(run(&folder, &["replay", "a.jsonl", "--component", "same.wasm"]).succeeded().contains("1 of 1"));
+    let differs = run(&folder, &["replay", "a.jsonl", "--component", "new.wasm"]);
+    let shown = differs.failed_with(1);
+    assert!(differs.stdout.contains("differs") && differs.stdout.contains("1 gives another answer"), "{shown}");
+    let as_json = run(&folder, &["replay", "a.jsonl", "--component", "new.wasm", "--json"]).json();
+    assert_eq!(as_json["calls"][0]["verdict"], "differs");
+    assert_eq!((as_json["total"].as_u64(), as_json["as_before"].as_u64()), (Some(1), Some(0)));
+    let without = run(&folder, &["replay", "a.jsonl", "--component", "other.wasm"]);
+    let _ = without.failed_with(1);
+    assert!(without.stdout.contains("could not be run"), "{}", without.stdout);
+    // The new answer is taken.
+    let _ = run(&folder, &["replay", "a.jsonl", "--component", "new.wasm", "--update"]).succeeded();
+    assert!(run(&folder, &["replay", "a.jsonl", "--component", "new.wasm"]).succeeded().contains("1 of 1"));
+}
+
+#[test]
+fn what_a_call_asked_for_besides_is_named() {
+    let folder =
+        Folder::with_manifest(&format!("{}keyvalue = {{ quota = \"16KiB\" }}\n", manifest_of(&["reach_state"])));
+    record(&folder, "keyvalue", &json!({"op": "get", "key": "one"}), "a.jsonl");
+    let mut changed = lines(&folder, "a.jsonl");
+    // As if it had been recorded with another key.
+    let at = changed.iter().position(|line| line["call"] == "wasi:keyvalue/store#[method]bucket.get").unwrap();
+    changed[at]["with"][1] = json!("two");
+    write_lines(&folder, "b.jsonl", &changed);
+    let asked = run(&folder, &["replay", "b.jsonl"]);
+    let _ = asked.failed_with(1);
+    for words in [
+        "asks",
+        "asked for wasi:keyvalue/store [method]bucket.get \"one\"",
+        "recorded",
+        "\"two\"",
+        "1 asks for something else",
+    ] {
+        assert!(asked.stdout.contains(words), "{words}: {}", asked.stdout);
+    }
+    let as_json = run(&folder, &["replay", "b.jsonl", "--json"]).json();
+    assert_eq!(as_json["calls"][0]["asked"]["with"][1], "one");
+    assert_eq!(as_json["calls"][0]["expected"]["with"][1], "two");
+}
+
+#[test]
+fn a_file_that_is_no_recording_and_one_that_lies_are_said_in_one_line() {
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    record(&folder, "echo", &json!({"text": "hello"}), "good.jsonl");
+    let good = lines(&folder, "good.jsonl");
+    let mut newer = good.clone();
+    newer[0]["recording"] = json!(2);
+    write_lines(&folder, "newer.jsonl", &newer);
+    let mut tool = good.clone();
+    tool[0]["tool"] = json!("no_such");
+    write_lines(&folder, "tool.jsonl", &tool);
+    let mut manifest = good.clone();
+    manifest[0]["manifest"] = json!("version = 1\n[components.good]\nsource = 5\nlimits = 7\n");
+    write_lines(&folder, "manifest.jsonl", &manifest);
+    let entry = json!({"call": "wasi:random/random#get-random-u64", "gave": [1]});
+    let mut longer = good.clone();
+    longer.insert(1, entry);
+    write_lines(&folder, "longer.jsonl", &longer);
+    folder.write("empty.jsonl", "");
+    folder.write("text.jsonl", "hello\nworld\n");
+    folder.write("deep.jsonl", format!("{}\n{{}}\n", "[".repeat(100_000)));
+    for (file, words) in [
+        ("newer.jsonl", "version 2"),
+        ("tool.jsonl", "no tool \"no_such\""),
+        ("manifest.jsonl", "cannot be served"),
+        ("longer.jsonl", "did not ask for wasi:random/random get-random-u64"),
+        ("empty.jsonl", "its end"),
+        ("text.jsonl", "its head"),
+        ("deep.jsonl", "its head"),
+        ("missing.jsonl", "missing.jsonl"),
+    ] {
+        let refused = run(&folder, &["replay", file]);
+        assert_eq!(refused.code(), 1, "{file}: {}", refused.stderr);
+        assert!(
+            format!("{}{}", refused.stdout, refused.stderr).contains(words),
+            "{file}: {}{}",
+            refused.stdout,
+            refused.stderr
+        );
+    }
+    let _ = run(&folder, &["replay", "good.jsonl"]).succeeded();
+}
+
+#[test]
+fn recordings_become_cases_that_anybody_reads() {
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    record(&folder, "echo", &json!({"text": "one"}), "all/1.jsonl");
+    record(&folder, "echo", &json!({"text": "two"}), "all/2.jsonl");
+    let _ = run(&folder, &["replay", "all", "--save", "cases"]).succeeded();
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(folder.path().join("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert_eq!(cases.len(), 2, "{cases:?}");
+    assert!(cases[0].file_name().unwrap().to_str().unwrap().starts_with("echo-"), "{cases:?}");
+    assert!(run(&folder, &["replay", "cases"]).succeeded().contains("2 of 2"));
+}
+
+#[test]
+fn what_recorded_calls_used_is_evidence_for_narrower_grants() {
+    let tables = "filesystem = { \"/data\" = { path = \"data\", access = \"write\" } }";
+    let folder = Folder::with_manifest(&format!("{}{tables}\n", manifest_of(&["reach_files"])));
+    folder.write("data/sub/a.txt", "a file");
+    folder.write("data/other/b.txt", "another");
+    record(&folder, "read", &json!({"path": "/data/sub/a.txt"}), "recordings/reach_files/a.jsonl");
+    let narrowed = run(&folder, &["policy", "suggest", "--narrow", "--days", "0", "--json"]);
+    assert_eq!(narrowed.code(), 0, "{}{}", narrowed.stdout, narrowed.stderr);
+    let _ = run(&folder, &["policy", "suggest", "--narrow", "--days", "0", "--apply", "--yes"]).succeeded();
+    let manifest = folder.read("toolcell.toml");
+    assert!(!manifest.contains("\"write\""), "what was read alone is read-only: {manifest}");
+    let again = run(&folder, &["call", "read", r#"{"path":"/data/sub/a.txt"}"#]);
+    assert_eq!(again.code(), 0, "{manifest}\n{}{}", again.stdout, again.stderr);
+    // Requests around the rule need what no recorded call used.
+    let fuzzed = run(&folder, &["policy", "fuzz", "reach_files"]);
+    assert!(fuzzed.stdout.contains("/data"), "{}{}", fuzzed.stdout, fuzzed.stderr);
+}

@@ -132,6 +132,31 @@ fn what_a_call_reached_is_not_needed_to_run_it_a_hundred_times_more() {
 }
 
 #[test]
+fn many_values_and_long_ones_cost_a_recorded_call_no_more_than_another() {
+    let variables: Vec<String> = (0..250).map(|number| format!("V{number} = \"{number}\"")).collect();
+    let tables = format!("env = {{ {} }}\n", variables.join(", "));
+    let folder = Folder::with_manifest(&format!(
+        "{}{tables}[components.reach_state]\nsource = \"components/reach_state.wasm\"\n[components.reach_state.keyvalue]\n\
+         quota = \"4MiB\"\nvalue = \"2MiB\"\n",
+        manifest_of(&["reach_settings"])
+    ));
+    folder.write("components/reach_state.wasm", fixture_bytes("reach_state"));
+    let fuel = |said: &Finished| said.stderr.lines().find(|line| line.starts_with("fuel ")).map(str::to_owned);
+    let used =
+        |said: &Finished| fuel(said).unwrap_or_else(|| panic!("{}", said.stderr)).split(',').next().unwrap().to_owned();
+    let long = "x".repeat(900_000);
+    let calls = [("settings", json!({})), ("keyvalue", json!({"op": "set", "key": "a", "value": long}))];
+    for (tool, arguments) in calls {
+        folder.write("arguments.json", arguments.to_string());
+        let plain = run(&folder, &["call", tool, "@arguments.json", "--usage"]);
+        let recorded = run(&folder, &["call", tool, "@arguments.json", "--usage", "--record", "a.jsonl"]);
+        assert_eq!((plain.code(), recorded.code()), (0, 0), "{tool}: {}", recorded.stderr);
+        assert_eq!(used(&plain), used(&recorded), "{tool}");
+        assert!(run(&folder, &["replay", "a.jsonl"]).succeeded().contains("1 of 1"), "{tool}");
+    }
+}
+
+#[test]
 fn calls_that_failed_fail_again_in_the_same_way() {
     let folder = Folder::with_manifest(&format!("{}prefix = \"q_\"\n", manifest_of(&["hungry", "quitter"])));
     let calls = ["q_panic", "q_divide", "q_exit_failure", "q_failed", "grow_at_once"];
@@ -210,6 +235,7 @@ fn a_file_that_is_no_recording_and_one_that_lies_are_said_in_one_line() {
     write_lines(&folder, "longer.jsonl", &longer);
     folder.write("empty.jsonl", "");
     folder.write("text.jsonl", "hello\nworld\n");
+    folder.write("wide.jsonl", format!("{}\n{{}}\n", "[],".repeat(500_000)));
     folder.write("deep.jsonl", format!("{}\n{{}}\n", "[".repeat(100_000)));
     for (file, words) in [
         ("newer.jsonl", "version 2"),
@@ -219,6 +245,7 @@ fn a_file_that_is_no_recording_and_one_that_lies_are_said_in_one_line() {
         ("empty.jsonl", "its end"),
         ("text.jsonl", "its head"),
         ("deep.jsonl", "its head"),
+        ("wide.jsonl", "values"),
         ("missing.jsonl", "missing.jsonl"),
     ] {
         let refused = run(&folder, &["replay", file]);
@@ -264,4 +291,16 @@ fn what_recorded_calls_used_is_evidence_for_narrower_grants() {
     // Requests around the rule need what no recorded call used.
     let fuzzed = run(&folder, &["policy", "fuzz", "reach_files"]);
     assert!(fuzzed.stdout.contains("/data"), "{}{}", fuzzed.stdout, fuzzed.stderr);
+}
+
+#[test]
+fn who_approves_a_new_version_sees_how_recorded_calls_end_with_it() {
+    let folder = Folder::with_manifest(&manifest_of(&["versioned_a"]));
+    let _ = run(&folder, &["lock"]).succeeded();
+    record(&folder, "version", &json!({}), "recordings/versioned_a/a.jsonl");
+    folder.write("components/versioned_a.wasm", fixture_bytes("versioned_b"));
+    let approved = run(&folder, &["approve", "versioned_a"]);
+    let text = approved.succeeded();
+    assert!(text.contains("0 of 1 recorded call answers as before; 1 gives another answer"), "{text}");
+    assert!(text.contains("differs version: "), "{text}");
 }

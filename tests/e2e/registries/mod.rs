@@ -128,14 +128,20 @@ fn a_moved_tag_changes_nothing_until_it_is_updated() {
     assert_eq!((&news["outdated"], &news["components"][0]["tag_leads_to"]), (&json!(true), &json!(second)));
     assert_eq!(news["components"][0]["newest"], "1.1.0");
 
+    folder.write("recordings/good/.keep", "");
+    let record = ["call", "echo", r#"{"text":"hi"}"#, "--record", "recordings/good/1.jsonl"];
+    assert_eq!(run(&folder, &record).succeeded(), "hi\n");
     let asked = run(&folder, &["update"]);
     assert_eq!(asked.code(), 2, "nobody can be asked: {asked:?}");
-    for shown in [first.as_str(), &second, "tool echo: gone", "tool sleep_hour: new", "nobody vouches for it"] {
+    let recorded = "0 of 1 recorded call answers as before; 1 could not be run";
+    for shown in [first.as_str(), &second, "tool echo: gone", "tool sleep_hour: new", "nobody vouches for it", recorded]
+    {
         assert!(asked.stdout.contains(shown), "{shown}: {asked:?}");
     }
     assert!(folder.read("toolcell.toml").contains(&first));
     let updated = json_of(&run(&folder, &["update", "good", "--tag", "1.1.0", "--yes", "--json"]));
     assert_eq!(updated["updated"][0]["name"], "good");
+    assert_eq!(updated["updated"][0]["recorded"]["otherwise"][0]["verdict"], "not run");
     assert!(folder.read("toolcell.toml").contains(&format!(":1.1.0@{second}")));
     assert!(folder.read("toolcell.lock").contains("sleep_hour"));
     assert_eq!(run(&folder, &["diff"]).succeeded(), "toolcell.lock: nothing differs\n");

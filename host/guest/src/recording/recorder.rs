@@ -16,9 +16,11 @@ use crate::engine::errors::one_line;
 use crate::engine::fuel::HostFuel;
 use crate::wasi::state::CallState;
 
-/// Fuel that one function of the relay uses at most: some hundred instructions, and ten for each
-/// handle of a list.
-const RELAY_FUEL_MAX: u64 = 10_000;
+/// Fuel that one function of the relay uses at most, without values: some hundred instructions.
+const RELAY_FUEL: u64 = 2_000;
+
+/// Fuel that it uses for each value at most: it drops a handle, or makes room for a list.
+const RELAY_VALUE_FUEL: u64 = 100;
 
 /// A recording that is being made.
 pub(crate) struct Recorder {
@@ -41,13 +43,15 @@ struct TapeWriter {
 }
 
 impl TapeWriter {
-    fn write(&mut self, entry: &TapeEntry) {
+    /// Writes an entry. Returns the number of its values.
+    fn write(&mut self, entry: &TapeEntry) -> usize {
         let line = tape::line(entry);
+        let values = tape::count_values(&line);
         self.bytes = self.bytes.saturating_add(line.len() as u64);
         self.entries += 1;
-        self.values = self.values.saturating_add(tape::count_values(&line));
+        self.values = self.values.saturating_add(values);
         if self.is_full {
-            return;
+            return values;
         }
         let cut = tape::line(&TapeEntry { function: CUT.to_owned(), ..TapeEntry::default() });
         let bytes_max = TAPE_BYTES_MAX.saturating_sub(cut.len() as u64);
@@ -55,6 +59,7 @@ impl TapeWriter {
         // One write for each line: what a process that is killed leaves is whole lines.
         let line = if self.is_full { cut } else { line };
         self.is_full |= self.file.write_all(&line).is_err();
+        values
     }
 }
 
@@ -146,11 +151,11 @@ impl PassingCall {
         results: &mut [Val],
     ) -> wasmtime::Result<()> {
         let Self { mut entry, fuel, host_fuel, .. } = self;
-        give_back(store, fuel)?;
         count(&mut entry, host_fuel, store.data().fuel);
         if let Err(error) = outcome {
             entry.ended = Some(one_line(&error));
-            recorder(store)?.tape.write(&entry);
+            let values = recorder(store)?.tape.write(&entry);
+            give_back(store, fuel, values)?;
             return Err(error);
         }
         let mut numbers = Vec::new();
@@ -160,16 +165,17 @@ impl PassingCall {
             }
         }
         entry.results = json_of(results, &numbers)?;
-        recorder(store)?.tape.write(&entry);
-        Ok(())
+        let values = recorder(store)?.tape.write(&entry);
+        give_back(store, fuel, values)
     }
 }
 
-/// Gives the fuel back that the relay used. Tasks of the guest may have run meanwhile, so no more
-/// is given back than the relay can have used.
-fn give_back(store: &mut StoreContextMut<'_, CallState>, before: u64) -> wasmtime::Result<()> {
+/// Gives the fuel back that the relay used for this number of values. Tasks of the guest may have
+/// run meanwhile, so no more is given back than the relay can have used.
+fn give_back(store: &mut StoreContextMut<'_, CallState>, before: u64, values: usize) -> wasmtime::Result<()> {
     let left = store.get_fuel()?;
-    store.set_fuel(left.saturating_add(before.saturating_sub(left).min(RELAY_FUEL_MAX)))
+    let most = RELAY_FUEL.saturating_add(RELAY_VALUE_FUEL.saturating_mul(values as u64));
+    store.set_fuel(left.saturating_add(before.saturating_sub(left).min(most)))
 }
 
 /// Drops what a guest's handle stands for, and records it.
@@ -179,10 +185,10 @@ pub(super) async fn dropped(mut store: StoreContextMut<'_, CallState>, number: u
     let before = store.data().fuel;
     let fuel = store.get_fuel()?;
     let outcome = inner.resource_drop_async(store.as_context_mut()).await;
-    give_back(&mut store, fuel)?;
     count(&mut entry, before, store.data().fuel);
     entry.ended = outcome.as_ref().err().map(one_line);
-    recorder(&mut store)?.tape.write(&entry);
+    let values = recorder(&mut store)?.tape.write(&entry);
+    give_back(&mut store, fuel, values)?;
     outcome
 }
 

@@ -362,7 +362,7 @@ async fn obtain<'a>(
             let units = slots.with_relay(component.slot_units());
             let slot = slots.take(call, units, wait).await.ok_or(CallFailure::Busy)?;
             let mut instance = GuestInstance::empty(component, terms, slot).map_err(host)?;
-            instance.use_tape(taped).map_err(|detail| CallFailure::Host { detail })?;
+            instance.use_tape(taped, limits).map_err(|detail| CallFailure::Host { detail })?;
             return Ok((instance, InstanceReturn::Nowhere));
         }
     };

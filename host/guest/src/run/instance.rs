@@ -4,6 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcell_audit::Usage;
+use toolcell_policy::Limits;
 use wasmtime::Store;
 
 use crate::engine::slots::{Slot, SlotPermit};
@@ -20,6 +21,11 @@ use toolcell_wall::failure::ReplayEnd;
 /// Most guests that did not grow have little more than one MiB. Dropping a larger instance takes so
 /// long that a few microseconds do not matter.
 const SMALL_BYTES_MAX: u64 = 2 << 20;
+
+/// How much more data one host function of a recorded call may take: the engine counts a byte of a
+/// list as a value of 32 bytes. So a list of bytes may have a quarter of the limit, and its values
+/// take no more than some hundred megabytes.
+const TAPED_DATA: u64 = 8;
 
 /// A store with its share of the pool, and the instance once it is made.
 pub struct GuestInstance {
@@ -60,12 +66,14 @@ impl GuestInstance {
         Ok(())
     }
 
-    /// Records or replays its one call.
+    /// Records or replays its one call, which has these limits.
     ///
     /// # Errors
     /// The tape cannot be read.
-    pub(crate) fn use_tape(&mut self, taped: &TapedCall) -> Result<(), String> {
+    pub(crate) fn use_tape(&mut self, taped: &TapedCall, limits: &Limits) -> Result<(), String> {
         self.store.data_mut().set_tape(taped.tape()?);
+        let data_bytes = limits.host_data_bytes().saturating_mul(TAPED_DATA);
+        self.store.set_hostcall_fuel(usize::try_from(data_bytes).unwrap_or(usize::MAX));
         self.taped = Some(Arc::clone(taped.link()));
         Ok(())
     }
@@ -161,8 +169,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::pin::pin;
     use std::task::{Context, Waker};
-
-    use toolcell_policy::Limits;
 
     use super::*;
     use crate::load::sandbox::Sandbox;

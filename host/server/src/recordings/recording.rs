@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolcell_audit::Usage;
 use toolcell_sandbox::contract::GuestResult;
-use toolcell_sandbox::tapes::{self, CUT, TAPE_BYTES_MAX, TapeEntry, TapeError};
+use toolcell_sandbox::tapes::{self, CUT, TAPE_BYTES_MAX, TAPE_VALUES_MAX, TapeEntry, TapeError};
 use toolcell_sandbox::{CallFailure, ComponentDigest};
 
 use crate::files::file::{read_bounded, write_private};
@@ -192,6 +192,10 @@ struct RecordingVersion {
     recording: u32,
 }
 
+/// What a line says. Its values are counted before they are made.
 fn line<'l, T: Deserialize<'l>>(bytes: &'l [u8], what: &'static str) -> Result<T, NotARecording> {
+    if tapes::count_values(bytes) > TAPE_VALUES_MAX {
+        return Err(TapeError::TooLarge.into());
+    }
     serde_json::from_slice(bytes).map_err(|error| NotARecording::Line(what, error.to_string()))
 }

@@ -16,7 +16,7 @@ const PROBE: &str = "--probe-walls";
 
 /// The means of running guests: this program, or its threads for a manifest with `walls = "none"`.
 pub fn guests() -> GuestRunners {
-    let relay = |engine| toolcell_guest::relay(engine).map_err(|error| error.to_string());
+    let relay = |engine, imports: &[String]| toolcell_guest::relay(engine, imports).map_err(|error| error.to_string());
     GuestRunners { process: program(), threads: Some(sandbox_threads), relay: Some(relay) }
 }
 

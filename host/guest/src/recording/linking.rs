@@ -7,7 +7,7 @@ use wasmtime::component::{
     Component, ComponentExportIndex, Instance, InstancePre, Linker, LinkerInstance, ResourceType,
 };
 
-use super::relay::{PACKAGE, relay_name};
+use super::relay::{PACKAGE, interface_name, relay_name};
 use super::{CallTape, player, recorder, tape_name};
 use crate::engine::limiter::MemoryLimiter;
 use crate::wasi::state::CallState;
@@ -196,12 +196,7 @@ impl<'c> Linking<'c> {
 
 /// The relay's function for a function of an interface.
 fn relayed(relay: &Component, interface: &str, function: &str) -> Option<ComponentExportIndex> {
-    let interface = match interface.split_once('@').map_or(interface, |(name, _)| name) {
-        // An earlier draft's name of it.
-        "wasi:config/runtime" => "wasi:config/store",
-        name => name,
-    };
-    let export = format!("{PACKAGE}/{}", relay_name(interface));
+    let export = format!("{PACKAGE}/{}", relay_name(interface_name(interface)));
     let (_, interface) = relay.get_export(None, &export)?;
     relay.get_export(Some(&interface), relay_name(function)).map(|(_, function)| function)
 }

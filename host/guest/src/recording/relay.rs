@@ -5,6 +5,8 @@
 //! functions that note what goes through them. These call the relay, and so reach the functions
 //! that the guest would call without a recording. The relay depends on the host alone, and not on
 //! any component.
+use std::collections::BTreeSet;
+
 use toolcell_wall::load::facts::GuestEngine;
 use wasm_encoder::{
     BlockType, CanonicalFunctionSection, CodeSection, ComponentSection as _, ConstExpr, EntityType, ExportKind,
@@ -128,12 +130,13 @@ pub(super) fn relay_name(name: &str) -> String {
     format!("f-{}", name.trim_start_matches('[').chars().map(word).collect::<String>())
 }
 
-/// The component for guests of this engine, the same bytes each time.
+/// The component for guests of this engine that import these interfaces, with or without a version:
+/// the same bytes each time. Imports that no relay has are left out.
 ///
 /// # Errors
 /// [`RelayError`]: a fault of this program, which its tests would find.
-pub fn component(engine: GuestEngine) -> Result<Vec<u8>, RelayError> {
-    let mut bytes = plain()?;
+pub fn component<S: AsRef<str>>(engine: GuestEngine, imports: &[S]) -> Result<Vec<u8>, RelayError> {
+    let mut bytes = plain(&relayed(imports))?;
     if engine == GuestEngine::Async {
         // A component is compiled for that engine if it has an async function of the component
         // model. Nothing calls this one.
@@ -144,8 +147,23 @@ pub fn component(engine: GuestEngine) -> Result<Vec<u8>, RelayError> {
     Ok(bytes)
 }
 
-fn plain() -> Result<Vec<u8>, RelayError> {
-    let relay = Relay::parse().map_err(|error| RelayError(format!("{error:#}")))?;
+/// The interfaces that a relay for these imports has.
+fn relayed<S: AsRef<str>>(imports: &[S]) -> Vec<&'static str> {
+    let wanted: BTreeSet<&str> = imports.iter().map(|import| interface_name(import.as_ref())).collect();
+    RELAYED.iter().copied().filter(|name| wanted.contains(interface_name(name))).collect()
+}
+
+/// An interface without its version, by the name that it has now.
+pub(super) fn interface_name(import: &str) -> &str {
+    match import.split_once('@').map_or(import, |(name, _)| name) {
+        // An earlier draft's name of it.
+        "wasi:config/runtime" => "wasi:config/store",
+        name => name,
+    }
+}
+
+fn plain(interfaces: &[&'static str]) -> Result<Vec<u8>, RelayError> {
+    let relay = Relay::parse(interfaces).map_err(|error| RelayError(format!("{error:#}")))?;
     let mut module = relay.module()?;
     embed_component_metadata(&mut module, &relay.resolve, relay.world, StringEncoding::UTF8)
         .map_err(|error| RelayError::of(&error))?;
@@ -157,6 +175,8 @@ fn plain() -> Result<Vec<u8>, RelayError> {
 struct Relay {
     resolve: Resolve,
     world: WorldId,
+    /// Those that go through.
+    relayed: Vec<InterfaceId>,
 }
 
 /// A function that goes through.
@@ -169,15 +189,16 @@ struct Relayed<'r> {
 }
 
 impl Relay {
-    fn parse() -> Result<Self, Box<dyn std::error::Error>> {
+    fn parse(interfaces: &[&str]) -> Result<Self, Box<dyn std::error::Error>> {
         let mut resolve = Resolve::default();
         for (name, parts) in TEXTS {
             resolve.push_source(name, &package_text(parts))?;
         }
-        let text = world_text(&resolve)?;
+        let relayed = interfaces_named(&resolve, interfaces)?;
+        let text = world_text(&resolve, &relayed);
         let package = resolve.push_source("relay.wit", &text)?;
         let world = resolve.select_world(&[package], Some("relay"))?;
-        Ok(Self { resolve, world })
+        Ok(Self { resolve, world, relayed })
     }
 
     /// Each function with the export of the same type.
@@ -185,7 +206,7 @@ impl Relay {
         let mut relayed = Vec::new();
         let missing = || RelayError("an export has no import".to_owned());
         let exports = &self.resolve.worlds.get(self.world).ok_or_else(missing)?.exports;
-        for interface in interfaces(&self.resolve)? {
+        for interface in self.relayed.iter().copied() {
             let name = self.resolve.id_of(interface).ok_or_else(missing)?;
             let own = relay_name(&name);
             let is_own = |key: &WorldKey| self.resolve.name_world_key(key) == format!("{PACKAGE}/{own}");
@@ -304,20 +325,20 @@ fn package_text(parts: &[&str]) -> String {
     named.chain(lines().filter(|line| !is_name(line))).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The interfaces of [`RELAYED`].
-fn interfaces(resolve: &Resolve) -> Result<Vec<InterfaceId>, RelayError> {
+/// The interfaces of these names.
+fn interfaces_named(resolve: &Resolve, names: &[&str]) -> Result<Vec<InterfaceId>, RelayError> {
     let named = |name: &&str| {
         let found = resolve.interfaces.iter().find(|(id, _)| resolve.id_of(*id).as_deref() == Some(*name));
         found.map(|(id, _)| id).ok_or_else(|| RelayError(format!("{name} has no text")))
     };
-    RELAYED.iter().map(named).collect()
+    names.iter().map(named).collect()
 }
 
 /// A world that imports each interface, and exports an interface with functions of the same types.
-fn world_text(resolve: &Resolve) -> Result<String, RelayError> {
+fn world_text(resolve: &Resolve, interfaces: &[InterfaceId]) -> String {
     let mut text = format!("package {PACKAGE};\n");
     let mut world = String::from("world relay {\n");
-    for id in interfaces(resolve)? {
+    for id in interfaces.iter().copied() {
         let Some(interface) = resolve.interfaces.get(id) else { continue };
         let name = resolve.id_of(id).unwrap_or_default();
         let own = relay_name(&name);
@@ -339,7 +360,7 @@ fn world_text(resolve: &Resolve) -> Result<String, RelayError> {
         }
         text += "}\n";
     }
-    Ok(text + &world + "}\n")
+    text + &world + "}\n"
 }
 
 /// A type as WIT writes it, by its name where it has one.
@@ -589,8 +610,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_relay_has_what_its_component_imports_in_any_version_and_no_more() {
+        assert_eq!(relayed(&["wasi:config/runtime@0.2.0-draft", "acme:x/y"]), ["wasi:config/store@0.2.0-rc.1"]);
+        for imports in [&["wasi:io/streams@0.2.0"][..], &["wasi:http/types@0.2.3", "wasi:cli/exit"], &[]] {
+            let bytes = component(GuestEngine::Sync, imports).unwrap();
+            wasmparser::Validator::new_with_features(wasmparser::WasmFeatures::all()).validate_all(&bytes).unwrap();
+        }
+    }
+
+    #[test]
     fn the_relay_is_the_same_each_time_and_lends_handles_only_where_it_can_give_them_back() {
-        let relay = Relay::parse().unwrap();
+        let relay = Relay::parse(RELAYED).unwrap();
         let relayed = relay.functions().unwrap();
         assert!(relayed.len() > 200, "{}", relayed.len());
         for Relayed { function, .. } in &relayed {
@@ -601,8 +631,8 @@ mod tests {
             }
         }
         for engine in [GuestEngine::Sync, GuestEngine::Async] {
-            let bytes = component(engine).unwrap();
-            assert_eq!(bytes, component(engine).unwrap());
+            let bytes = component(engine, RELAYED).unwrap();
+            assert_eq!(bytes, component(engine, RELAYED).unwrap());
             wasmparser::Validator::new_with_features(wasmparser::WasmFeatures::all()).validate_all(&bytes).unwrap();
         }
     }

@@ -19,8 +19,11 @@ use crate::{CallInput, GuestGrants, InstanceSource, Sandbox, ToolComponent};
 static SANDBOX: LazyLock<Sandbox> =
     LazyLock::new(|| Sandbox::new(SandboxOptions { calls_max: 4, ..SandboxOptions::default() }).unwrap());
 
+/// What the component imports.
+const IMPORTS: [&str; 3] = ["wasi:io/poll@0.2.3", "wasi:clocks/monotonic-clock@0.2.0", "wasi:random/random@0.2.0"];
+
 static RELAY: LazyLock<ToolComponent> =
-    LazyLock::new(|| ToolComponent::load(&SANDBOX, &relay(GuestEngine::Sync).unwrap()).unwrap());
+    LazyLock::new(|| ToolComponent::load(&SANDBOX, &relay(GuestEngine::Sync, &IMPORTS).unwrap()).unwrap());
 
 /// A component that waits for a clock, reads the time, and asks for this many random bytes.
 fn component(random: u32) -> ToolComponent {

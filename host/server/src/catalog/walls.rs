@@ -10,7 +10,7 @@ use toolcell_sandbox::{
 };
 use toolcell_schema::SchemaTexts;
 
-use super::building::Relays;
+use super::building::{RelayKey, Relays};
 use super::entry::targets;
 use super::instances::CALLERS_MAX;
 use super::{CallTarget, CatalogParts, LoadedComponent};
@@ -39,7 +39,7 @@ impl WallSetup<'_> {
     /// The relay for this component, if its calls may be recorded, and it can do so.
     fn relay_of(&self, component: &LoadedComponent) -> Option<Arc<HeldComponent>> {
         let is_recorded = self.records_all || component.policy().may_be_recorded();
-        self.relays.get(&component.component.engine()).filter(|_| is_recorded).cloned()
+        self.relays.get(&RelayKey::of(&component.component)).filter(|_| is_recorded).cloned()
     }
 }
 

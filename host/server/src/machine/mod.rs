@@ -31,9 +31,9 @@ const NO_SANDBOX_HINT: &str = "with walls = \"none\" calls run in threads of the
 /// Advice if the manifest asks for threads, and this program does not provide them.
 const NO_THREADS_HINT: &str = "with walls = \"best\" calls run in sandbox processes";
 
-/// Makes the component through which recorded guests of this engine reach the host, or says in one
-/// sentence why it cannot.
-pub type MakeRelay = fn(GuestEngine) -> Result<Vec<u8>, String>;
+/// Makes the component through which recorded guests of this engine with these imports reach the
+/// host, or says in one sentence why it cannot.
+pub type MakeRelay = fn(GuestEngine, &[String]) -> Result<Vec<u8>, String>;
 
 /// The means of running guests. This crate has no engine: the binary provides them.
 #[derive(Clone, Debug, Default)]

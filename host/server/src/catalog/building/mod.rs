@@ -45,7 +45,7 @@ use draft::CatalogDraft;
 use precheck::Precheck;
 pub(crate) use problems::NOT_LOADED;
 use problems::{not_compiled, once, refused};
-pub(super) use relay::Relays;
+pub(super) use relay::{RelayKey, Relays};
 
 // The manifest and the sandbox must agree on the largest file.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);

@@ -16,8 +16,26 @@ const COMPILES_WITHIN: Duration = Duration::from_secs(60);
 /// Bytes of memory of its compiler, and of what it runs.
 const MEMORY_BYTES: (u64, u64) = (1 << 30, 64 << 20);
 
-/// The relay of each engine that was needed.
-pub(in crate::catalog) type Relays = HashMap<GuestEngine, Arc<HeldComponent>>;
+/// The relays that were needed.
+pub(in crate::catalog) type Relays = HashMap<RelayKey, Arc<HeldComponent>>;
+
+/// What a relay is made for: a recorded call makes an instance of it, which costs more the more it
+/// has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::catalog) struct RelayKey {
+    engine: GuestEngine,
+    /// Interfaces without versions, in order.
+    imports: Vec<String>,
+}
+
+impl RelayKey {
+    /// For the calls of this component.
+    pub(in crate::catalog) fn of(component: &HeldComponent) -> Self {
+        let name = |import: &String| import.split_once('@').map_or(import.as_str(), |(name, _)| name).to_owned();
+        let imports: BTreeSet<String> = component.inspection().imports().iter().map(name).collect();
+        Self { engine: component.engine(), imports: Vec::from_iter(imports) }
+    }
+}
 
 impl CatalogBuilder {
     /// The relays of those of these components whose calls may be recorded. Without one, calls are
@@ -29,14 +47,16 @@ impl CatalogBuilder {
         if recorded.is_empty() {
             return Relays::default();
         }
-        let engines: BTreeSet<GuestEngine> = recorded.iter().map(|component| component.component.engine()).collect();
+        let keys: BTreeSet<RelayKey> = recorded.iter().map(|component| RelayKey::of(&component.component)).collect();
         let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
-        for engine in engines {
-            if relays.contains_key(&engine) {
+        // Those of components that are gone go as well.
+        relays.retain(|key, _| keys.contains(key));
+        for key in keys {
+            if relays.contains_key(&key) {
                 continue;
             }
-            match self.load_relay(engine) {
-                Ok(loaded) => drop(relays.insert(engine, Arc::new(loaded))),
+            match self.load_relay(&key) {
+                Ok(loaded) => drop(relays.insert(key, Arc::new(loaded))),
                 Err(problem) => {
                     let message = format!("no call is recorded: {problem}");
                     problems.push(Diagnostic::warning("recordings::unavailable", message));
@@ -46,9 +66,9 @@ impl CatalogBuilder {
         relays.clone()
     }
 
-    fn load_relay(&self, engine: GuestEngine) -> Result<HeldComponent, String> {
+    fn load_relay(&self, key: &RelayKey) -> Result<HeldComponent, String> {
         let make = self.options.relay.ok_or("this program cannot record calls")?;
-        let bytes = make(engine)?;
+        let bytes = make(key.engine, &key.imports)?;
         let compilation = Compilation {
             digest: ComponentDigest::of(&bytes),
             component: "recordings",

@@ -173,7 +173,7 @@ fn files_and_variables_are_only_known_of_calls_that_name_all_their_uses() {
     let linked = run(&folder, &narrow);
     assert!(
         linked.succeeded().contains("+\"/data\" = { path = \"data\", access = \"read\" }\n"),
-        "a link is no folder: {}",
+        "a link is not a folder: {}",
         linked.stdout
     );
 

@@ -216,13 +216,17 @@ fn what_a_call_asked_for_besides_is_named() {
 }
 
 #[test]
-fn a_file_that_is_no_recording_and_one_that_lies_are_said_in_one_line() {
+fn a_file_that_is_not_a_recording_and_one_that_lies_are_said_in_one_line() {
     let folder = Folder::with_manifest(&manifest_of(&["good"]));
     record(&folder, "echo", &json!({"text": "hello"}), "good.jsonl");
     let good = lines(&folder, "good.jsonl");
     let mut newer = good.clone();
     newer[0]["recording"] = json!(2);
     write_lines(&folder, "newer.jsonl", &newer);
+    let mut secrets = good.clone();
+    let many: serde_json::Map<String, Value> = (0..257).map(|number| (format!("S{number}"), json!(8))).collect();
+    secrets[0]["secrets"] = Value::Object(many);
+    write_lines(&folder, "secrets.jsonl", &secrets);
     let mut tool = good.clone();
     tool[0]["tool"] = json!("no_such");
     write_lines(&folder, "tool.jsonl", &tool);
@@ -239,6 +243,7 @@ fn a_file_that_is_no_recording_and_one_that_lies_are_said_in_one_line() {
     folder.write("deep.jsonl", format!("{}\n{{}}\n", "[".repeat(100_000)));
     for (file, words) in [
         ("newer.jsonl", "version 2"),
+        ("secrets.jsonl", "257 secrets, at most 256"),
         ("tool.jsonl", "no tool \"no_such\""),
         ("manifest.jsonl", "cannot be served"),
         ("longer.jsonl", "did not ask for wasi:random/random get-random-u64"),

@@ -76,7 +76,7 @@ impl Excerpts {
 
 /// A manifest in which recorded calls of a component are replayed: `excerpt` is its part of the
 /// manifest that they were recorded with, `source` the file of its bytes. It has the limits and
-/// tools of that part, and no right but scratch space. `None` if the text is no such part.
+/// tools of that part, and no right but scratch space. `None` if the text is not such a part.
 #[must_use]
 pub fn to_replay(excerpt: &str, name: &str, source: &str) -> Option<String> {
     let recorded: DocumentMut = excerpt.parse().ok()?;

@@ -29,7 +29,7 @@ mod resources;
 mod serve;
 mod state;
 
-pub use call::{CallTraces, Measured, USAGE_KEY};
+pub use call::{CallTraces, Measured, Replayed, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep, VALUE_MISSING};
 pub use error::StartError;
 pub use fetching::{download, registries, remotes, requested_permissions, trust};

@@ -465,7 +465,7 @@ component must ask for the same things in the same order, and use the same fuel.
 
 Exit codes:
   0  every call ended as it was recorded
-  1  some did not, or a file is no recording")]
+  1  some did not, or a file is not a recording")]
 pub struct ReplayArgs {
     /// Recordings: files, and folders with files that end with .jsonl
     #[arg(required = true, value_name = "FILE|FOLDER")]

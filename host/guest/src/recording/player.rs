@@ -103,7 +103,9 @@ impl Player {
         let found = self.answer(&asked).map_err(|_| "the recording has no such file".to_owned())?;
         let result = found.results.first();
         match (result.and_then(|result| result.get("ok")), result.and_then(|result| result.get("err"))) {
-            (Some(bytes), _) => values::recorded_bytes(bytes).ok_or_else(|| "the recorded file is no file".to_owned()),
+            (Some(bytes), _) => {
+                values::recorded_bytes(bytes).ok_or_else(|| "the recorded file cannot be read".to_owned())
+            }
             (None, Some(Value::String(why))) => Err(why.clone()),
             _ => Err("the recording has no such file".to_owned()),
         }

@@ -22,6 +22,7 @@ mod questions;
 mod reading;
 mod record;
 mod recording;
+mod replaying;
 mod run;
 mod settling;
 mod text;
@@ -48,6 +49,7 @@ pub use execute::{CallTraces, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
 use nested::Lineage;
 use record::{CallName, CallRecord, CallSource, CallStart, log_call};
+pub use replaying::Replayed;
 
 /// Bytes of a message besides arguments and answers: metadata, and the state of a round of
 /// questions. 1 MiB is more than clients send. Arguments somewhat over their limit still reach the

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolcell_audit::Usage;
+use toolcell_policy::to_replay;
 use toolcell_sandbox::contract::GuestResult;
 use toolcell_sandbox::tapes::{self, CUT, TAPE_BYTES_MAX, TAPE_VALUES_MAX, TapeEntry, TapeError};
 use toolcell_sandbox::{CallFailure, ComponentDigest};
@@ -14,6 +15,10 @@ use crate::files::file::{read_bounded, write_private};
 
 /// The version of the form of a recording.
 const VERSION: u32 = 1;
+
+/// Secrets that a recording leaves out: as many as a component may have. Each is looked for in
+/// every text.
+const SECRETS_MAX: usize = 256;
 
 /// Bytes of a file besides the tape: the arguments, the answer, and the component's part of the
 /// manifest.
@@ -123,6 +128,13 @@ impl Recording {
         self.entries.last().is_some_and(|last| last.function == CUT)
     }
 
+    /// A manifest in which the call can be replayed, with the component in this file. `None` if the
+    /// recording's own manifest is not one.
+    #[must_use]
+    pub fn manifest_to_replay(&self, source: &str) -> Option<String> {
+        to_replay(&self.head.manifest, &self.head.component, source)
+    }
+
     /// Eight digits for a name: calls with other arguments have others.
     #[must_use]
     pub fn digest_of_arguments(&self) -> String {
@@ -163,6 +175,11 @@ impl Recording {
             return Err(NotARecording::Version(recording));
         }
         let head = line(head.get().as_bytes(), "head")?;
+        let head: RecordingHead = head;
+        if head.secrets.len() > SECRETS_MAX {
+            let problem = format!("it leaves out {} secrets, at most {SECRETS_MAX}", head.secrets.len());
+            return Err(NotARecording::Line("head", problem));
+        }
         let RecordingEnd { ended: outcome, used } = line(part(last, bytes.len()), "end")?;
         let entries = tapes::read(part(first, last + 1))?;
         Ok(Self { head, entries, outcome, used })

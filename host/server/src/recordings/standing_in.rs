@@ -66,7 +66,7 @@ fn change(kind: Text, text: &mut String, mut changed: impl FnMut(&[u8]) -> Optio
 ///
 /// # Errors
 /// They would be longer than a tape: a small file may say so.
-pub(super) fn fill(secrets: &BTreeMap<String, usize>, entries: &mut [TapeEntry]) -> Result<(), String> {
+pub(crate) fn fill(secrets: &BTreeMap<String, usize>, entries: &mut [TapeEntry]) -> Result<(), String> {
     let mut room = usize::try_from(TAPE_BYTES_MAX).unwrap_or(usize::MAX);
     let mut fits = true;
     for entry in entries {
@@ -86,7 +86,7 @@ pub(super) fn fill(secrets: &BTreeMap<String, usize>, entries: &mut [TapeEntry])
 }
 
 /// The answer with marks where the texts are that stand for secrets.
-pub(super) fn marked_result(secrets: &BTreeMap<String, usize>, result: GuestResult) -> GuestResult {
+pub(crate) fn marked_result(secrets: &BTreeMap<String, usize>, result: GuestResult) -> GuestResult {
     if secrets.is_empty() {
         return result;
     }

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use toolcell_sandbox::contract::GuestResult;
 use toolcell_sandbox::{CallFailure, GrantedCapabilities, Tape};
 
-use super::making::RecordedCall;
-use super::recording::{RecordedUse, Recording};
+use super::recording::{RecordedUse, Recording, RecordingHead};
+use super::standing_in;
 
 /// Bytes that a call counts besides its texts: names, and what the queue needs.
 const BYTES_BESIDE: u64 = 1 << 10;
@@ -55,25 +55,32 @@ impl TapedCall {
     /// The recording of this call. No secret is in it.
     ///
     /// # Errors
-    /// A sentence: there is none, and why.
+    /// A sentence: the tape cannot be read.
     pub fn made(&self) -> Result<Recording, String> {
+        let entries = self.tape.entries().map_err(|error| error.to_string())?;
+        let mut entries = entries.map_err(|error| format!("the sandbox wrote no recording: {error}"))?;
+        standing_in::redact(self.capabilities.redactor(), &mut entries);
+        Ok(Recording { head: self.head(), entries, outcome: self.outcome.clone(), used: self.used })
+    }
+
+    fn head(&self) -> RecordingHead {
         let redactor = self.capabilities.redactor();
-        let secrets = self.capabilities.secret_lengths().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-        let recorded = RecordedCall {
+        RecordingHead {
+            recording: RecordingHead::version(),
+            toolcell: env!("CARGO_PKG_VERSION").to_owned(),
+            processor: std::env::consts::ARCH.to_owned(),
+            recorded: toolcell_audit::timestamp(self.ended),
             call: self.call,
-            component: &self.component,
-            digest: &self.digest,
-            tool: &self.tool,
-            listed: &self.listed,
-            caller: &self.caller,
-            arguments_json: &self.arguments_json,
+            component: self.component.clone(),
+            digest: self.digest.clone(),
+            tool: self.tool.clone(),
+            listed: self.listed.clone(),
+            caller: self.caller.clone(),
+            arguments: redactor.text(&self.arguments_json).into_owned(),
             is_conformed: self.is_conformed,
-            manifest: &self.manifest,
-            redactor,
-            secrets,
-            ended: self.ended,
-        };
-        recorded.made(&self.tape, &self.outcome, self.used)
+            manifest: redactor.text(&self.manifest).into_owned(),
+            secrets: self.capabilities.secret_lengths().map(|(name, bytes)| (name.to_owned(), bytes)).collect(),
+        }
     }
 
     pub(super) fn call(&self) -> u64 {

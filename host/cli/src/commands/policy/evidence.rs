@@ -168,8 +168,8 @@ impl ReadEvidence {
         Ok(())
     }
 
-    /// Adds the recorded calls in a folder, if there is one. A file that is no recording is left
-    /// out.
+    /// Adds the recorded calls in a folder, if there is one. A file that is not a recording is
+    /// left out.
     pub fn recordings(&mut self, folder: &Path) {
         let begins = self.begins.take();
         for path in recordings_in(folder) {

@@ -11,6 +11,7 @@ mod stage;
 mod verdict;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use toolcell_policy::{Manifest, RecordingsPolicy};
 use toolcell_server::catalog::folder_of;
@@ -32,17 +33,15 @@ const RECORDINGS_MAX: usize = 10_000;
 /// second.
 const HELD_AGAINST_MAX: usize = 200;
 
+/// Time after which no further one of them is run: recorded calls that failed may each take a
+/// deadline.
+const HELD_AGAINST_WITHIN: Duration = Duration::from_secs(20);
+
 /// Folders within a folder of recordings that are looked into: one for each component.
 const DEPTH_MAX: usize = 2;
 
 /// The end of the name of a recording in a folder.
 const ENDING: &str = "jsonl";
-
-/// A recording and its file.
-struct RecordingFile {
-    path: PathBuf,
-    recording: Recording,
-}
 
 /// Replays and prints. A call that does not end as it was recorded is at fault.
 pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
@@ -50,7 +49,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
 }
 
 fn replay(args: &ReplayArgs) -> anyhow::Result<Exit> {
-    let mut files = read_all(&args.recordings)?;
+    let files = find_all(&args.recordings)?;
     let components = match &args.component {
         Some(path) => Components::File(path),
         None => Components::Manifest(&args.manifest.manifest),
@@ -58,8 +57,9 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let mut stages = Stages::new(components, &args.code);
     let progress = Progress::new("replaying calls", files.len());
     let mut calls = Vec::with_capacity(files.len());
-    for (number, file) in files.iter().enumerate() {
-        calls.push(replay_one(file, &mut stages, args.runs)?);
+    // One at a time is in memory.
+    for (number, path) in files.iter().enumerate() {
+        calls.push(replay_one(path, &read(path)?, &mut stages, args.runs)?);
         progress.at(number + 1);
     }
     drop(progress);
@@ -68,24 +68,23 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<Exit> {
         save(folder, &files)?;
     }
     if args.update {
-        update(&mut files, calls.iter())?;
+        calls.iter().try_for_each(update)?;
     }
     let is_done = |call: &ReplayedCall| call.verdict == Verdict::AsBefore || (args.update && call.is_updatable());
     Ok(if calls.iter().all(is_done) { Exit::Done } else { Exit::AtFault })
 }
 
 /// Replays one call as often as asked, until one ends otherwise than recorded.
-fn replay_one(file: &RecordingFile, stages: &mut Stages<'_>, runs: u32) -> anyhow::Result<ReplayedCall> {
-    let recording = &file.recording;
+fn replay_one(path: &Path, recording: &Recording, stages: &mut Stages<'_>, runs: u32) -> anyhow::Result<ReplayedCall> {
     let stage = match stages.of(recording)? {
         Ok(stage) => stage,
-        Err(problem) => return Ok(ReplayedCall::not_run(&file.path, recording, problem)),
+        Err(problem) => return Ok(ReplayedCall::not_run(path, recording, problem)),
     };
-    let mut call = ReplayedCall::not_run(&file.path, recording, "it was not run".to_owned());
+    let mut call = ReplayedCall::not_run(path, recording, "it was not run".to_owned());
     for _ in 0..runs {
         call = match stage.replay(recording) {
-            Ok(replayed) => ReplayedCall::of(&file.path, recording, replayed, stage.is_recorded(recording)),
-            Err(problem) => ReplayedCall::not_run(&file.path, recording, problem),
+            Ok(replayed) => ReplayedCall::of(path, recording, replayed, stage.is_recorded(recording)),
+            Err(problem) => ReplayedCall::not_run(path, recording, problem),
         };
         if call.verdict != Verdict::AsBefore {
             break;
@@ -95,7 +94,7 @@ fn replay_one(file: &RecordingFile, stages: &mut Stages<'_>, runs: u32) -> anyho
 }
 
 /// The recordings in these files and folders, in the order of their paths.
-fn read_all(paths: &[PathBuf]) -> Result<Vec<RecordingFile>, Failure> {
+fn find_all(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -118,17 +117,14 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<RecordingFile>, Failure> {
         let message = format!("{} recordings, at most {RECORDINGS_MAX} are replayed at once", found.len());
         return Err(Failure::usage(message, "name files, or smaller folders"));
     }
-    found.into_iter().map(read).collect()
+    Ok(found)
 }
 
-fn read(path: PathBuf) -> Result<RecordingFile, Failure> {
-    match Recording::read(&path) {
-        Ok(recording) => Ok(RecordingFile { path, recording }),
-        Err(error) => {
-            let hint = "`toolcell call TOOL ARGUMENTS --record FILE` makes a recording";
-            Err(Failure::at_fault(format!("{}: {error}", path.display()), hint))
-        }
-    }
+fn read(path: &Path) -> Result<Recording, Failure> {
+    Recording::read(path).map_err(|error| {
+        let hint = "`toolcell call TOOL ARGUMENTS --record FILE` makes a recording";
+        Failure::at_fault(format!("{}: {error}", path.display()), hint)
+    })
 }
 
 fn list(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
@@ -156,8 +152,8 @@ pub struct NewVersion<'a> {
 }
 
 impl NewVersion<'_> {
-    /// How the last recorded calls end with it, in lines for people, and as JSON. `None` if no call
-    /// was recorded, or none can be read.
+    /// How the last recorded calls end with it, the newest first, in lines for people and as JSON.
+    /// `None` if no call was recorded, or none can be read.
     pub fn against_recordings(&self) -> anyhow::Result<Option<HeldAgainst>> {
         let mut found = Vec::new();
         if !self.recordings.is_dir() || list(self.recordings, 1, &mut found).is_err() {
@@ -165,19 +161,25 @@ impl NewVersion<'_> {
         }
         // Their names begin with their times.
         found.sort();
-        let last = found.split_off(found.len().saturating_sub(HELD_AGAINST_MAX));
-        let files: Vec<RecordingFile> = last.into_iter().filter_map(|path| read(path).ok()).collect();
-        if files.is_empty() {
-            return Ok(None);
-        }
+        let files: Vec<PathBuf> = found.into_iter().rev().take(HELD_AGAINST_MAX).collect();
         let mut stages = Stages::new(Components::New(self.bytes), self.code);
         let progress = Progress::new("replaying recorded calls", files.len());
-        let mut calls = Vec::with_capacity(files.len());
-        for (number, file) in files.iter().enumerate() {
-            calls.push(replay_one(file, &mut stages, 1)?);
-            progress.at(number + 1);
+        let began = Instant::now();
+        let mut calls = Vec::new();
+        let mut left = files.len();
+        for path in files {
+            // The first is always run.
+            if !calls.is_empty() && began.elapsed() > HELD_AGAINST_WITHIN {
+                break;
+            }
+            left -= 1;
+            if let Ok(recording) = read(&path) {
+                calls.push(replay_one(&path, &recording, &mut stages, 1)?);
+            }
+            progress.at(calls.len());
         }
-        Ok(Some(shown::held_against(&calls)))
+        drop(progress);
+        Ok((!calls.is_empty()).then(|| shown::held_against(&calls, left)))
     }
 }
 
@@ -199,10 +201,11 @@ pub fn recordings_of(manifest: &Manifest, path: &Path) -> PathBuf {
 }
 
 /// Copies recordings into a folder of cases, for everybody to read.
-fn save(folder: &Path, files: &[RecordingFile]) -> anyhow::Result<()> {
+fn save(folder: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     use anyhow::Context as _;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for RecordingFile { path, recording } in files {
+    for path in files {
+        let recording = read(path)?;
         let name = format!("{}-{}.{ENDING}", recording.head.listed, recording.digest_of_arguments());
         let to = folder.join(name);
         write_whole(&to, &recording.to_bytes()?).with_context(|| format!("cannot write {}", to.display()))?;
@@ -211,16 +214,14 @@ fn save(folder: &Path, files: &[RecordingFile]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes the new answers of calls that differ in their answer alone.
-fn update<'c>(files: &mut [RecordingFile], calls: impl Iterator<Item = &'c ReplayedCall>) -> anyhow::Result<()> {
+/// Takes the new answer of a call that differs in its answer alone.
+fn update(call: &ReplayedCall) -> anyhow::Result<()> {
     use anyhow::Context as _;
-    for (file, call) in files.iter_mut().zip(calls) {
-        let Some(outcome) = call.outcome.clone().filter(|_| call.is_updatable()) else { continue };
-        file.recording.outcome = outcome;
-        file.recording.used = call.after;
-        let bytes = file.recording.to_bytes()?;
-        write_whole(&file.path, &bytes).with_context(|| format!("cannot write {}", file.path.display()))?;
-        terminal::eprint(&format!("updated {}\n", file.path.display()));
-    }
+    let Some(outcome) = call.outcome.clone().filter(|_| call.is_updatable()) else { return Ok(()) };
+    let mut recording = read(&call.file)?;
+    recording.outcome = outcome;
+    recording.used = call.after;
+    write_whole(&call.file, &recording.to_bytes()?).with_context(|| format!("cannot write {}", call.file.display()))?;
+    terminal::eprint(&format!("updated {}\n", call.file.display()));
     Ok(())
 }

@@ -44,11 +44,14 @@ pub struct HeldAgainst {
 /// Calls that are shown, of those that end otherwise with a new version.
 const OTHERWISE_MAX: usize = 10;
 
-/// The calls that end otherwise, with a summary.
-pub(super) fn held_against(calls: &[ReplayedCall]) -> HeldAgainst {
+/// The calls that end otherwise, with a summary. There was no time for `left` others.
+pub(super) fn held_against(calls: &[ReplayedCall], left: usize) -> HeldAgainst {
     let same = calls.iter().filter(|call| call.verdict == Verdict::AsBefore).count();
     let otherwise = || calls.iter().filter(|call| call.verdict != Verdict::AsBefore);
     let mut text = format!("  {}\n", summary(calls));
+    if left > 0 {
+        text += &format!("    {left} older ones were not run, for want of time\n");
+    }
     for call in otherwise().take(OTHERWISE_MAX) {
         let first = details(call, Style::Plain).lines().next().unwrap_or_default().to_owned();
         text += &format!("    {} {}: {first}\n", call.verdict.word(), sanitize::line(&call.tool));
@@ -57,7 +60,7 @@ pub(super) fn held_against(calls: &[ReplayedCall]) -> HeldAgainst {
         text += "    `toolcell replay` shows all\n";
     }
     let calls_json: Vec<Value> = otherwise().map(as_json).collect();
-    HeldAgainst { text, json: json!({"total": calls.len(), "as_before": same, "otherwise": calls_json}) }
+    HeldAgainst { text, json: json!({"total": calls.len(), "as_before": same, "left": left, "otherwise": calls_json}) }
 }
 
 /// A call's row, and below it what differs.

@@ -10,9 +10,9 @@ use toolcell_sandbox::{COMPONENT_BYTES_MAX, ComponentDigest};
 use toolcell_server::catalog::{Catalog, folder_of};
 use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
-use toolcell_server::recordings::{Recording, Replayed, excerpt_to_replay};
+use toolcell_server::recordings::Recording;
 use toolcell_server::registries::Registries;
-use toolcell_server::{ManifestFile, OpenOptions};
+use toolcell_server::{ManifestFile, OpenOptions, Replayed};
 
 use crate::args::CodeCacheArgs;
 use crate::commands::registries::read_manifest;
@@ -102,7 +102,7 @@ impl Stage {
         recording: &Recording,
         component: &ComponentBytes,
     ) -> anyhow::Result<Result<Self, String>> {
-        let Some(text) = excerpt_to_replay(recording, FILE) else {
+        let Some(text) = recording.manifest_to_replay(FILE) else {
             return Ok(Err("its part of the manifest has no component that can be replayed".to_owned()));
         };
         let folder = tempfile::tempdir().context("cannot make a folder for the component")?;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use toolcell_policy::Limit;
 use toolcell_sandbox::CallFailure;
 use toolcell_sandbox::contract::GuestResult;
-use toolcell_server::recordings::{RecordedUse, Recording, Replayed};
+use toolcell_server::Replayed;
+use toolcell_server::recordings::{RecordedUse, Recording};
 
 /// The outcome of a call.
 pub(super) type Outcome = Result<GuestResult, CallFailure>;

@@ -1,13 +1,11 @@
 //! A recorded call, run again.
 use std::sync::Arc;
 
-use toolcell_policy::to_replay;
 use toolcell_sandbox::contract::GuestResult;
 use toolcell_sandbox::{CallFailure, NoCaller, ReplayEnd, SandboxCall, Tape};
 
-use super::recording::{RecordedUse, Recording};
-use super::standing_in;
-use crate::catalog::{Catalog, targets};
+use crate::catalog::{CallTarget, Catalog, targets};
+use crate::recordings::{RecordedUse, Recording, standing_in};
 
 /// What came of a replay.
 #[derive(Debug)]
@@ -16,13 +14,6 @@ pub struct Replayed {
     pub outcome: Result<GuestResult, CallFailure>,
     /// What it used.
     pub used: RecordedUse,
-}
-
-/// A manifest in which calls of this recording can be replayed, with the component in this file.
-/// `None` if the recording's own manifest is not one.
-#[must_use]
-pub fn excerpt_to_replay(recording: &Recording, source: &str) -> Option<String> {
-    to_replay(&recording.head.manifest, &recording.head.component, source)
 }
 
 impl Replayed {
@@ -55,9 +46,8 @@ impl Catalog {
         if recording.is_cut() {
             return Err("the recording is not whole: the call said more than a recording holds".to_owned());
         }
-        let is_called = |target: &&Arc<crate::catalog::CallTarget>| {
-            target.component.name() == head.component && target.name == head.tool
-        };
+        let is_called =
+            |target: &&Arc<CallTarget>| target.component.name() == head.component && target.name == head.tool;
         let target = targets(&self.entries).find(is_called);
         let target = target.ok_or_else(|| format!("the component has no tool {:?}", head.tool))?;
         let run = self.walled.of_target(target).ok_or("the tool has no sandbox process")?;

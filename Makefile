@@ -67,10 +67,10 @@ clients: ## Install the MCP clients of the tests, from their lock files
 	@tests/clients/setup.sh >/dev/null
 
 test-host: ## Run the host crates' own tests
-	$(quick) test $(host)
+	$(quick) test --no-fail-fast $(host)
 
 test-guests: ## Run the examples' own tests, natively
-	$(CARGO) test $(guests)
+	$(CARGO) test --no-fail-fast $(guests)
 
 test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients (ARGS=hostile:: for those alone)
 	$(quick) test $(tests) -- --test-threads=$(threads) $(ARGS)

@@ -231,7 +231,10 @@ def gate(options):
             continue
 
         def run_step(step, held=len(group) > 1):
-            environment = {**os.environ, "HOME": str(options.home)} if step["name"] == BUILDS and options.home else None
+            # One run shows every failure: make goes on with the targets that need nothing of one that failed.
+            environment = {**os.environ, "MAKEFLAGS": "k"}
+            if step["name"] == BUILDS and options.home:
+                environment["HOME"] = str(options.home)
             return run(step["name"], step.get("command") or step["readme"], environment, held)
 
         with concurrent.futures.ThreadPoolExecutor(len(group)) as beside:

@@ -255,7 +255,7 @@ With --narrow it is the other way: the audit says what calls used, and the answe
 takes out grants that no call used, and narrows the others to what was used. The audit says so where [audit] has
 `uses = true`; it shows requests, sockets, state and calls of tools. Files and variables are only known of calls in
 files of --uses. What is not known of every call stays as it is.
-  toolcell policy suggest --narrow               the manifest's audit, the last 30 days
+  toolcell policy suggest --narrow               the audit's last 30 days
   toolcell policy suggest --narrow | patch -p0   takes the difference over
   toolcell policy suggest --narrow --days 0      all that the audit has")]
 pub struct SuggestArgs {

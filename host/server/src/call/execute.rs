@@ -1,9 +1,10 @@
 //! The run of a started call: its limits, and how the sandbox's report becomes a result.
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolcell_audit::{Outcome, Usage};
-use toolcell_mcp::{Call, CallResult, CheckedResult, McpTool, Patience, ResultContent};
-use toolcell_policy::{Capability, Denial};
+use toolcell_mcp::{Call, CallContext, CallResult, CheckedResult, McpTool, Patience, ResultContent};
+use toolcell_policy::{Capability, Denial, Limits};
 use toolcell_sandbox::{CallFailure, CallReport, Captured, Redactor, SandboxCall, contract};
 
 use super::StartedCall;
@@ -17,6 +18,7 @@ use super::consent::Consenting;
 use super::nested::{CallingCall, Lineage};
 use super::record::log_call;
 use super::recording::TapedArguments;
+use super::run::NestedRun;
 use crate::catalog::{CallTarget, content};
 use crate::observing::activity::{CallPhase, LiveCall};
 use crate::recordings::{Recording, TapedCall};
@@ -100,59 +102,72 @@ fn finish(tool: &McpTool, result: CallResult, unfit: Option<String>, patience: &
     if tool.is_checked_elsewhere() { tool.finish_checked(result, unfit) } else { tool.finish(result, patience) }
 }
 
+/// How long one call may run, and its other limits.
+struct CallTime {
+    limits: Limits,
+    /// Until the end of this call, or of a call above it.
+    left: Duration,
+    /// The answer at that end, if a call above it ends before its own deadline.
+    late: Option<String>,
+}
+
+impl CallTime {
+    fn of(started: &StartedCall<'_>, is_task: bool) -> Self {
+        let target = started.target;
+        // A task holds up no connection.
+        let limits = if is_task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
+        let lineage = started.lineage.as_deref();
+        let left = lineage.map_or(limits.deadline(), |lineage| lineage.time_left().min(limits.deadline()));
+        let limits = target.component.policy().returning(&limits.within(left));
+        let late = lineage.filter(|_| left < target.limits.deadline()).map(Lineage::out_of_time);
+        Self { limits, left, late }
+    }
+}
+
 /// Runs a call that has its call slot, under the tool's limits.
 pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall {
-    let target = started.target;
-    // A task holds up no connection.
-    let limits = if call.context.task { target.limits.within(target.limits.task_deadline()) } else { target.limits };
-    let lineage = started.lineage.as_deref();
-    let left = lineage.map_or(limits.deadline(), |lineage| lineage.time_left().min(limits.deadline()));
-    let limits = &target.component.policy().returning(&limits.within(left));
-    let late = lineage.filter(|_| left < target.limits.deadline()).map(Lineage::out_of_time);
-    if let Some(text) = late.as_ref().filter(|_| limits.deadline().is_zero()) {
+    let time = CallTime::of(started, call.context.task);
+    if let Some(text) = time.late.as_ref().filter(|_| time.limits.deadline().is_zero()) {
         return EndedCall::refused(Outcome::Deadline, text.clone());
     }
-    // A call above it may hold the caller's own instance.
-    let kept = target.instances.as_ref().filter(|_| lineage.is_none());
-    let kept = kept.and_then(|kept| kept.of_caller(call.context.caller.name()));
     let run = match started.run_of(&call).await {
         Ok(run) => run,
         Err(ended) => return *ended,
     };
-    let clock = Arc::new(CallClock::new(left));
-    let calling = run.as_ref().map(|run| CallingCall::of(started, &call, &clock, run));
     let asking = call.context.asking.clone();
     let person = call.context.caller.clone();
+    let ended = run_guest(started, call, time, run.as_ref()).await;
+    match run.filter(|_| started.lineage.is_none()) {
+        Some(run) => started.settled(&run, &asking, &person, ended).await,
+        None => ended,
+    }
+}
+
+/// Runs the guest, and makes its report a result.
+async fn run_guest(started: &StartedCall<'_>, call: Call, time: CallTime, run: Option<&Arc<NestedRun>>) -> EndedCall {
+    let target = started.target;
+    let Some((group, place)) = started.catalog.walled.of_target(target) else {
+        return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
+    };
+    // A call above it may hold the caller's own instance.
+    let kept = target.instances.as_ref().filter(|_| started.lineage.is_none());
+    let kept = kept.and_then(|kept| kept.of_caller(call.context.caller.name()));
     let script = ScriptAnswer::of(started, &call.context);
+    let logins = started.logins.get().map(|logins| target.capabilities.of_call(logins));
+    let capabilities = logins.unwrap_or_else(|| Arc::clone(&target.capabilities));
+    let rewritten = started.tool.rewritten(&call.arguments).filter(|_| !started.is_conformed);
+    let clock = Arc::new(CallClock::new(time.left));
+    let calling = run.map(|run| CallingCall::of(started, &call, &clock, run));
     let Call { arguments, context, .. } = call;
-    let capabilities = started.logins.get().map(|logins| target.capabilities.of_call(logins));
-    let capabilities = capabilities.unwrap_or_else(|| Arc::clone(&target.capabilities));
-    let denials = started.record.denials(target, &context.caller, capabilities.redactor());
-    let asks = started.record.asks(target);
-    let interruptions = Interruptions::of(started, &context);
-    let consenting = target.capabilities.may_ask().then(|| {
-        Consenting::new(started.catalog, target, &context, started.record.asks(target), interruptions.clone())
-    });
-    let catalog = started.catalog;
-    let component = target.component.name();
-    let notifier = CallNotifier::new(&catalog.services, &catalog.resources, component, context.caller.name());
-    let caller = McpCaller::new(limits, context, denials, asks, interruptions);
-    let caller = caller.timed(clock, started.lineage.clone()).calling(calling);
-    let caller = Arc::new(
-        caller
-            .consenting(consenting)
-            .notifying(notifier)
-            .shown_as(started.live().map(Arc::clone))
-            .keeping_log(started.by_hand)
-            .traced(started.trace.clone()),
-    );
-    let rewritten = started.tool.rewritten(&arguments).filter(|_| !started.is_conformed);
+    let arguments_json = rewritten.as_deref().unwrap_or_else(|| arguments.get());
+    let caller = caller_of(started, context, &time.limits, capabilities.redactor());
+    let caller = Arc::new(caller.timed(clock, started.lineage.clone()).calling(calling));
     let tape = started.tape();
     let input = SandboxCall {
         tool: &target.name,
-        arguments_json: rewritten.as_deref().unwrap_or_else(|| arguments.get()),
+        arguments_json,
         is_conformed: started.is_conformed,
-        limits,
+        limits: &time.limits,
         capabilities: &capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
         kept: kept.as_deref(),
@@ -160,14 +175,9 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         uses: started.record.uses(capabilities.grants(), capabilities.redactor()),
     };
     started.live().into_iter().for_each(|live| live.enter(CallPhase::Running));
-    let Some((group, place)) = started.catalog.walled.of_target(target) else {
-        return EndedCall::refused(Outcome::HostError, "the tool has no sandbox process".to_owned());
-    };
     let mut report = group.call_tool(place, input).await;
-    let taped = tape.and_then(|tape| {
-        let arguments = rewritten.as_deref().unwrap_or_else(|| arguments.get());
-        started.taped(tape, &report, TapedArguments { text: arguments, capabilities: &capabilities })
-    });
+    let given = TapedArguments { text: arguments_json, capabilities: &capabilities };
+    let taped = tape.and_then(|tape| started.taped(tape, &report, given));
     if script.is_some() {
         report.outcome = report.outcome.map_err(ScriptAnswer::named);
     }
@@ -183,18 +193,38 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         ended = script.shorten(ended);
     }
     caller.ended(ended.outcome).await;
-    let ended = ended.with_state_outage(&caller).unless_late(late);
-    match run.filter(|_| started.lineage.is_none()) {
-        Some(run) => started.settled(&run, &asking, &person, ended).await,
-        None => ended,
-    }
+    ended.with_state_outage(&caller).unless_late(time.late)
+}
+
+/// What the guest's requests to the host lead to.
+fn caller_of(started: &StartedCall<'_>, context: Box<CallContext>, limits: &Limits, redactor: &Redactor) -> McpCaller {
+    let StartedCall { catalog, target, record, .. } = started;
+    let denials = record.denials(target, &context.caller, redactor);
+    let interruptions = Interruptions::of(started, &context);
+    let consenting = target
+        .capabilities
+        .may_ask()
+        .then(|| Consenting::new(catalog, target, &context, record.asks(target), interruptions.clone()));
+    let component = target.component.name();
+    let notifier = CallNotifier::new(&catalog.services, &catalog.resources, component, context.caller.name());
+    McpCaller::new(limits, context, denials, record.asks(target), interruptions)
+        .consenting(consenting)
+        .notifying(notifier)
+        .shown_as(started.live().map(Arc::clone))
+        .keeping_log(started.by_hand)
+        .traced(started.trace.clone())
 }
 
 impl EndedCall {
     pub(super) fn refused(outcome: Outcome, text: String) -> Self {
-        let result = CallResult::error(text);
-        let (usage, detail, unfit, beside) = Default::default();
-        Self { outcome, usage, detail, result, unfit, beside }
+        Self {
+            outcome,
+            usage: Usage::default(),
+            detail: String::new(),
+            result: CallResult::error(text),
+            unfit: None,
+            beside: CallTraces::default(),
+        }
     }
 
     fn of(started: &StartedCall<'_>, caller: &McpCaller, report: CallReport<contract::GuestResult>) -> Self {

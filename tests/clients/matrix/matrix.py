@@ -400,9 +400,9 @@ def write_page(results: dict[tuple[str, str], Cells], known: dict[tuple[str, str
         "# Clients", "",
         "Clients that people use, and bridges between them and toolcell, each tried over stdio and HTTP.",
         "`make matrix` talks with all of them and writes this page; `make matrix ARGS=fastmcp` tries one.", "",
-        "*passed*: over each transport that the client has. *–*: the client has no way to do it. *fails*: the", "cause is below the table.", "",
-        "Rows: a list of four pages; a result that is structured, and a text; a result with tuples; the error", "of a typed function and of a tool; a tool that does not exist; progress of a call that runs; a call that",
-        "is given up and ends; the notification that the list changed, on a reload; resources; prompts; a tool", "that asks the person; a call that is a task; and a second connection, after the server was started anew.",
+        "*passed*: over each transport that the client has. *–*: the client has no way to do it. *fails*: the", "cause is below the table, which leaves out rows that are the same for all clients.", "",
+        "Rows: a list of four pages; a result that is structured, and a text; a result with tuples; the error", "of a typed function and of a tool; a tool that does not exist; progress; a call that is given up; the",
+        "notification that the list changed, on a reload; resources; prompts; a tool that asks the person; a", "call that is a task; and a second connection, after the server was started anew.",
     ]
     for group in dict.fromkeys(client.group for client in CLIENTS.values()):
         page += ["", f"## {group}", ""]
@@ -410,7 +410,8 @@ def write_page(results: dict[tuple[str, str], Cells], known: dict[tuple[str, str
         for start in range(0, len(columns), 6):
             part = columns[start:start + 6]
             page += ["| | " + " | ".join(client.title for _, client in part) + " |", "|---" * (len(part) + 1) + "|"]
-            notes = []
+            notes: dict[tuple[str, str], list[str]] = {}
+            same = {"passed": [], "–": []}
             for row in ROWS:
                 words = []
                 for name, client in part:
@@ -418,9 +419,16 @@ def write_page(results: dict[tuple[str, str], Cells], known: dict[tuple[str, str
                     words.append(word)
                     reason = next((known[key, row] for key in (name, *(f"{name}/{way}" for way in client.transports)) if (key, row) in known), note)
                     if word.startswith("fails"):
-                        notes.append(f"- {client.title}, {row}: {' '.join(reason.split())}")
-                page.append(f"| {row} | " + " | ".join(words) + " |")
-            page += ["", *notes, *([""] if notes else [])]
+                        notes.setdefault((row, " ".join(reason.split())), []).append(client.title)
+                if len(set(words)) == 1 and words[0] in same:
+                    same[words[0]].append(row)
+                else:
+                    page.append(f"| {row} | " + " | ".join(words) + " |")
+            page.append("")
+            for word, says in (("passed", "All passed"), ("–", "None has")):
+                page += [f"{says}: {', '.join(same[word])}.", ""] if same[word] else []
+            page += [f"- {row} ({'; '.join(titles)}): {reason}" for (row, reason), titles in notes.items()]
+            page.append("")
     page += ["## Not tried", ""] + [f"- {title}: {why}." for title, why in NOT_TRIED.items()]
     PAGE.write_text(re.sub(r"\n{3,}", "\n\n", "\n".join(page)) + "\n")
 

@@ -117,7 +117,7 @@ soak-smoke: ## The same for 20 seconds, with calls that are the same each time
 chaos: build fixtures clients ## Drive three replicas with shared state while one thing after another goes wrong (ARGS=--quick: short pauses only)
 	$(CARGO) run $(tests) --bin toolcell-chaos -- $(ARGS)
 
-fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas, the documents of APIs, the conversion of values, the loading of components or what sandbox processes and loaders say (SECONDS=300 each; TARGET=manifest: only that)
+fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas, the documents of APIs, the conversion of values, the loading of components, recordings or what sandbox processes and loaders say (SECONDS=300 each; TARGET=manifest: only that)
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
 
 fuzz-smoke: ## The same for 20 seconds each, from the seeds alone

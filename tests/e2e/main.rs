@@ -75,6 +75,7 @@ mod reload_crash;
 mod reload_storm;
 mod remnants;
 mod replay;
+mod replay_versions;
 mod resource_files;
 mod resource_updates;
 mod resources;

@@ -16,7 +16,7 @@ done
 case $target:$name in
 :*) ;;
 *:toolcell_* | *:frames | *:lines | *:manifest | *:definitions | *:values | *:loads | *:messages | \
-    *:loaders | *:doors | *:wasmparser | \
+    *:loaders | *:doors | *:recordings | *:wasmparser | \
     *:serde_json | *:jsonschema | *:fancy_regex | *:toml | *:toml_parser | *:winnow | *:base64 | *:url | *:itoa | *:zmij)
     set -- "$@" -Cpasses=sancov-module
     for coverage in level=4 inline-8bit-counters pc-table trace-compares; do

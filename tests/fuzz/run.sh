@@ -13,7 +13,7 @@ if [ "${1:-}" = --same ]; then
 fi
 time_each_s=${1:?how many seconds for each target?}
 shift
-if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions documents values loads messages loaders doors); fi
+if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions documents values loads messages loaders doors recordings); fi
 
 # Time for one input. The slowest seed takes a few milliseconds, but machines may be busy.
 input_time_max_s=10

@@ -53,7 +53,7 @@ pub use toolcell_wall::caller::{
 pub use toolcell_wall::contract;
 pub use toolcell_wall::digest::ComponentDigest;
 pub use toolcell_wall::export;
-pub use toolcell_wall::failure::{CallFailure, ReplayEnd};
+pub use toolcell_wall::failure::{CallFailure, ReplayEnd, ReplayQuestion};
 pub use toolcell_wall::load::COMPONENT_BYTES_MAX;
 pub use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
 pub use toolcell_wall::load::descriptions::{WitFile, WrittenDescriptions};
@@ -72,6 +72,7 @@ pub use toolcell_wall::sections::producers::carries_javascript;
 pub use toolcell_wall::sections::requested_permissions::{CarriedPermissions, carried_permissions, with_permissions};
 pub use toolcell_wall::start_call::StartCall;
 pub use toolcell_wall::tape as tapes;
+pub use toolcell_wall::uses;
 pub use toolcell_walls::background::step_back;
 pub use wall::address_space::check_address_space;
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};

@@ -111,6 +111,9 @@ pub enum ReplayEnd {
         /// The entry that the recording has; `None` if it is over, or if no order is expected.
         expected: Option<String>,
     },
+    /// The guest of another component asked for what the recording does not have.
+    #[error("the component asked for what the recording does not have: {}", questions(.0))]
+    Asks(Vec<ReplayQuestion>),
     /// The host ended the recorded call here.
     #[error("the host ended the recorded call here: {reason}")]
     Ended {
@@ -119,13 +122,56 @@ pub enum ReplayEnd {
     },
 }
 
+/// Questions of one replay that its recording does not answer. After the last one the call ends.
+pub const QUESTIONS_MAX: usize = 10;
+
+/// Bytes of a question's function, and of its name: ten questions fit into a message.
+const QUESTION_BYTES_MAX: usize = 1 << 10;
+const QUESTION_NAME_BYTES_MAX: usize = 512;
+
+/// Something that a recording does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayQuestion {
+    /// What was asked for, in plain words: `POST https://new.example/`. `None` of a function that
+    /// reaches nothing outside.
+    pub name: Option<String>,
+    /// True if the recorded call asked for nothing of this name.
+    pub is_new: bool,
+    /// The function with its arguments, as JSON. It may be cut off.
+    pub asked: String,
+}
+
+impl ReplayQuestion {
+    /// A question, cut to what a message has room for.
+    #[must_use]
+    pub fn new(mut name: Option<String>, is_new: bool, asked: &TapeEntry) -> Self {
+        let mut asked = json_line(asked);
+        clip(&mut asked, QUESTION_BYTES_MAX);
+        if let Some(name) = &mut name {
+            clip(name, QUESTION_NAME_BYTES_MAX);
+        }
+        Self { name, is_new, asked }
+    }
+}
+
+fn questions(questions: &[ReplayQuestion]) -> String {
+    let shown: Vec<&str> =
+        questions.iter().map(|question| question.name.as_deref().unwrap_or(&question.asked)).collect();
+    shown.join(", ")
+}
+
+fn json_line(entry: &TapeEntry) -> String {
+    let mut line = String::from_utf8(tape::line(entry)).unwrap_or_default();
+    line.truncate(line.trim_end().len());
+    line
+}
+
 impl ReplayEnd {
     /// A difference from the recording.
     #[must_use]
     pub fn differs(asked: Option<&TapeEntry>, expected: Option<&TapeEntry>) -> Self {
         let shown = |entry: &TapeEntry| {
-            let mut shown = String::from_utf8(tape::line(entry)).unwrap_or_default();
-            shown.truncate(shown.trim_end().len());
+            let mut shown = json_line(entry);
             clip(&mut shown, REASON_BYTES_MAX / 4);
             shown
         };
@@ -144,6 +190,16 @@ impl ReplayEnd {
         match self {
             Self::Differs { asked, expected } => {
                 Self::Differs { asked: asked.map(clipped), expected: expected.map(clipped) }
+            }
+            Self::Asks(mut questions) => {
+                questions.truncate(QUESTIONS_MAX);
+                for question in &mut questions {
+                    clip(&mut question.asked, TEXT_BYTES_MAX);
+                    if let Some(name) = &mut question.name {
+                        clip(name, TEXT_BYTES_MAX);
+                    }
+                }
+                Self::Asks(questions)
             }
             Self::Ended { reason } => Self::Ended { reason: clipped(reason) },
         }

@@ -18,7 +18,7 @@
 //! | `message.rs`, `mounts.rs`, `report.rs` | the messages of a sandbox process, and the report of a call |
 //! | `failure.rs`, `start_call.rs` | why a call gave nothing; why nothing is prewarmed |
 //! | `nested.rs` | calls of other tools |
-//! | `tape.rs` | the functions of the host that a recorded call used |
+//! | `tape.rs`, `uses.rs` | the functions of the host that a recorded call used; what they reached |
 //! | `rate.rs` | the rate at which messages of one call may come |
 //! | `seeds.rs` | the inputs that fuzz targets begin with, for tests |
 #![forbid(unsafe_code)]
@@ -45,4 +45,5 @@ pub mod sections;
 mod seeds;
 pub mod start_call;
 pub mod tape;
+pub mod uses;
 pub mod weight;

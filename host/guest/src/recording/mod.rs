@@ -9,11 +9,17 @@
 //! | `linking.rs` | a component's imports, each with a function that records or replays |
 //! | `recorder.rs` | a function of the host that is called and recorded |
 //! | `player.rs` | a function that is answered from a tape |
+//! | `comparison.rs` | what a component other than the recorded one asks for |
+//! | `requests.rs` | headers and bodies of HTTP requests, as a guest builds them |
+//! | `made_up.rs` | answers that no tape has |
 //! | `values.rs` | values of the component model as JSON |
+mod comparison;
 mod linking;
+mod made_up;
 mod player;
 mod recorder;
 mod relay;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod values;

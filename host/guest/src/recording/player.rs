@@ -5,9 +5,10 @@ use serde_json::Value;
 use toolcell_wall::failure::ReplayEnd;
 use toolcell_wall::tape::{CUT, DROP, OWN_FILE, TapeEntry};
 use wasmtime::StoreContextMut;
-use wasmtime::component::{ResourceAny, ResourceDynamic, ResourceType, Val, types::ComponentFunc};
+use wasmtime::component::{ResourceAny, ResourceDynamic, ResourceType, Type, Val, types::ComponentFunc};
 use wasmtime_wasi::I32Exit;
 
+use super::comparison::{Answered, Comparison};
 use super::linking::LinkedFunction;
 use super::recorder::{guest_handle, json_of};
 use super::{CallTape, entry, values};
@@ -15,23 +16,28 @@ use crate::wasi::state::CallState;
 
 /// Functions whose answers stand for any number of calls, when a component other than the recorded
 /// one asks for more of them: they change nothing, and nothing depends on their number.
-const REPEATABLE: [&str; 7] = [
+const REPEATABLE: [&str; 9] = [
     "wasi:clocks/",
     "wasi:random/",
     "wasi:cli/environment#",
     "wasi:cli/terminal-",
     "wasi:config/",
     "wasi:filesystem/preopens#",
+    "wasi:keyvalue/store#open",
+    "toolcell:mcp/cancellation#",
     "toolcell:mcp/request#",
 ];
+
+/// Functions with which a program ends itself.
+const EXIT: &str = "wasi:cli/exit#";
 
 /// A tape that is played.
 pub(crate) struct Player {
     entries: Vec<PlayedEntry>,
     /// The first entry that was not used.
     next: usize,
-    /// True if the guest must ask in the order of the tape.
-    is_strict: bool,
+    /// Where the guest is not the recorded one. Otherwise it must ask in the order of the tape.
+    comparison: Option<Box<Comparison>>,
     /// Standard output and error, by their handles: true for standard output.
     standard: HashMap<u32, bool>,
 }
@@ -55,13 +61,59 @@ pub(super) struct Values<'v> {
 impl Player {
     /// A player of these entries, for the component that was recorded or for another one.
     pub(crate) fn new(entries: Vec<TapeEntry>, is_strict: bool) -> Self {
+        let comparison = (!is_strict).then(|| Box::new(Comparison::new(entries.iter())));
         let entries = entries.into_iter().map(|entry| PlayedEntry { entry, is_used: false }).collect();
-        Self { entries, next: 0, is_strict, standard: HashMap::new() }
+        Self { entries, next: 0, comparison, standard: HashMap::new() }
     }
 
-    /// The answer to a function, from the tape.
-    fn answer(&mut self, asked: &TapeEntry) -> wasmtime::Result<&TapeEntry> {
-        let place = if self.is_strict { self.in_order(asked) } else { self.anywhere(asked) };
+    /// The answer to a function of this result.
+    fn answer(&mut self, asked: &TapeEntry, ty: Option<&Type>) -> wasmtime::Result<TapeEntry> {
+        let Some(mut comparison) = self.comparison.take() else {
+            let place = self.in_order(asked);
+            return self.take(place, asked);
+        };
+        if let Some(rest) = comparison.rest(asked) {
+            self.comparison = Some(comparison);
+            return Ok(rest);
+        }
+        let is_unused = |place: usize| self.entries.get(place).is_some_and(|found| !found.is_used);
+        let place = match comparison.find(asked, is_unused) {
+            Answered::At(place) => Some(place),
+            Answered::AsAsked => self.next_read(asked).or_else(|| self.anywhere(asked, &comparison)),
+            Answered::Nowhere => None,
+        };
+        let made_up = match place {
+            Some(_) => None,
+            None => comparison.make_up(asked, ty, self.prints(asked)),
+        };
+        // The recorded question may have been for other handles.
+        let recorded = |found: TapeEntry| TapeEntry { arguments: asked.arguments.clone(), ..found };
+        let answer = match made_up {
+            Some(answer) => Ok(answer),
+            None => self.take(place, asked).map(|found| comparison.piece(asked, recorded(found))),
+        };
+        if let (Ok(answer), Some(place)) = (&answer, place) {
+            comparison.note(answer, place);
+        }
+        self.comparison = Some(comparison);
+        answer
+    }
+
+    /// What the drop of a handle counts. Another component than the recorded one may drop any.
+    fn drop_of(&mut self, asked: &TapeEntry) -> wasmtime::Result<TapeEntry> {
+        if self.comparison.is_none() {
+            return self.answer(asked, None);
+        }
+        let mut left = self.entries.iter().enumerate().skip(self.next);
+        let place = left.find(|(_, found)| !found.is_used && is_same(&found.entry, asked)).map(|(place, _)| place);
+        match place {
+            Some(_) => self.take(place, asked).map(|found| TapeEntry { ended: None, ..found }),
+            None => Ok(TapeEntry { counted: 1, ..asked.clone() }),
+        }
+    }
+
+    /// The answer at this place of the tape.
+    fn take(&mut self, place: Option<usize>, asked: &TapeEntry) -> wasmtime::Result<TapeEntry> {
         let Some(place) = place else { return Err(self.differs(asked)) };
         if let Some(found) = self.entries.get_mut(place) {
             found.is_used = true;
@@ -69,7 +121,7 @@ impl Player {
         while self.entries.get(self.next).is_some_and(|entry| entry.is_used) {
             self.next += 1;
         }
-        let found = self.entries.get(place).map(|found| &found.entry);
+        let found = self.entries.get(place).map(|found| found.entry.clone());
         found.ok_or_else(|| wasmtime::Error::msg("the recording lacks an entry"))
     }
 
@@ -77,30 +129,58 @@ impl Player {
         self.entries.get(self.next).filter(|next| is_same(&next.entry, asked)).map(|_| self.next)
     }
 
-    /// The first unused entry of the same question. A question that changes nothing gets the last
-    /// answer again.
-    fn anywhere(&self, asked: &TapeEntry) -> Option<usize> {
-        let of = |place: &usize| self.entries.get(*place).filter(|found| is_same(&found.entry, asked));
-        let unused = (self.next..self.entries.len()).find(|place| of(place).is_some_and(|found| !found.is_used));
+    /// The next bytes of a stream.
+    fn next_read(&self, asked: &TapeEntry) -> Option<usize> {
+        if !Comparison::reads(asked) {
+            return None;
+        }
+        let mut left = self.entries.iter().enumerate().skip(self.next);
+        left.find(|(_, found)| !found.is_used && Comparison::is_next_read(&found.entry, asked)).map(|(place, _)| place)
+    }
+
+    /// The first unused entry of the same question, or else one for another handle of the same
+    /// thing. A question that changes nothing gets the last answer again.
+    fn anywhere(&self, asked: &TapeEntry, comparison: &Comparison) -> Option<usize> {
+        let of = |place: usize, answers: &dyn Fn(&TapeEntry) -> bool| {
+            self.entries.get(place).filter(|found| answers(&found.entry))
+        };
+        let same = |entry: &TapeEntry| is_same(entry, asked);
+        let alike = |entry: &TapeEntry| comparison.is_alike(entry, asked);
+        let unused = |answers: &dyn Fn(&TapeEntry) -> bool| {
+            (self.next..self.entries.len()).find(|place| of(*place, answers).is_some_and(|found| !found.is_used))
+        };
         let is_repeatable = REPEATABLE.iter().any(|begin| asked.function.starts_with(begin));
-        unused.or_else(|| (0..self.entries.len()).rev().find(|place| is_repeatable && of(place).is_some()))
+        let again = || (0..self.entries.len()).rev().find(|place| is_repeatable && of(*place, &same).is_some());
+        unused(&same).or_else(|| unused(&alike)).or_else(again)
     }
 
     fn differs(&self, asked: &TapeEntry) -> wasmtime::Error {
-        let expected = self.entries.get(self.next).filter(|_| self.is_strict).map(|next| next.entry.clone());
-        EndOfReplay(ReplayEnd::differs(Some(asked), expected.as_ref())).into()
+        let expected = self.entries.get(self.next).map(|next| &next.entry);
+        EndOfReplay(ReplayEnd::differs(Some(asked), expected)).into()
     }
 
-    /// The difference of a call that ended before it asked for the rest of the tape.
-    pub(crate) fn rest(&self) -> Option<ReplayEnd> {
-        let next = self.entries.get(self.next).filter(|_| self.is_strict)?;
+    /// Why a call that is over is not the recorded one: it asked for more, or it has an answer and
+    /// did not ask for the rest of the tape.
+    pub(crate) fn end(&mut self, has_answer: bool) -> Option<ReplayEnd> {
+        if let Some(comparison) = &mut self.comparison {
+            let questions = comparison.questions();
+            return (!questions.is_empty()).then_some(ReplayEnd::Asks(questions));
+        }
+        let next = self.entries.get(self.next).filter(|_| has_answer)?;
         Some(ReplayEnd::differs(None, Some(&next.entry)))
+    }
+
+    /// True if a function writes to standard output or error.
+    fn prints(&self, asked: &TapeEntry) -> bool {
+        let handle = asked.arguments.first().and_then(values::recorded_handle);
+        asked.function.starts_with("wasi:io/streams#[method]output-stream.")
+            && handle.is_some_and(|handle| self.standard.contains_key(&handle))
     }
 
     /// A file of the call's own folder, which is its answer.
     pub(crate) fn own_file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         let asked = entry(OWN_FILE, vec![Value::from(path)]);
-        let found = self.answer(&asked).map_err(|_| "the recording has no such file".to_owned())?;
+        let found = self.answer(&asked, None).map_err(|_| "the recording has no such file".to_owned())?;
         let result = found.results.first();
         match (result.and_then(|result| result.get("ok")), result.and_then(|result| result.get("err"))) {
             (Some(bytes), _) => {
@@ -123,9 +203,8 @@ impl Player {
                 let what = entry.arguments.get(1)?;
                 let bytes = match function {
                     "write" | "blocking-write-and-flush" => values::recorded_bytes(what)?,
-                    // The host takes 4 KiB at most.
                     "write-zeroes" | "blocking-write-zeroes-and-flush" => {
-                        vec![0; usize::try_from(what.as_u64()?.min(4096)).ok()?]
+                        vec![0; usize::try_from(what.as_u64()?.min(values::ZEROES_MAX)).ok()?]
                     }
                     _ => return None,
                 };
@@ -160,7 +239,11 @@ pub(super) fn answer(
         number_handles(&mut store, value, &ty, &mut numbers)?;
     }
     let asked = entry(&function.name, json_of(values.arguments, &numbers)?);
-    let found = player(&mut store)?.answer(&asked)?.clone();
+    if asked.function.starts_with(EXIT) && player(&mut store)?.comparison.is_some() {
+        return Err(end(&asked, "the component ended itself"));
+    }
+    let result = ty.results().next();
+    let found = player(&mut store)?.answer(&asked, result.as_ref())?;
     store.data_mut().fuel.replay(found.counted, found.fuel)?;
     let printed = player(&mut store)?.printed(&found).filter(|_| found.ended.is_none());
     if let Some((is_stdout, bytes)) = printed {
@@ -214,10 +297,7 @@ fn number_handles(
 /// A handle that the guest drops.
 pub(super) fn dropped(mut store: StoreContextMut<'_, CallState>, number: u32) -> wasmtime::Result<()> {
     let player = player(&mut store)?;
-    if !player.is_strict {
-        return Ok(());
-    }
-    let found = player.answer(&entry(DROP, vec![Value::from(number)]))?.clone();
+    let found = player.drop_of(&entry(DROP, vec![Value::from(number)]))?;
     store.data_mut().fuel.replay(found.counted, found.fuel)?;
     match &found.ended {
         Some(reason) => Err(end(&found, reason)),

@@ -24,6 +24,9 @@ const TEXT: &str = "text";
 /// The key of a handle.
 const HANDLE: &str = "handle";
 
+/// Bytes that one function for writing zeroes writes: the host takes 4 KiB at most.
+pub(super) const ZEROES_MAX: u64 = 4096;
+
 /// Makes the handle of a number, of a type.
 pub(super) type MakeHandle<'h> = dyn FnMut(u32, &ResourceType) -> wasmtime::Result<ResourceAny> + 'h;
 
@@ -102,7 +105,8 @@ fn bytes_of(values: &[Val]) -> Option<Vec<u8>> {
     values.iter().map(byte).collect()
 }
 
-fn bytes_to_json(bytes: Vec<u8>) -> Value {
+/// Bytes as a list of them is written.
+pub(super) fn bytes_to_json(bytes: Vec<u8>) -> Value {
     match String::from_utf8(bytes) {
         Ok(text) => one(TEXT, Value::String(text)),
         Err(error) => one(BYTES, Value::String(BASE64.encode(error.as_bytes()))),

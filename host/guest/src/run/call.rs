@@ -297,12 +297,13 @@ async fn run<T>(
         }
     };
     let outcome = match answer {
-        Ok(Ok(value)) => match instance.rest_of_tape() {
-            Some(end) => Err(CallFailure::Replayed(end)),
-            None => Ok(value),
-        },
+        Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
+    };
+    let outcome = match instance.end_of_tape(outcome.is_ok()) {
+        Some(end) => Err(CallFailure::Replayed(end)),
+        None => outcome,
     };
     instance.store.data_mut().fuel.add(turns.fuel());
     let mut usage = instance.usage(started.elapsed());

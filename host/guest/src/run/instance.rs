@@ -78,10 +78,10 @@ impl GuestInstance {
         Ok(())
     }
 
-    /// Why the call is not the recorded one, although it came to its end.
-    pub(crate) fn rest_of_tape(&mut self) -> Option<ReplayEnd> {
+    /// Why the call, which is over, is not the recorded one.
+    pub(crate) fn end_of_tape(&mut self, has_answer: bool) -> Option<ReplayEnd> {
         match self.store.data_mut().tape()? {
-            CallTape::Playing(player) => player.rest(),
+            CallTape::Playing(player) => player.end(has_answer),
             CallTape::Recording(_) => None,
         }
     }

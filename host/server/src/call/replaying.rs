@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use toolcell_sandbox::contract::GuestResult;
-use toolcell_sandbox::{CallFailure, NoCaller, ReplayEnd, SandboxCall, Tape};
+use toolcell_sandbox::{CallFailure, NoCaller, ReplayEnd, ReplayQuestion, SandboxCall, Tape};
 
 use crate::catalog::{CallTarget, Catalog, targets};
 use crate::recordings::{RecordedUse, Recording, standing_in};
@@ -21,6 +21,15 @@ impl Replayed {
     #[must_use]
     pub fn is_ended_as_recorded(&self) -> bool {
         matches!(self.outcome, Err(CallFailure::Replayed(ReplayEnd::Ended { .. })))
+    }
+
+    /// What another component than the recorded one asked for, which the recording does not have.
+    #[must_use]
+    pub fn questions(&self) -> &[ReplayQuestion] {
+        match &self.outcome {
+            Err(CallFailure::Replayed(ReplayEnd::Asks(questions))) => questions,
+            _ => &[],
+        }
     }
 
     /// The question that the recording does not answer, and the one that it expects there.
@@ -68,7 +77,10 @@ impl Catalog {
         };
         let (group, place) = run;
         let report = group.call_tool(place, call).await;
-        let outcome = report.outcome.map(|result| standing_in::marked_result(&head.secrets, result));
+        let outcome = match report.outcome {
+            Ok(result) => Ok(standing_in::marked_result(&head.secrets, result)),
+            Err(failure) => Err(standing_in::marked_failure(&head.secrets, failure)),
+        };
         Ok(Replayed { outcome, used: (&report.usage).into() })
     }
 }

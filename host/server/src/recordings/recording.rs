@@ -216,3 +216,26 @@ fn line<'l, T: Deserialize<'l>>(bytes: &'l [u8], what: &'static str) -> Result<T
     }
     serde_json::from_slice(bytes).map_err(|error| NotARecording::Line(what, error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_the_fuzzer_begins_with_are_recordings_and_a_tape() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/recordings");
+        for seed in std::fs::read_dir(folder).unwrap() {
+            let path = seed.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            let is_tape = path.ends_with("tape");
+            assert_eq!(tapes::read(&bytes).is_ok(), is_tape, "{}", path.display());
+            let Ok(recording) = Recording::of_bytes(&bytes) else {
+                assert!(is_tape, "{}", path.display());
+                continue;
+            };
+            assert_eq!(recording.is_cut(), path.ends_with("marked"));
+            assert_eq!(recording, Recording::of_bytes(&recording.to_bytes().unwrap()).unwrap());
+        }
+    }
+}

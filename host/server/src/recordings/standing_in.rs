@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
-use toolcell_sandbox::Redactor;
 use toolcell_sandbox::contract::GuestResult;
 use toolcell_sandbox::tapes::{TAPE_BYTES_MAX, TapeEntry};
+use toolcell_sandbox::{CallFailure, Redactor, ReplayEnd};
 
 /// Bytes of what stands for a secret, at most: longer values of secrets are refused.
 const STAND_IN_BYTES_MAX: usize = 64 << 10;
@@ -93,6 +93,17 @@ pub(crate) fn marked_result(secrets: &BTreeMap<String, usize>, result: GuestResu
     // Neither a mark nor what stands for a secret has a character that JSON escapes.
     let text = serde_json::to_string(&result).unwrap_or_default();
     serde_json::from_str(&marked(secrets, &text)).unwrap_or(result)
+}
+
+/// The failure with marks where the texts are that stand for secrets: a component may ask for a URL
+/// that has one.
+pub(crate) fn marked_failure(secrets: &BTreeMap<String, usize>, failure: CallFailure) -> CallFailure {
+    let CallFailure::Replayed(ReplayEnd::Asks(mut questions)) = failure else { return failure };
+    for question in &mut questions {
+        question.asked = marked(secrets, &question.asked);
+        question.name = question.name.take().map(|name| marked(secrets, &name));
+    }
+    CallFailure::Replayed(ReplayEnd::Asks(questions))
 }
 
 /// The text with marks where the texts are that stand for secrets.
@@ -202,6 +213,13 @@ mod tests {
         ]});
         assert_eq!(entries[0].results, [filled]);
         assert_eq!(marked(&secrets, "so stand-in-KEY-stand-i, then"), "so [redacted:KEY], then");
+        let asks = |url: &str| {
+            let asked = url.to_owned();
+            let question = toolcell_sandbox::ReplayQuestion { name: Some(asked.clone()), is_new: true, asked };
+            CallFailure::Replayed(ReplayEnd::Asks(vec![question]))
+        };
+        let failure = marked_failure(&secrets, asks("GET https://a.example/?k=stand-in-KEY-stand-i"));
+        assert_eq!(failure, asks("GET https://a.example/?k=[redacted:KEY]"));
     }
 
     #[test]

@@ -164,23 +164,34 @@ impl NewVersion<'_> {
         let files: Vec<PathBuf> = found.into_iter().rev().take(HELD_AGAINST_MAX).collect();
         let mut stages = Stages::new(Components::New(self.bytes), self.code);
         let progress = Progress::new("replaying recorded calls", files.len());
-        let began = Instant::now();
-        let mut calls = Vec::new();
-        let mut left = files.len();
-        for path in files {
-            // The first is always run.
-            if !calls.is_empty() && began.elapsed() > HELD_AGAINST_WITHIN {
-                break;
-            }
-            left -= 1;
-            if let Ok(recording) = read(&path) {
-                calls.push(replay_one(&path, &recording, &mut stages, 1)?);
-            }
-            progress.at(calls.len());
-        }
+        let (calls, left) = newest_within(HELD_AGAINST_WITHIN, files, |path, done| {
+            progress.at(done);
+            // A file that cannot be read says nothing about the new version.
+            read(path).ok().map(|recording| replay_one(path, &recording, &mut stages, 1)).transpose()
+        })?;
         drop(progress);
         Ok((!calls.is_empty()).then(|| shown::held_against(&calls, left)))
     }
+}
+
+/// Replays these calls, and the first in any case, until the time is over. Returns how many were
+/// left.
+fn newest_within(
+    time: Duration,
+    files: Vec<PathBuf>,
+    mut replay: impl FnMut(&Path, usize) -> anyhow::Result<Option<ReplayedCall>>,
+) -> anyhow::Result<(Vec<ReplayedCall>, usize)> {
+    let began = Instant::now();
+    let mut calls = Vec::new();
+    let mut left = files.len();
+    for path in files {
+        if !calls.is_empty() && began.elapsed() >= time {
+            break;
+        }
+        left -= 1;
+        calls.extend(replay(&path, calls.len())?);
+    }
+    Ok((calls, left))
 }
 
 /// The recordings in a folder, none if it cannot be read. Their number is bounded.
@@ -224,4 +235,47 @@ fn update(call: &ReplayedCall) -> anyhow::Result<()> {
     write_whole(&call.file, &recording.to_bytes()?).with_context(|| format!("cannot write {}", call.file.display()))?;
     terminal::eprint(&format!("updated {}\n", call.file.display()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use toolcell_sandbox::CallFailure;
+    use toolcell_server::recordings::RecordedUse;
+
+    use super::*;
+
+    fn as_before(path: &Path) -> ReplayedCall {
+        ReplayedCall {
+            file: path.to_owned(),
+            component: "echo".to_owned(),
+            tool: "echo".to_owned(),
+            verdict: Verdict::AsBefore,
+            recorded: Err(CallFailure::Cancelled),
+            outcome: None,
+            before: RecordedUse::default(),
+            after: RecordedUse::default(),
+        }
+    }
+
+    fn replayed_within(time: Duration, unreadable: &str) -> (usize, usize, String) {
+        let files = ["4", "3", "2", "1"].map(PathBuf::from).to_vec();
+        let replay = |path: &Path, _| Ok((path != Path::new(unreadable)).then(|| as_before(path)));
+        let (calls, left) = newest_within(time, files, replay).unwrap();
+        let text = if calls.is_empty() { String::new() } else { shown::held_against(&calls, left).text };
+        (calls.len(), left, text)
+    }
+
+    #[test]
+    fn a_new_version_is_held_against_the_newest_call_even_if_there_is_no_time() {
+        let (run, left, text) = replayed_within(Duration::ZERO, "");
+        assert_eq!((run, left), (1, 3));
+        assert!(text.contains("1 of 1 recorded call answers as before"), "{text}");
+        assert!(text.contains("3 older ones were not run, for want of time"), "{text}");
+        // A file that cannot be read is not the first.
+        assert_eq!(replayed_within(Duration::ZERO, "4").1, 2);
+        let (run, left, text) = replayed_within(Duration::MAX, "");
+        assert_eq!((run, left), (4, 0));
+        assert!(!text.contains("older"), "{text}");
+    }
 }

@@ -2,6 +2,7 @@
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::Style;
+use toolcell_sandbox::ReplayQuestion;
 use toolcell_sandbox::tapes::TapeEntry;
 
 use super::verdict::{Outcome, ReplayedCall, Verdict};
@@ -11,6 +12,9 @@ use crate::terminal::{self, green, red};
 
 /// Characters of what a component asked for that are shown.
 const ASKED_CHARS_MAX: usize = 160;
+
+/// Things that calls ask for, which the summary names.
+const ASKED_NAMES_MAX: usize = 3;
 
 /// Characters of an answer's difference that are shown.
 const DIFFERENCE_CHARS_MAX: usize = 8_000;
@@ -53,7 +57,10 @@ pub(super) fn held_against(calls: &[ReplayedCall], left: usize) -> HeldAgainst {
         text += &format!("    {left} older ones were not run, for want of time\n");
     }
     for call in otherwise().take(OTHERWISE_MAX) {
-        let first = details(call, Style::Plain).lines().next().unwrap_or_default().to_owned();
+        let first = match &call.verdict {
+            Verdict::Asks(questions) => questions.iter().map(shown_question).collect::<Vec<_>>().join(", "),
+            _ => details(call, Style::Plain).lines().next().unwrap_or_default().to_owned(),
+        };
         text += &format!("    {} {}: {first}\n", call.verdict.word(), sanitize::line(&call.tool));
     }
     if otherwise().count() > OTHERWISE_MAX {
@@ -95,16 +102,29 @@ fn details(call: &ReplayedCall, style: Style) -> String {
             }
             clipped(&lines, DIFFERENCE_CHARS_MAX)
         }
-        Verdict::Asks { asked: Some(asked), expected: Some(expected) } => {
+        Verdict::Asks(questions) => {
+            questions.iter().map(|question| format!("asks for {}\n", shown_question(question))).collect()
+        }
+        Verdict::Departs { asked: Some(asked), expected: Some(expected) } => {
             format!("asked for {}\nrecorded  {}\n", in_words(asked), in_words(expected))
         }
-        Verdict::Asks { asked: Some(asked), expected: None } => {
+        Verdict::Departs { asked: Some(asked), expected: None } => {
             format!("asked for {}, which the recording does not have\n", in_words(asked))
         }
-        Verdict::Asks { asked: None, expected } => {
+        Verdict::Departs { asked: None, expected } => {
             format!("did not ask for {}\n", expected.as_deref().map(in_words).unwrap_or_default())
         }
         Verdict::Fails(problem) | Verdict::NotRun(problem) => format!("{}\n", sanitize::text(problem)),
+    }
+}
+
+/// What was asked for, in words: `POST https://new.example/`. Where the recorded call asked for the
+/// same otherwise, the function says what differs.
+fn shown_question(question: &ReplayQuestion) -> String {
+    match &question.name {
+        Some(name) if question.is_new => clipped(&sanitize::line(name), ASKED_CHARS_MAX),
+        Some(name) => format!("{}: {}", clipped(&sanitize::line(name), ASKED_CHARS_MAX), in_words(&question.asked)),
+        None => in_words(&question.asked),
     }
 }
 
@@ -155,19 +175,48 @@ fn summary(calls: &[ReplayedCall]) -> String {
     let same = count("as before");
     let noun = if calls.len() == 1 { "call answers" } else { "calls answer" };
     let mut text = format!("{same} of {} recorded {noun} as before", calls.len());
+    let asked = asked_for(calls);
     for (word, one, many) in [
         ("differs", "gives another answer", "give another answer"),
-        ("asks", "asks for something else", "ask for something else"),
+        ("asks", "asks for ", "ask for "),
         ("fails", "fails", "fail"),
         ("not run", "could not be run", "could not be run"),
     ] {
         match count(word) {
-            0 => {}
+            0 => continue,
             1 => text += &format!("; 1 {one}"),
             number => text += &format!("; {number} {many}"),
         }
+        if word == "asks" {
+            text += &asked;
+        }
     }
     text
+}
+
+/// What calls ask for, each once: `` `POST https://new.example/`, `tool search` and 2 more``.
+fn asked_for(calls: &[ReplayedCall]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for call in calls {
+        let Verdict::Asks(questions) = &call.verdict else { continue };
+        for question in questions {
+            let name = match &question.name {
+                Some(name) => sanitize::line(name).into_owned(),
+                None => in_words(&question.asked),
+            };
+            let name = format!("`{}`", clipped(&name, ASKED_CHARS_MAX));
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let more = names.len().saturating_sub(ASKED_NAMES_MAX);
+    names.truncate(ASKED_NAMES_MAX);
+    match (names.as_slice(), more) {
+        ([], _) => "something else".to_owned(),
+        (names, 0) => names.join(", "),
+        (names, more) => format!("{} and {more} more", names.join(", ")),
+    }
 }
 
 fn as_json(call: &ReplayedCall) -> Value {
@@ -189,12 +238,15 @@ fn as_json(call: &ReplayedCall) -> Value {
         members.insert("replayed".to_owned(), outcome(replayed));
         members.insert("after".to_owned(), used(&call.after));
     }
+    let entry = |text: &str| serde_json::from_str(text).unwrap_or(json!(text));
     match &call.verdict {
-        Verdict::Asks { asked, expected } => {
-            let entry =
-                |text: &Option<String>| text.as_deref().map(|text| serde_json::from_str(text).unwrap_or(json!(text)));
-            members.insert("asked".to_owned(), json!(entry(asked)));
-            members.insert("expected".to_owned(), json!(entry(expected)));
+        Verdict::Asks(questions) => {
+            let shown = |question: &ReplayQuestion| json!({"name": question.name, "is_new": question.is_new, "asked": entry(&question.asked)});
+            members.insert("asks".to_owned(), questions.iter().map(shown).collect());
+        }
+        Verdict::Departs { asked, expected } => {
+            members.insert("asked".to_owned(), json!(asked.as_deref().map(entry)));
+            members.insert("expected".to_owned(), json!(expected.as_deref().map(entry)));
         }
         Verdict::Fails(problem) | Verdict::NotRun(problem) => {
             members.insert("problem".to_owned(), json!(problem));

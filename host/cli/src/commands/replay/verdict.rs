@@ -2,8 +2,8 @@
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::Limit;
-use toolcell_sandbox::CallFailure;
 use toolcell_sandbox::contract::GuestResult;
+use toolcell_sandbox::{CallFailure, ReplayQuestion};
 use toolcell_server::Replayed;
 use toolcell_server::recordings::{RecordedUse, Recording};
 
@@ -17,8 +17,10 @@ pub(super) enum Verdict {
     AsBefore,
     /// With another answer, or with other fuel.
     Differs,
-    /// The component asked for something that the recording does not have there.
-    Asks {
+    /// Another component asked for what the recording does not have.
+    Asks(Vec<ReplayQuestion>),
+    /// The recorded component did not repeat itself.
+    Departs {
         /// What it asked for, as JSON; `None` if it asked for less.
         asked: Option<String>,
         /// What the recording has there.
@@ -36,7 +38,7 @@ impl Verdict {
         match self {
             Self::AsBefore => "as before",
             Self::Differs => "differs",
-            Self::Asks { .. } => "asks",
+            Self::Asks(_) | Self::Departs { .. } => "asks",
             Self::Fails(_) => "fails",
             Self::NotRun(_) => "not run",
         }
@@ -90,12 +92,20 @@ fn judge(recording: &Recording, replayed: &Replayed, is_recorded: bool) -> Verdi
     if replayed.is_ended_as_recorded() && recording.outcome.is_err() {
         return Verdict::AsBefore;
     }
-    if let Some((asked, expected)) = replayed.difference() {
-        // The recorded call was ended while it waited for this.
-        if expected.is_none() && is_ended_from_outside(&recording.outcome) {
+    let is_stopped = is_ended_from_outside(&recording.outcome);
+    let questions = replayed.questions();
+    if !questions.is_empty() {
+        // The recorded call was ended while it waited for the answer to a known question.
+        if is_stopped && questions.iter().all(|question| !question.is_new) {
             return Verdict::AsBefore;
         }
-        return Verdict::Asks { asked: asked.map(str::to_owned), expected: expected.map(str::to_owned) };
+        return Verdict::Asks(questions.to_vec());
+    }
+    if let Some((asked, expected)) = replayed.difference() {
+        if expected.is_none() && is_stopped {
+            return Verdict::AsBefore;
+        }
+        return Verdict::Departs { asked: asked.map(str::to_owned), expected: expected.map(str::to_owned) };
     }
     // The recorded component computes as much as before; another one may not.
     let is_costly = is_recorded && replayed.used.fuel != recording.used.fuel;

@@ -3,13 +3,15 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
-use toolcell_tests::{Command, Folder, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of, patience};
+
+use crate::walls;
 
 const RECORDINGS: &str = "recordings";
 
@@ -185,6 +187,27 @@ fn a_host_that_is_killed_leaves_whole_recordings() {
 }
 
 #[test]
+fn a_call_whose_sandbox_process_is_killed_leaves_a_recording_up_to_there() {
+    let http = HttpServer::start();
+    let network = format!("network = {{ http = [\"http://{0}\"], private = [\"{0}\"] }}\n", http.address());
+    let mut host = TestHost::recording(&format!("{}{network}", recorded(&["reach_http"], "all")));
+    let call = host.start_call("http", json!({"url": http.url("/slow-head")}));
+    let began = Instant::now();
+    while http.seen().is_empty() {
+        assert!(began.elapsed() < patience(), "the call does not begin");
+        std::thread::yield_now();
+    }
+    walls::sealed(host.process_id()).into_iter().for_each(walls::kill);
+    let answer = host.answer_to(&call);
+    let said = answer.error_text();
+    let folder = ended(host);
+    let [file] = &files(&folder)[..] else { panic!("{said}") };
+    assert!(lines(file).last().unwrap()["ended"]["Err"].is_object(), "{said}");
+    let replayed = Command::in_folder(&folder, &["replay", RECORDINGS]).run();
+    assert!(replayed.succeeded().contains("1 of 1"), "{}", replayed.stdout);
+}
+
+#[test]
 fn calls_go_on_where_recordings_cannot_be_written() {
     let folder = Folder::with_manifest(&recorded(&["good"], "all"));
     folder.make("elsewhere");
@@ -241,6 +264,15 @@ fn a_component_that_cannot_be_recorded_is_a_warning_and_runs() {
     let folder = Folder::with_manifest(&recorded(&["p3"], "all").replace("\nsource =", "\nwasi = \"0.3\"\nsource ="));
     let finished = Command::in_folder(&folder, &["check"]).run();
     assert!(format!("{finished:?}").contains("its calls cannot be recorded yet"), "{finished:?}");
+    let host = TestHost::recording_with(folder, &[]);
+    host.will_say("its calls cannot be recorded yet");
+    assert_eq!(host.said().matches("its calls cannot be recorded yet").count(), 1, "{}", host.said());
+    let folder = ended(host);
+    let call = Command::in_folder(&folder, &["call", "random", "{\"count\": 3}", "--record", "one.jsonl"]).run();
+    let why = "the call cannot be replayed: calls cannot be recorded: the component imports \"wasi:";
+    assert!(call.stderr.contains(why), "{}", call.stderr);
+    let replayed = Command::in_folder(&folder, &["replay", "one.jsonl"]).run();
+    assert!(replayed.stdout.contains("the recording is not whole: calls cannot be recorded"), "{}", replayed.stdout);
 }
 
 /// Every text in a file of a recording, and what its base64 stands for.
@@ -343,4 +375,56 @@ fn recordings_are_counted() {
     let figures = host.figures_when("a recording", is_written);
     let counts = ["written", "dropped", "failed"].map(|outcome| figures.get("toolcell_recordings_total", &of(outcome)));
     assert_eq!(counts.map(|count| count as u64), [1, 0, 0]);
+}
+
+#[test]
+fn a_recording_says_in_which_revision_its_caller_spoke() {
+    let mut host = TestHost::recording(&recorded(&["good"], "all"));
+    host.initialize("2025-06-18");
+    let _ = host.call("echo", json!({"text": "hello"}));
+    let folder = ended(host);
+    assert_eq!(lines(&files(&folder)[0])[0]["revision"], "2025-06-18");
+    let by_hand = Command::in_folder(&folder, &["call", "echo", r#"{"text":"a"}"#, "--record", "a.jsonl"]).run();
+    assert_eq!(by_hand.succeeded(), "a\n");
+    let replayed = Command::in_folder(&folder, &["replay", "recordings", "a.jsonl", "--json"]).run().json();
+    let of = |number: usize| replayed["calls"][number]["revision"].as_str();
+    assert_eq!([of(0), of(1)], [Some("2026-07-28"), Some("2025-06-18")]);
+    // Recordings of earlier versions say nothing.
+    let mut older = lines(&folder.path().join("a.jsonl"));
+    older[0].as_object_mut().unwrap().remove("revision");
+    folder.write("older.jsonl", older.iter().map(|line| format!("{line}\n")).collect::<String>());
+    let replayed = Command::in_folder(&folder, &["replay", "older.jsonl", "--json"]).run();
+    assert_eq!((replayed.code(), replayed.json()["calls"][0].get("revision")), (0, None));
+}
+
+#[test]
+fn resources_prompts_and_completions_that_run_a_component_are_recorded_and_replayed_like_tools() {
+    let own = "\n[prompts.greet]\ntext = \"Hi\"\n";
+    let mut host = TestHost::recording(&format!("{}{own}", recorded(&["resources", "prompts"], "all")));
+    host.initialize("2025-11-25");
+    let read = host.request("resources/read", json!({"uri": "own:///index"}));
+    assert_eq!(read["result"]["contents"][0]["text"], "disk\n");
+    let got = host.request("prompts/get", json!({"name": "test_simple_prompt"}));
+    assert!(got["result"]["messages"].is_array(), "{got}");
+    let prompt = json!({"type": "ref/prompt", "name": "test_prompt_with_arguments"});
+    let argument = json!({"name": "arg1", "value": "par"});
+    let completed = host.request("completion/complete", json!({"ref": prompt, "argument": argument}));
+    assert!(completed["result"]["completion"]["values"].is_array(), "{completed}");
+    // A prompt of the manifest runs no component.
+    assert!(host.request("prompts/get", json!({"name": "greet"}))["result"].is_object());
+    let folder = ended(host);
+    let tools: Vec<String> =
+        files(&folder).iter().map(|file| lines(file)[0]["tool"].as_str().unwrap().to_owned()).collect();
+    let mut sorted = tools.clone();
+    sorted.sort();
+    assert_eq!(sorted, ["completion/complete", "prompt/test_simple_prompt", "resource/read"]);
+    let replayed = Command::in_folder(&folder, &["replay", "recordings", "--save", "cases"]).run();
+    assert!(replayed.succeeded().contains("3 of 3 recorded calls answer as before"), "{replayed:?}");
+    for (name, arguments) in [("resources/resources", r#"{"uri":"own:///index"}"#), ("prompt/test_simple_prompt", "{}")]
+    {
+        let file = format!("{}.jsonl", name.replace('/', "-"));
+        let by_hand = Command::in_folder(&folder, &["call", name, arguments, "--record", &file]).run();
+        assert!(by_hand.stderr.contains("recorded in"), "{name}: {by_hand:?}");
+        let _ = Command::in_folder(&folder, &["replay", &file]).run().succeeded();
+    }
 }

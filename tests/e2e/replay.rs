@@ -3,8 +3,11 @@
 //!
 //! Promise: a replay reaches nothing.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{HttpServer, TcpEcho};
 use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of};
@@ -154,6 +157,25 @@ fn many_values_and_long_ones_cost_a_recorded_call_no_more_than_another() {
         assert_eq!(used(&plain), used(&recorded), "{tool}");
         assert!(run(&folder, &["replay", "a.jsonl"]).succeeded().contains("1 of 1"), "{tool}");
     }
+}
+
+#[test]
+fn a_recorded_call_says_how_many_bytes_it_may_pass_at_once() {
+    let state = "[components.reach_state.keyvalue]\nquota = \"4MiB\"\nvalue = \"2MiB\"\n";
+    let limits = "[components.reach_state.limits]\nhost_data = \"1MiB\"\n";
+    let folder = Folder::with_manifest(&format!("{}{state}{limits}", manifest_of(&["reach_state"])));
+    let call = |bytes: usize, more: &[&str]| {
+        let arguments = json!({"op": "set", "key": "a", "value": "x".repeat(bytes)});
+        folder.write("arguments.json", arguments.to_string());
+        run(&folder, &[&["call", "keyvalue", "@arguments.json"], more].concat())
+    };
+    let record = ["--record", "a.jsonl"];
+    assert_eq!(call(200 << 10, &record).code(), 0);
+    assert_eq!(call(300 << 10, &[]).code(), 0);
+    let said = call(300 << 10, &record);
+    let expected = "more than 1MiB, or a quarter of it as bytes in a recorded call (limit \"host_data\")";
+    assert!(format!("{}{}", said.stdout, said.stderr).contains(expected), "{}{}", said.stdout, said.stderr);
+    assert!(run(&folder, &["replay", "a.jsonl"]).succeeded().contains("1 of 1"));
 }
 
 #[test]
@@ -308,4 +330,152 @@ fn who_approves_a_new_version_sees_how_recorded_calls_end_with_it() {
     let text = approved.succeeded();
     assert!(text.contains("0 of 1 recorded call answers as before; 1 gives another answer"), "{text}");
     assert!(text.contains("differs version: "), "{text}");
+}
+
+/// The forms in which a text could be in a file.
+fn forms(text: &str) -> Vec<String> {
+    let percent = |bytes: &str| bytes.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let partly: String = url_encoded(text);
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let escaped: String = text.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
+    let numbers = text.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(",");
+    let mut forms = vec![text.to_owned(), percent(text), partly, hex, escaped, numbers];
+    // In base64 a text has three forms, by its place. Two digits at each end depend on what is next
+    // to it.
+    for place in 0..3 {
+        let encoded = STANDARD.encode(format!("{}{text}", &"   "[..place]));
+        let inner = encoded.trim_end_matches('=');
+        let inner = inner.get(place * 2..inner.len().saturating_sub(2)).unwrap_or_default();
+        forms.extend((inner.len() > 5).then(|| inner.to_owned()));
+    }
+    forms
+}
+
+fn url_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// Every text in a value, also those in JSON within a text.
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            found.push(text.clone());
+            if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+                texts(&inner, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| texts(value, found)),
+        Value::Object(members) => members.values().for_each(|value| texts(value, found)),
+        _ => {}
+    }
+}
+
+/// The keys of all objects in a value.
+fn keys(value: &Value, found: &mut String) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        Value::Object(members) => members.iter().for_each(|(key, value)| {
+            found.push_str(key);
+            keys(value, found);
+        }),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_recording_without_its_content_has_no_word_of_it_in_any_form() {
+    let http = HttpServer::start();
+    let echo = TcpEcho::start();
+    let mut looked_for = 0;
+    for Reaching { fixture, tables, calls } in &all_that_reach(&http, &echo) {
+        let folder = Folder::with_manifest(&format!("{}{tables}\n", manifest_of(&[fixture])));
+        folder.write("data/a.txt", "a file of the customer");
+        for (number, (tool, arguments)) in calls.iter().enumerate() {
+            let file = format!("{number}.jsonl");
+            let arguments = arguments.to_string();
+            let call = ["call", *tool, &arguments, "--record", &file];
+            let _ = Command::in_folder(&folder, &call).with_variable("KEY", "s3cr3t-of-the-host-alone").run();
+            let out = format!("report-{number}");
+            let made = run(&folder, &["replay", &file, "--anonymous", &out]);
+            assert_eq!(made.code(), 0, "{}", made.stderr);
+            let path = folder.path().join(&out).join("1.jsonl");
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            let shown = folder.read(&format!("{out}/1.jsonl"));
+            let original = lines(&folder, &file);
+            let head = &original[0];
+            let mut words: Vec<String> = ["127.0.0.1", "\"local\"", "/data", "a file of", "KEY\"", "s3cr3t", fixture]
+                .map(str::to_owned)
+                .to_vec();
+            words.extend(["listed", "component", "recorded"].map(|key| head[key].as_str().unwrap().to_owned()));
+            words.retain(|word| word != *tool);
+            texts(&json!([head["arguments"], original.last().unwrap()["ended"]]), &mut words);
+            for entry in &original[1..original.len() - 1] {
+                texts(&json!([entry["with"], entry["gave"], entry["ended"]]), &mut words);
+            }
+            words.extend(head["manifest"].as_str().unwrap().lines().map(str::to_owned));
+            let mut kept: String = original.iter().filter_map(|entry| entry["call"].as_str()).collect();
+            original.iter().for_each(|entry| keys(&json!([entry["with"], entry["gave"]]), &mut kept));
+            // Names of functions and of their types say nothing, and one letter is everywhere.
+            // JSON may look like a value of any call; the texts in it are looked for.
+            words.retain(|word| word.len() >= 4 && !kept.contains(word.as_str()) && !word.starts_with(['{', '[']));
+            for form in words.iter().flat_map(|word| forms(word)).filter(|form| form.len() >= 4) {
+                assert!(!shown.contains(&form), "{fixture} {tool} {form:?}: {shown}");
+                looked_for += 1;
+            }
+            let anonymous: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            assert_eq!(anonymous.len(), original.len());
+            assert_eq!((&anonymous[0]["anonymous"], &anonymous[0]["tool"]), (&json!(true), &json!(tool)));
+            assert_eq!(anonymous[0]["digest"], head["digest"]);
+            for (after, before) in anonymous.iter().zip(&original).skip(1) {
+                assert_eq!((&after["call"], &after["used"]), (&before["call"], &before["used"]));
+            }
+        }
+    }
+    assert!(looked_for > 500, "{looked_for}");
+}
+
+#[test]
+fn a_recording_without_its_content_is_marked_and_nothing_runs_it() {
+    let folder = Folder::with_manifest(&manifest_of(&["versioned_a", "good"]));
+    let _ = run(&folder, &["lock"]).succeeded();
+    record(&folder, "version", &json!({}), "one.jsonl");
+    record(&folder, "echo", &json!({"text": "echo, echo"}), "two.jsonl");
+    let _ = run(&folder, &["replay", "one.jsonl", "two.jsonl", "--anonymous", "recordings/versioned_a"]).succeeded();
+    // The name in the schema stays, and equal values have one stand-in.
+    let shown = folder.read("recordings/versioned_a/2.jsonl");
+    assert!(shown.contains(r#"{\"text\":\"text-3(10)\"}"#) && shown.contains(r#""text":"text-3(10)""#), "{shown}");
+    let refused = run(&folder, &["replay", "recordings"]);
+    let sentence = "it was made anonymous: it is for reading, and is not replayed";
+    assert!(refused.code() == 1 && refused.stderr.contains(sentence), "{}", refused.stderr);
+    for option in [["--save", "cases"], ["--anonymous", "again"]] {
+        let refused = run(&folder, &[&["replay", "recordings/versioned_a/1.jsonl"][..], &option].concat());
+        assert!(refused.code() == 1 && refused.stderr.contains(sentence), "{}", refused.stderr);
+    }
+    let left_out = "2 recordings were made anonymous and left out: they are for reading";
+    let narrowed = run(&folder, &["policy", "suggest", "--narrow", "--days", "0"]);
+    assert!(narrowed.stderr.contains(left_out), "{}", narrowed.stderr);
+    folder.write("components/versioned_a.wasm", fixture_bytes("versioned_b"));
+    let approved = run(&folder, &["approve", "versioned_a"]);
+    assert!(approved.code() == 0 && approved.stderr.contains(left_out), "{}", approved.stderr);
+    assert!(!approved.stdout.contains("recorded call"), "{}", approved.stdout);
+    // Without the component, names of arguments go as well; what is there is not overwritten.
+    let bare = elsewhere("good", &folder, &["two.jsonl"]);
+    let made = run(&bare, &["replay", "two.jsonl", "--anonymous", "out"]);
+    assert!(made.stderr.contains("names of arguments are replaced as well"), "{}", made.stderr);
+    assert!(bare.read("out/1.jsonl").contains(r#"{\"key-1(4)\":"#), "{}", bare.read("out/1.jsonl"));
+    let again = run(&bare, &["replay", "two.jsonl", "--anonymous", "out"]);
+    assert!(again.code() == 1 && again.stderr.contains("out/1.jsonl is there already"), "{}", again.stderr);
+}
+
+#[test]
+fn a_recording_that_lies_about_its_name_is_saved_in_the_folder() {
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    record(&folder, "echo", &json!({"text": "hello"}), "lies.jsonl");
+    let mut lying = lines(&folder, "lies.jsonl");
+    lying[0]["listed"] = json!("../../escaped");
+    write_lines(&folder, "lies.jsonl", &lying);
+    let _ = run(&folder, &["replay", "lies.jsonl", "--save", "all/cases"]).succeeded();
+    let saved: Vec<_> = std::fs::read_dir(folder.path().join("all/cases")).unwrap().collect();
+    assert_eq!(saved.len(), 1, "{saved:?}");
 }

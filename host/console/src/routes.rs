@@ -4,9 +4,12 @@
 //! |---|---|---|
 //! | stop a call | [`STOP`] | [`CALL`]: its number |
 //! | try a tool | [`try_tool`] | those of [`form`](crate::form) |
+//! | record the next calls of a tool | [`RECORD`] | [`TOOL`]: its name, [`CALLS`]: how many |
+//! | end that | [`END_RECORDING`] | [`TOOL`] |
 //! | allow what was denied | [`APPLY`] | [`KEY`]: the group |
 //! | mute, unmute | [`MUTE`], [`UNMUTE`] | [`KEY`]: the group |
 //! | read a component in quarantine | [`READ`] | [`COMPONENT`], [`DIGEST`] |
+//! | run recorded calls with such a version | [`HOLD`] | [`COMPONENT`], [`DIGEST`] |
 //! | approve a component | [`APPROVE`] | [`COMPONENT`], [`DIGEST`]; [`SIGNERS`]: `other`, where it is not signed as pinned |
 //! | answer an approval | [`ANSWER_APPROVAL`] | [`KEY`]; [`ANSWER`]: `allow`, `run` with [`CALLS`], `remember` or `decline` |
 //! | make a token | [`NEW_TOKEN`] | [`NAME`], [`SCOPES`]: words with spaces between, [`EXPIRES`]: a duration or empty |
@@ -43,6 +46,10 @@ pub const EVENTS: &str = "/events";
 
 /// Stops a call.
 pub const STOP: &str = "/calls/stop";
+/// Has the next calls of a tool recorded.
+pub const RECORD: &str = "/recordings/begin";
+/// Ends the recording of a tool's calls.
+pub const END_RECORDING: &str = "/recordings/end";
 /// Writes the rule into the manifest that allows what was denied.
 pub const APPLY: &str = "/denials/apply";
 /// Mutes a group of denials.
@@ -51,6 +58,8 @@ pub const MUTE: &str = "/denials/mute";
 pub const UNMUTE: &str = "/denials/unmute";
 /// Reads a component in quarantine, to show the differences.
 pub const READ: &str = "/changes/read";
+/// Runs recorded calls with the version of a component in quarantine.
+pub const HOLD: &str = "/changes/hold";
 /// Approves a component in quarantine.
 pub const APPROVE: &str = "/changes/approve";
 /// Answers a call that waits for a person.
@@ -82,7 +91,9 @@ pub const DIGEST: &str = "digest";
 pub const SIGNERS: &str = "signers";
 /// The value of [`SIGNERS`].
 pub const OTHER_SIGNERS: &str = "other";
-/// The field with a number of calls that an answer allows.
+/// The field with the name of a tool.
+pub const TOOL: &str = "tool";
+/// The field with a number of calls, which an answer allows or which are recorded.
 pub const CALLS: &str = "calls";
 /// The field with an answer: `allow`, `run`, `remember`, `decline`.
 pub const ANSWER: &str = "answer";

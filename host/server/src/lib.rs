@@ -39,7 +39,7 @@ pub use machine::{CodeCacheOptions, Note, shell, workers};
 pub use observing::log::{LogLevel, OperatorLog};
 pub use observing::open_audit;
 pub use open::{ManifestFile, OpenOptions, Opened, Progress, Ready, Records, Refusal, lost_signers};
-pub use operators::console::ConsoleAddress;
+pub use operators::console::{ConsoleAddress, HeldVersion, HoldAgainst};
 pub use operators::control;
 pub use serve::{Running, Server, ServerOptions, TransportOptions};
 pub use state::shared::caller_logins;

@@ -215,6 +215,7 @@ impl ManifestFile {
             host_files: process,
             observing: options.observing,
             recording: options.recording,
+            serves: options.serves,
             relay: options.guests.relay,
             dev: options.dev.clone(),
         };

@@ -312,6 +312,17 @@ impl CallFailure {
         }
     }
 
+    /// The failure of a call that has a tape: there, a byte of a list counts as four.
+    #[must_use]
+    pub fn with_tape(self) -> Self {
+        match self {
+            Self::OverLimit { limit: limit @ Limit::HostData, value } => {
+                Self::OverLimit { limit, value: format!("{value}, or a quarter of it as bytes in a recorded call") }
+            }
+            other => other,
+        }
+    }
+
     /// The failure of a call that reached this limit.
     #[must_use]
     pub fn over(limit: Limit, limits: &Limits) -> Self {

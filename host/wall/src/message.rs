@@ -211,8 +211,17 @@ pub struct RunCall {
     /// The instance that runs it, kept from an earlier call or made now; `None` for one that is
     /// made for this call.
     pub instance: Option<InstanceId>,
-    /// What it does with the tape in the descriptor, if one comes with it.
-    pub tape: Option<TapeUse>,
+    /// Its tape, if it is recorded or replayed.
+    pub tape: Option<RunTape>,
+}
+
+/// The tape of a call. A descriptor comes with the call, unless the process keeps the tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTape {
+    /// What the call does with it.
+    pub does: TapeUse,
+    /// The number under which the process keeps it for later calls.
+    pub kept: Option<u32>,
 }
 
 /// Facts about a caller that do not change during its call.
@@ -446,7 +455,7 @@ mod tests {
             extensions_json: "{}".to_owned(),
         };
         let call = RunCall {
-            tape: Some(TapeUse::Record),
+            tape: Some(RunTape { does: TapeUse::Record, kept: Some(3) }),
             id: 9,
             component: 0,
             tool: "echo".to_owned(),

@@ -61,6 +61,47 @@ pub struct TapeEntry {
     pub ended: Option<String>,
 }
 
+/// An entry as it is written, whose values are not JSON yet. Its line reads as a [`TapeEntry`].
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct WrittenEntry<'e, V: Serialize> {
+    /// As [`TapeEntry::function`].
+    #[serde(rename = "call")]
+    pub function: &'e str,
+    /// A list of the arguments, if there are any.
+    #[serde(rename = "with", skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<V>,
+    /// A list of the results, if there are any.
+    #[serde(rename = "gave", skip_serializing_if = "Option::is_none")]
+    pub results: Option<V>,
+    /// As [`TapeEntry::counted`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub counted: u64,
+    /// As [`TapeEntry::fuel`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fuel: u64,
+    /// As [`TapeEntry::ended`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<&'e str>,
+}
+
+impl<V: Serialize> WrittenEntry<'_, V> {
+    /// Adds its line to these bytes. They are as before if a value has no JSON.
+    ///
+    /// # Errors
+    /// That of the value.
+    pub fn write(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+        let begin = bytes.len();
+        match serde_json::to_writer(&mut *bytes, self) {
+            Ok(()) => bytes.push(b'\n'),
+            Err(error) => {
+                bytes.truncate(begin);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 const fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -125,6 +166,12 @@ pub fn count_values(json: &[u8]) -> usize {
     count
 }
 
+/// The line after which a tape has nothing.
+#[must_use]
+pub const fn cut_line() -> &'static [u8] {
+    b"{\"call\":\"cut\"}\n"
+}
+
 /// The line of an entry.
 #[must_use]
 pub fn line(entry: &TapeEntry) -> Vec<u8> {
@@ -153,6 +200,21 @@ mod tests {
         ];
         let mut bytes: Vec<u8> = entries.iter().flat_map(line).collect();
         assert_eq!(read(&bytes), Ok(entries.to_vec()));
+        let mut written = Vec::new();
+        for TapeEntry { function, arguments, results, counted, fuel, ended } in &entries {
+            let values = |values: &Vec<Value>| (!values.is_empty()).then(|| values.clone());
+            let entry = WrittenEntry {
+                function,
+                arguments: values(arguments),
+                results: values(results),
+                counted: *counted,
+                fuel: *fuel,
+                ended: ended.as_deref(),
+            };
+            entry.write(&mut written).unwrap();
+        }
+        assert_eq!(written, bytes);
+        assert_eq!(cut_line(), line(&TapeEntry { function: CUT.to_owned(), ..TapeEntry::default() }));
         bytes.extend(b"{\"call\":\"half");
         assert_eq!(read(&bytes), Ok(entries.to_vec()));
         bytes.extend(b"\n");

@@ -56,6 +56,26 @@ pub fn of_length(_: u64) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Makes all bytes of this file zero, and frees its memory.
+///
+/// # Errors
+/// It is sealed.
+#[cfg(target_os = "linux")]
+pub fn clear(file: &File) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let bytes = file.metadata()?.len();
+    Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, bytes)?)
+}
+
+/// Other systems make none.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn clear(_: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// From now on nobody writes to this file.
 ///
 /// # Errors

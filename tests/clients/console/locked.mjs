@@ -41,6 +41,8 @@ const isHeld = (page, digest) => sees(page.locator('article', { hasText: digest 
 async function checkSwapped({ page }) {
     const pinned = digestOf(readFileSync(join(options.folder, 'fetch_page.wasm')));
     check(lock().includes(pinned), 'the lock pins the component');
+    // A call for the recordings, which reaches nothing.
+    await tries(page, 'fetch_page', 'http://');
     await load(page, '/changes');
     await says(page, 'Nothing is in quarantine: all that is served is pinned.');
     const digest = swap('fetch_page.wasm', SENTENCE, POISONED[0]);
@@ -55,6 +57,10 @@ async function checkSwapped({ page }) {
     await isTold(page, 'fetch is read: it differs as shown, and stays in quarantine.');
     const [words, old] = await Promise.all(['ins', 'del'].map(element => card.locator(element).allTextContents()));
     check(words.length > 0 && old.length > 0, `its words are shown beside the pinned ones: ${words}, ${old}`);
+    await card.getByRole('button', { name: 'Hold against recorded calls of fetch' }).click();
+    await isTold(page, 'Recorded calls of fetch are being run. The page shows how they end.');
+    await says(page, '1 of 1 recorded call answers as before');
+    equal(await card.getByRole('button', { name: /^Hold against/ }).count(), 0, 'buttons for what was run');
     for (const window of WINDOWS) await checkPage(window, '/changes', { shows: digest });
 
     await load(page, '/tools/fetch_page');

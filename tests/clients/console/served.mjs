@@ -1,7 +1,7 @@
 // What an operator decides on a real server, each decision by what it changes: `check.py` has its manifest. Must not hold:
 // who gets in, what other pages try, the search in the audit.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 
@@ -173,6 +173,37 @@ async function checkTokens({ page }) {
     await until(async () => (await call(token, 'counter_add', { name: 'a' })).status === 401, 'the revoked token is turned away');
 }
 
+/** The next calls of a tool are recorded: the page counts what is left, in every window, and ends it. */
+async function checkRecording({ page }) {
+    const kept = () => {
+        const folder = join(options.folder, 'recordings', 'text');
+        return existsSync(folder) ? readdirSync(folder).filter(name => name.endsWith('.jsonl')).map(name => join(folder, name)) : [];
+    };
+    await load(page, '/tools/text_diff');
+    await page.locator('#record-calls').fill('101');
+    await page.getByRole('button', { name: 'Record the next calls' }).click();
+    check(await page.locator('#record-calls:invalid').isVisible(), 'the form does not take more calls than are allowed');
+    await page.locator('#record-calls').fill('2');
+    await page.getByRole('button', { name: 'Record the next calls' }).click();
+    await isTold(page, 'The next 2 calls are recorded.');
+    await says(page, '2 of 2 calls are left.');
+    for (const window of WINDOWS) await checkPage(window, '/tools/text_diff', { heading: /^text_diff/, shows: '2 of 2 calls are left.' });
+    await tries(page, 'text_diff', 'tea', 'milk');
+    await says(page, '1 of 2 calls are left.');
+    await load(page, '/tools');
+    await sees(page.locator('tr', { hasText: 'text_diff' }).locator('.chip', { hasText: 'recording' }), 'the list of tools shows what is recorded');
+    await load(page, '/tools/text_diff');
+    await page.getByRole('button', { name: 'End the recording' }).click();
+    await isTold(page, 'Ended: 1 of 2 calls were recorded.');
+    await tries(page, 'text_diff', 'tea', 'water');
+    const files = await until(() => kept().length > 0 && kept(), 'a recording in the folder');
+    equal(files.length, 1, 'recordings');
+    equal(statSync(files[0]).mode & 0o777, 0o600, 'who may read a recording');
+    check(readFileSync(files[0], 'utf8').includes('milk'), 'the call that was recorded');
+    await load(page, '/tools/convert');
+    await says(page, 'counts like any other there');
+}
+
 /** Pages of tools: one with grants says what it can reach, and in which line of the manifest that stands. */
 async function checkReach({ page }) {
     await load(page, '/tools/notes_write');
@@ -186,7 +217,7 @@ async function checkReach({ page }) {
 
 export async function checkServed() {
     const opened = await open(LIGHT);
-    for (const decides of [checkReach, checkDenials, checkApprovals, checkStop, checkForm, checkHour, checkTokens, checkAudit]) await part(decides.name, () => decides(opened));
+    for (const decides of [checkReach, checkRecording, checkDenials, checkApprovals, checkStop, checkForm, checkHour, checkTokens, checkAudit]) await part(decides.name, () => decides(opened));
     await isQuiet(opened, 'decisions');
     await opened.context.close();
     const further = {

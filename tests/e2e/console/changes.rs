@@ -212,3 +212,41 @@ fn another_signer_is_shown_beside_the_pinned_one_and_approved_with_a_box_of_its_
     let lock = operator.host.folder().read("toolcell.lock");
     assert!(lock.contains(&new) && !lock.contains(&old), "{lock}");
 }
+
+#[test]
+fn a_version_that_waits_is_held_against_recorded_calls_once() {
+    let mut operator = locked("record = \"all\"\n");
+    operator.host.initialize("2025-11-25");
+    assert_eq!(operator.host.call("version", json!({})).text(), "a");
+    operator.host.folder().save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_b");
+    operator.host.will_say("quarantined: tool");
+    let page = operator.page_with("/changes", "action=\"/changes/hold\"");
+    assert!(!page.contains("recorded call answers"), "a page runs nothing: {page}");
+    let digest = digest(&page);
+    let fields = format!("component=tool&digest={digest}");
+    let other = operator.decides("/changes/hold", &format!("component=tool&digest=sha256:{}", "0".repeat(64)));
+    assert!(other.contains("This version does not wait any more."), "{other}");
+    assert!(operator.decides("/changes/hold", &fields).contains("Recorded calls of tool are being run."));
+    let page = operator.page_with("/changes", "0 of 1 recorded call answers as before; 1 gives another answer");
+    assert!(page.contains("differs version: ") && !page.contains("action=\"/changes/hold\""), "{page}");
+    assert!(operator.decides("/changes/hold", &fields).contains("Its recorded calls were run already."));
+    let is_done = |record: &Value| record["decision"] == "hold" && record["done"] == true;
+    assert_eq!(operator.host.recorded("it", is_done)["subject"], format!("tool {digest}"));
+    assert_eq!(operator.host.call("version", json!({})).text(), "a", "nothing is approved by that");
+    let without = operator.ask(&operator.form("/changes/hold", &fields).without("cookie"));
+    assert_eq!(without.status(), 403);
+}
+
+#[test]
+fn without_recordings_nothing_is_held_against_them() {
+    for (lines, offered) in [("", false), ("[recordings]\n", true)] {
+        let operator = locked(lines);
+        operator.host.folder().save_fixture(Saving::RenamedOver, "tool.wasm", "versioned_b");
+        let page = operator.page_with("/changes", "action=\"/changes/approve\"");
+        assert_eq!(page.contains("action=\"/changes/hold\""), offered, "{page}");
+        if offered {
+            let _ = operator.decides("/changes/hold", &format!("component=tool&digest={}", digest(&page)));
+            let _ = operator.page_with("/changes", "No call of it is recorded.");
+        }
+    }
+}

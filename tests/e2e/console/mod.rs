@@ -10,6 +10,7 @@ mod heard;
 mod logins;
 mod markup;
 mod now;
+mod recording;
 mod refused;
 mod sign_in;
 mod tls;

@@ -28,8 +28,9 @@ pub struct ConsoleDecided<'a> {
     /// The operator's name as a caller; `None` in a session that began with a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<Clipped<'a>>,
-    /// The decision: `enter`, `leave`, `stop`, `grant`, `mute`, `unmute`, `read`, `approve`,
-    /// `allow`, `remember`, `decline`, `try`, `token`, `revoke`.
+    /// The decision: `enter`, `leave`, `stop`, `grant`, `mute`, `unmute`, `read`, `hold`,
+    /// `approve`, `allow`, `remember`, `decline`, `try`, `token`, `revoke`, `record`,
+    /// `end recording`; and `recording ended`, which comes by itself after `record`.
     pub decision: &'a str,
     /// The subject: a call's number, a rule, a component with its digest.
     pub subject: Clipped<'a>,

@@ -189,7 +189,7 @@ pub struct ManifestArg {
 }
 
 /// The cache of compiled code.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub struct CodeCacheArgs {
     /// Keep compiled code in this folder [default: toolcell/code in the user's cache folder]
     #[arg(long, value_name = "FOLDER", env = "TOOLCELL_CODE_CACHE")]
@@ -459,6 +459,7 @@ Examples:
   toolcell replay echo.jsonl                       with the recorded component
   toolcell replay recordings --component new.wasm  with a new version of it
   toolcell replay recordings --save cases          keep them as test cases
+  toolcell replay echo.jsonl --anonymous report    a copy without content
 
 A replayed component reaches nothing: no network, no file, no clock. It gets what the recorded call got. The recorded
 component must ask for the same things in the same order, and use the same fuel. Another one may ask in another order.
@@ -482,6 +483,9 @@ pub struct ReplayArgs {
     /// Take the new answers into the files of calls that differ in their answer alone
     #[arg(long)]
     pub update: bool,
+    /// Replay nothing: write copies without their content here, for a bug report
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["save", "update", "json", "runs"])]
+    pub anonymous: Option<PathBuf>,
     #[command(flatten)]
     pub manifest: ManifestArg,
     /// Print everything as JSON

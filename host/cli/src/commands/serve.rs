@@ -6,10 +6,12 @@ use std::time::SystemTime;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::dev::ProjectBuild;
 use toolcell_server::{
-    ManifestFile, OpenOptions, Ready, Records, Running, Server, ServerOptions, StartError, TransportOptions,
+    HoldAgainst, ManifestFile, OpenOptions, Ready, Records, Running, Server, ServerOptions, StartError,
+    TransportOptions,
 };
 
 use crate::args::{MANIFEST, MANIFEST_VARIABLE, ServeArgs, ServeCommandArgs};
+use crate::commands::replay::held_against_recordings;
 use crate::edit;
 use crate::exit::{Exit, Failure};
 use crate::logging::{self, Log};
@@ -90,6 +92,12 @@ pub fn opening(args: &ServeArgs) -> OpenOptions<'_> {
     }
 }
 
+/// Runs recorded calls with a version that waits for approval.
+fn hold(args: &ServeArgs) -> Arc<HoldAgainst> {
+    let code = args.code.clone();
+    Arc::new(move |version| held_against_recordings(version, &code).map_err(|error| format!("{error:#}")))
+}
+
 fn serve_loaded(args: &ServeArgs, loaded: Loaded, log: &Log, build: Option<ProjectBuild>) -> anyhow::Result<Exit> {
     let Loaded { ready, began } = loaded;
     let options = ServerOptions {
@@ -100,6 +108,7 @@ fn serve_loaded(args: &ServeArgs, loaded: Loaded, log: &Log, build: Option<Proje
         control: args.control.clone(),
         metrics: args.metrics,
         console: args.console.clone(),
+        hold: Some(hold(args)),
         log: Some(Arc::new(log.control())),
         build,
         signals: true,

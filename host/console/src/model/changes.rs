@@ -68,6 +68,32 @@ pub struct Quarantined {
     pub other: Vec<String>,
     /// How many definitions, grants and other differences are left out here.
     pub beyond: Beyond,
+    /// How recorded calls end with the new version.
+    pub recorded: RecordedCalls,
+}
+
+/// How recorded calls of a component end with its new version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RecordedCalls {
+    /// They cannot be run.
+    #[default]
+    Unavailable,
+    /// They can be run.
+    Offered,
+    /// They are being run.
+    Running,
+    /// They were run.
+    Ran {
+        /// Lines: a summary, and one for each that ends otherwise.
+        lines: String,
+        /// When.
+        at: Moment,
+    },
+    /// They could not be run.
+    Failed {
+        /// Why: one sentence.
+        problem: String,
+    },
 }
 
 /// Numbers of differences that are left out.

@@ -22,7 +22,8 @@ pub use audit::{Audit, AuditQuery, AuditRow, CallLink, ChainState};
 pub use call::{CallPage, CallRecordLine, CallSpan, CallUsage};
 pub use callers::{CallerDay, CallerRule, Callers, FreshToken, LoginRow, RefusedCaller, TokenRow};
 pub use changes::{
-    Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, SourceState,
+    Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, RecordedCalls,
+    SourceState,
 };
 pub use denials::{AllowingRule, DenialGroup, Denials};
 pub use frame::{Badges, ErrorPage, Frame, Notice, SignIn, SignInReason};
@@ -30,5 +31,6 @@ pub use moment::Moment;
 pub use now::{Gauge, History, HistoryPoint, Now, Phase, RunningCall, SeriesPoint, Totals};
 pub use reach::{Place, Reach, ReachKind};
 pub use tools::{
-    Content, LimitRow, LimitUse, MeasuredCalls, SetIn, ToolPage, ToolRow, Tools, TryResult, TryState, Unit,
+    Content, LimitRow, LimitUse, MeasuredCalls, RecordingState, SetIn, ToolPage, ToolRow, Tools, TryResult, TryState,
+    Unit,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Place, Reach};
+use super::{Moment, Place, Reach};
 
 /// The view "Tools".
 #[derive(Debug, Clone, Default)]
@@ -40,6 +40,8 @@ pub struct ToolRow {
     pub p50: Option<Duration>,
     /// True if its component is in quarantine.
     pub quarantined: bool,
+    /// True if an operator has its next calls recorded.
+    pub recording: bool,
 }
 
 /// The view of one tool.
@@ -75,11 +77,49 @@ pub struct ToolPage {
     pub definition: String,
     /// Its input schema as JSON text.
     pub input_schema: String,
+    /// Whether its next calls are recorded, or can be.
+    pub recording: RecordingState,
     /// The form to try it, as it was last sent.
     pub tried: TryState,
     /// True if it can be tried: the form is rendered with [`Frame::decide`](super::Frame::decide)
     /// only.
     pub can_try: bool,
+}
+
+/// Whether the next calls of a tool are recorded, or can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordingState {
+    /// They cannot be.
+    Unavailable {
+        /// Why not, a sentence or two.
+        reason: String,
+        /// The lines that the manifest lacks, where some would help.
+        lines: Option<String>,
+    },
+    /// They can be.
+    Offered {
+        /// The most calls at once.
+        calls_max: u32,
+        /// True if other replicas serve the tool as well: they record none of their calls.
+        has_replicas: bool,
+    },
+    /// They are.
+    Running {
+        /// Recordings that were kept.
+        kept: u32,
+        /// Calls that are to be recorded.
+        calls: u32,
+        /// Who began it.
+        by: String,
+        /// When.
+        began: Moment,
+    },
+}
+
+impl Default for RecordingState {
+    fn default() -> Self {
+        Self::Offered { calls_max: 100, has_replicas: false }
+    }
 }
 
 /// Calls of a tool that ran since the process started.

@@ -6,10 +6,12 @@ use crate::bounds::{CELL_ITEMS, DIFFERENCES_BYTES, HIDDEN_BYTES, REACH_ROWS, ROW
 use crate::diff::{self, Effort};
 use crate::figure::moment;
 use crate::frame::{form, id};
-use crate::model::{Changes, DefinitionChange, Frame, Generation, GenerationOutcome, Quarantined, SourceState};
+use crate::model::{
+    Changes, DefinitionChange, Frame, Generation, GenerationOutcome, Quarantined, RecordedCalls, SourceState,
+};
 use crate::routes;
 use crate::table::{Row, beyond, column, figures, table};
-use crate::text::{line, name};
+use crate::text::{block, line, name};
 
 /// Ids of the parts that events replace.
 pub const QUARANTINE: &str = "changes-quarantine";
@@ -97,6 +99,7 @@ fn card(frame: &Frame, waiting: &Quarantined, room: &mut PageRoom) -> Markup {
             (bytes(waiting))
             (differences(waiting, room))
             (read(frame, waiting))
+            (recorded(frame, waiting, room))
             (approve(frame, waiting))
         }
     }
@@ -206,6 +209,44 @@ fn read(frame: &Frame, waiting: &Quarantined) -> Markup {
     }
 }
 
+/// How recorded calls end with the version that waits, or the button that runs them.
+fn recorded(frame: &Frame, waiting: &Quarantined, room: &mut PageRoom) -> Markup {
+    let hidden = version(frame, waiting);
+    let button = html! {
+        button id=(id("hold", &waiting.component)) {
+            "Hold against recorded calls" span.hidden { " of " (name(&waiting.component)) }
+        }
+    };
+    html! {
+        @match &waiting.recorded {
+            RecordedCalls::Unavailable => {}
+            RecordedCalls::Offered => @if let Some(hidden) = hidden {
+                (form(frame, routes::HOLD, &hidden, &button))
+                p.dim {
+                    "This runs the last recorded calls with the waiting version, 200 at most and for some 20 seconds. "
+                    "It reaches nothing but the recordings."
+                }
+            },
+            RecordedCalls::Running => { h3 { "Recorded calls" } p role="status" { "They are being run." } }
+            RecordedCalls::Ran { lines, at } => {
+                h3 { "Recorded calls" }
+                p.dim { "Run at " (moment(*at)) " UTC with the waiting version." }
+                @match room.holds(outcome(lines)) { Some(shown) => (shown), None => (full()) }
+            }
+            RecordedCalls::Failed { problem } => {
+                h3 { "Recorded calls" }
+                p.warn { "They were not run: " (line(problem)) }
+            }
+        }
+    }
+}
+
+fn outcome(lines: &str) -> Markup {
+    html! {
+        pre.block tabindex="0" role="region" aria-label="Recorded calls with the waiting version" { (block(lines)) }
+    }
+}
+
 fn approve(frame: &Frame, waiting: &Quarantined) -> Markup {
     let hidden = version(frame, waiting);
     let fields = html! {
@@ -243,7 +284,9 @@ fn left(items: usize, beyond: usize) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{Beyond, Changes, DefinitionChange, Frame, GrantChange, Quarantined, SourceState};
+    use crate::model::{
+        Beyond, Changes, DefinitionChange, Frame, GrantChange, Moment, Quarantined, RecordedCalls, SourceState,
+    };
 
     use super::quarantine;
 
@@ -285,6 +328,31 @@ mod tests {
         assert!(shown.len() < 1_500_000, "{}", shown.len());
         assert_eq!(shown.matches("action=\"/changes/approve\"").count(), 200);
         assert!(shown.contains("The page is full."), "{}", shown.len());
+    }
+
+    #[test]
+    fn recorded_calls_are_run_by_a_button_and_their_outcome_takes_its_place() {
+        let waiting = |recorded| Quarantined { component: "c".into(), recorded, ..Quarantined::default() };
+        let shown = |recorded| quarantine(&deciding(), &changes(waiting(recorded), 1)).0;
+        assert!(!shown(RecordedCalls::Unavailable).contains("ecorded calls"));
+        let offered = shown(RecordedCalls::Offered);
+        assert!(offered.contains("action=\"/changes/hold\"") && offered.contains("Hold against recorded calls"));
+        let read_only = quarantine(&Frame::default(), &changes(waiting(RecordedCalls::Offered), 1)).0;
+        assert!(!read_only.contains("Hold against"));
+        let running = shown(RecordedCalls::Running);
+        assert!(running.contains("They are being run.") && !running.contains("/changes/hold"));
+        let ran = shown(RecordedCalls::Ran { lines: "1 of 2 <calls>".into(), at: Moment::default() });
+        assert!(ran.contains("1 of 2 &lt;calls&gt;") && !ran.contains("/changes/hold"), "{ran}");
+        let failed = shown(RecordedCalls::Failed { problem: "no room".into() });
+        assert!(failed.contains("They were not run: <bdi>no room</bdi>"), "{failed}");
+    }
+
+    #[test]
+    fn outcomes_of_hundreds_of_components_are_a_bounded_page() {
+        let recorded = RecordedCalls::Ran { lines: "\u{202e}<".repeat(100_000), at: Moment::default() };
+        let waiting = Quarantined { component: "c".into(), recorded, ..Quarantined::default() };
+        let shown = quarantine(&deciding(), &changes(waiting, 200)).0;
+        assert!(shown.len() < 1_500_000, "{}", shown.len());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod changes;
 mod denials;
 mod entry;
 mod now;
+mod recording;
 mod result;
 mod tool;
 mod tools;

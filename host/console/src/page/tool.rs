@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::try_form;
+use super::{recording, try_form};
 use crate::chart;
 use crate::figure::{amount, count, or_none};
 use crate::frame::copy;
@@ -17,7 +17,8 @@ pub fn view(frame: &Frame, tool: &ToolPage) -> Markup {
         h1 { (line(&tool.name)) @if !tool.title.is_empty() { " " span.dim { (line(&tool.title)) } } }
         nav.within aria-label="Parts of this page" {
             a href="#reach" { "Reach" } " " a href="#limits" { "Limits" } " "
-            a href="#definition" { "Definition" } " " a href="#try" { "Try it" }
+            a href="#definition" { "Definition" } " " a href="#recordings" { "Recordings" } " "
+            a href="#try" { "Try it" }
         }
         div.prose tabindex="0" role="region" aria-label="Description" { (block(&tool.description)) }
         (facts(tool))
@@ -28,6 +29,8 @@ pub fn view(frame: &Frame, tool: &ToolPage) -> Markup {
         h2 #definition { "Definition" }
         p.dim { "As clients get it." }
         (json::block(&tool.definition, "Definition of the tool"))
+        h2 #recordings { "Recordings" }
+        (recording::view(frame, tool))
         h2 #try { "Try it" }
         (try_form::view(frame, tool))
     }

@@ -52,6 +52,7 @@ fn row(tool: &ToolRow) -> Row {
         html! {
             (name(&tool.component))
             @if tool.quarantined { " " span.chip.ask { "quarantined" } }
+            @if tool.recording { " " span.chip.ask { "recording" } }
         },
         html! { @if tool.reach.is_empty() { (or_none(None)) } @else { (name(&tool.reach)) } },
         html! { (count(tool.calls)) },

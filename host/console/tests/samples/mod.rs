@@ -119,6 +119,7 @@ impl Samples {
             query: query.to_owned(),
             tools: shown
                 .map(|number| ToolRow {
+                    recording: number == 1,
                     name: self.text(&name(number)),
                     summary: self.text("Monthly averages of temperature and rain for a city."),
                     component: self.text("weather"),
@@ -189,9 +190,18 @@ impl Samples {
             proposal: Some(self.text("[components.weather.tools.weather_normals.limits]\nfuel = 50_000_000")),
             definition,
             input_schema: schema,
+            recording: self.recording(tried),
             tried: if tried { self.tried() } else { TryState::default() },
             can_try: true,
         }
+    }
+
+    fn recording(&self, runs: bool) -> RecordingState {
+        if !runs {
+            return RecordingState::default();
+        }
+        let began = Moment { unix_ms: 1_785_231_000_000 };
+        RecordingState::Running { kept: 2, calls: 5, by: self.text("ann"), began }
     }
 
     fn limits(&self) -> Vec<LimitRow> {

@@ -124,7 +124,7 @@ impl ReadyComponent {
     ///
     /// # Errors
     /// Calls of this component cannot be replayed.
-    pub(super) fn taped(&self, does: TapeUse, file: File) -> Result<Option<TapedCall>, String> {
+    pub(super) fn taped(&self, does: TapeUse, file: Arc<File>) -> Result<Option<TapedCall>, String> {
         let code = self.component.pre().component();
         let link = |link: Result<RecordingLink, NotRecordable>| link.map(Arc::new).map_err(|error| error.to_string());
         let link = match (does, &self.relay) {
@@ -138,8 +138,8 @@ impl ReadyComponent {
         };
         match link {
             Ok(link) => Ok(Some(TapedCall::new(Arc::clone(link), file, does))),
-            Err(_) if does == TapeUse::Record => {
-                Recorder::new(file).cut();
+            Err(why) if does == TapeUse::Record => {
+                Recorder::cut(&file, why);
                 Ok(None)
             }
             Err(problem) => Err(problem.clone()),

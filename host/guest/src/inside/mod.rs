@@ -44,7 +44,9 @@ pub(crate) use place::RunPlace;
 pub use place::{run_sandbox_process, sandbox_threads};
 use toolcell_wall::contract::GuestResult;
 use toolcell_wall::encoding::{self, EncodingError};
-use toolcell_wall::message::{Bound, CallId, FromSandbox, InstanceId, LoadComponent, RunCall, ToSandbox, ToolSchemas};
+use toolcell_wall::message::{
+    Bound, CallId, FromSandbox, InstanceId, LoadComponent, RunCall, RunTape, ToSandbox, ToolSchemas,
+};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_wall::report::CallReport;
 use toolcell_wall::start_call::StartCall;
@@ -215,6 +217,8 @@ struct SandboxState {
     calls: Arc<Calls>,
     /// The instances kept for callers, by the numbers that the host gave them.
     instances: HashMap<InstanceId, Arc<KeptInstance>>,
+    /// Tapes that are kept for recorded calls, by the numbers that the host gave them.
+    tapes: HashMap<u32, Arc<File>>,
 }
 
 /// The calls that run.
@@ -245,7 +249,8 @@ impl SandboxState {
         let components = Vec::new();
         let calls = Arc::default();
         let instances = HashMap::new();
-        Self { sandbox, warm, link, components, names, calls, instances }
+        let tapes = HashMap::new();
+        Self { sandbox, warm, link, components, names, calls, instances, tapes }
     }
 
     /// Takes messages until the host closes the link.
@@ -335,9 +340,9 @@ impl SandboxState {
     }
 
     /// Runs a call until it first waits or its first tick is over. The rest becomes a task.
-    async fn call(&mut self, call: RunCall, tape: Option<File>) {
+    async fn call(&mut self, call: RunCall, file: Option<File>) {
         let RunCall { id, component, tool, arguments_json, is_conformed, caller, deadline_ms, instance, .. } = call;
-        let tape = call.tape.zip(tape);
+        let tape = call.tape.map(|tape| (tape.does, self.tape(tape, file)));
         let arguments = GivenArguments { text: arguments_json, is_conformed };
         let deadline = Duration::from_millis(deadline_ms);
         #[cfg(feature = "drill")]
@@ -355,7 +360,7 @@ impl SandboxState {
         let calls = Arc::clone(&self.calls);
         let mut work = Box::pin(async move {
             let end = match &tool {
-                Some((Ok(tool), loaded)) => match tape.map(|(does, file)| loaded.taped(does, file)).transpose() {
+                Some((Ok(tool), loaded)) => match tape.map(|(does, file)| loaded.taped(does, file?)).transpose() {
                     Ok(taped) => {
                         let source = match (taped.as_ref().and_then(Option::as_ref), kept.as_deref()) {
                             (Some(taped), _) => InstanceSource::Taped(taped),
@@ -378,6 +383,16 @@ impl SandboxState {
             // A task is polled at its start, so no wake-up is lost.
             drop(tokio::spawn(work));
         }
+    }
+
+    /// The file of a call's tape: the one that came with it, or one that was kept.
+    fn tape(&mut self, tape: RunTape, file: Option<File>) -> Result<Arc<File>, String> {
+        let file = file.map(Arc::new);
+        if let Some((number, file)) = tape.kept.zip(file.as_ref()) {
+            self.tapes.insert(number, Arc::clone(file));
+        }
+        let kept = || self.tapes.get(&tape.kept?).cloned();
+        file.or_else(kept).ok_or_else(|| "its tape did not come with it".to_owned())
     }
 
     fn send(&self, message: &FromSandbox) -> Result<(), InsideError> {

@@ -159,7 +159,7 @@ impl Comparison {
         if rest.as_slice().is_empty() {
             self.rests.remove(&stream);
         }
-        Some(TapeEntry { results: vec![json!({ "ok": values::bytes_to_json(piece) })], counted: 1, ..asked.clone() })
+        Some(TapeEntry { results: vec![json!({ "ok": values::ShownBytes(&piece) })], counted: 1, ..asked.clone() })
     }
 
     /// The answer with as many bytes as the guest reads at once. What is left comes next.

@@ -8,8 +8,7 @@ use wasmtime::component::{
 };
 
 use super::relay::{PACKAGE, interface_name, relay_name};
-use super::{CallTape, player, recorder, tape_name};
-use crate::engine::limiter::MemoryLimiter;
+use super::{direct, player, recorder, tape_name};
 use crate::wasi::state::CallState;
 
 /// A component whose calls cannot be recorded.
@@ -66,10 +65,6 @@ impl HandleTypes {
     }
 }
 
-/// Bytes of memories and tables that the relay begins with, at most: a page, and a table of its
-/// functions. What it needs for long arguments is the guest's.
-const RELAY_BYTES_MAX: u64 = 1 << 20;
-
 /// The most types of handles that a component imports. WASI 0.2 has some thirty.
 pub(super) const HANDLE_TYPES_MAX: u32 = 256;
 
@@ -92,21 +87,14 @@ impl RecordingLink {
         Ok(Self { component: linker.instantiate_pre(component)?, relay: None })
     }
 
-    /// Makes an instance for one call, with its relay.
+    /// Makes an instance for one call.
     pub(crate) async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Instance> {
-        if let Some(relay) = &self.relay {
-            // What the relay computes and holds costs the guest nothing.
-            let fuel = store.get_fuel()?;
-            let limiter = std::mem::replace(&mut store.data_mut().limiter, MemoryLimiter::new(RELAY_BYTES_MAX));
-            let relay = relay.instantiate_async(&mut *store).await?;
-            store.set_fuel(fuel)?;
-            let state = store.data_mut();
-            state.limiter = limiter;
-            if let Some(CallTape::Recording(recorder)) = state.tape() {
-                recorder.begin(relay);
-            }
-        }
         self.component.instantiate_async(store).await
+    }
+
+    /// The relay, if it records.
+    pub(super) fn relay(&self) -> Option<&InstancePre<CallState>> {
+        self.relay.as_ref()
     }
 }
 
@@ -166,6 +154,9 @@ impl<'c> Linking<'c> {
                 player::answer(store, &function, &ty, player::Values { arguments, results })
             })?);
         };
+        if direct::link(linker, name, &tape_name)? {
+            return Ok(());
+        }
         let found = relayed(relay, interface, name).ok_or_else(|| NotRecordable::Import(tape_name.clone()))?;
         let function = Arc::new(LinkedFunction { name: tape_name, relayed: Some(found) });
         Ok(linker.func_new_async(name, move |store, ty, arguments, results| {

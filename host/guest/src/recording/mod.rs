@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `relay.rs` | the component through which a recorded guest reaches the host |
 //! | `linking.rs` | a component's imports, each with a function that records or replays |
+//! | `direct.rs` | functions that are called without the relay |
 //! | `recorder.rs` | a function of the host that is called and recorded |
 //! | `player.rs` | a function that is answered from a tape |
 //! | `comparison.rs` | what a component other than the recorded one asks for |
@@ -14,6 +15,7 @@
 //! | `made_up.rs` | answers that no tape has |
 //! | `values.rs` | values of the component model as JSON |
 mod comparison;
+mod direct;
 mod linking;
 mod made_up;
 mod player;
@@ -46,13 +48,13 @@ pub(crate) enum CallTape {
 /// A call that is recorded or replayed.
 pub struct TapedCall {
     link: Arc<RecordingLink>,
-    file: File,
+    file: Arc<File>,
     does: TapeUse,
 }
 
 impl TapedCall {
     /// A call of a component with these links, which uses its tape so.
-    pub(crate) fn new(link: Arc<RecordingLink>, file: File, does: TapeUse) -> Self {
+    pub(crate) fn new(link: Arc<RecordingLink>, file: Arc<File>, does: TapeUse) -> Self {
         Self { link, file, does }
     }
 
@@ -68,8 +70,9 @@ impl TapedCall {
         let failed = |error: &dyn std::fmt::Display| format!("the call's recording: {error}");
         let is_strict = match self.does {
             TapeUse::Record => {
-                let file = self.file.try_clone().map_err(|error| failed(&error))?;
-                return Ok(CallTape::Recording(Recorder::new(file)));
+                let file = Arc::clone(&self.file);
+                let relay = self.link.relay().ok_or_else(|| failed(&"its component has no relay"))?;
+                return Ok(CallTape::Recording(Recorder::new(file, relay.clone())));
             }
             TapeUse::Replay => true,
             TapeUse::Compare => false,
@@ -86,6 +89,20 @@ impl TapedCall {
 }
 
 impl CallTape {
+    /// Writes what waits to be written, if it records.
+    pub(crate) fn flush(&self) {
+        if let Self::Recording(recorder) = self {
+            recorder.flush();
+        }
+    }
+
+    /// Writes what waits to be written, if it records. Nothing follows it.
+    pub(crate) fn end(&self) {
+        if let Self::Recording(recorder) = self {
+            recorder.end();
+        }
+    }
+
     fn recorder(&mut self) -> Option<&mut Recorder> {
         match self {
             Self::Recording(recorder) => Some(recorder),

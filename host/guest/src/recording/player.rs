@@ -10,7 +10,7 @@ use wasmtime_wasi::I32Exit;
 
 use super::comparison::{Answered, Comparison};
 use super::linking::LinkedFunction;
-use super::recorder::{guest_handle, json_of};
+use super::recorder::guest_handle;
 use super::{CallTape, entry, values};
 use crate::wasi::state::CallState;
 
@@ -238,7 +238,7 @@ pub(super) fn answer(
     for (value, (_, ty)) in values.arguments.iter().zip(ty.params()) {
         number_handles(&mut store, value, &ty, &mut numbers)?;
     }
-    let asked = entry(&function.name, json_of(values.arguments, &numbers)?);
+    let asked = entry(&function.name, values::to_json(values.arguments, &numbers)?);
     if asked.function.starts_with(EXIT) && player(&mut store)?.comparison.is_some() {
         return Err(end(&asked, "the component ended itself"));
     }

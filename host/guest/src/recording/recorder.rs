@@ -1,19 +1,25 @@
 //! A function of the host that is called and recorded.
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write as _;
+use std::future::{Future, poll_fn};
+use std::os::unix::fs::FileExt as _;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
-use toolcell_wall::tape::{self, CUT, DROP, OWN_FILE, TAPE_BYTES_MAX, TAPE_ENTRIES_MAX, TAPE_VALUES_MAX, TapeEntry};
+use serde::Serialize;
+use serde_json::Value;
+use toolcell_wall::tape::{self, CUT, DROP, OWN_FILE, TAPE_BYTES_MAX, TAPE_ENTRIES_MAX, TAPE_VALUES_MAX, WrittenEntry};
 use wasmtime::component::{
-    Func, Instance, ResourceAny, ResourceDynamic, ResourceType, Type, Val, types::ComponentFunc,
+    Instance, InstancePre, ResourceAny, ResourceDynamic, ResourceType, Type, Val, types::ComponentFunc,
 };
 use wasmtime::{AsContextMut as _, StoreContextMut};
 
+use super::direct::NotedFunction;
 use super::linking::{HANDLE_TYPES_MAX, HandleTypes, LinkedFunction};
-use super::{entry, values};
+use super::values::{self, Shown, ShownBytes};
 use crate::engine::errors::one_line;
 use crate::engine::fuel::HostFuel;
+use crate::engine::limiter::MemoryLimiter;
 use crate::wasi::state::CallState;
 
 /// Fuel that one function of the relay uses at most, without values: some hundred instructions.
@@ -22,19 +28,70 @@ const RELAY_FUEL: u64 = 2_000;
 /// Fuel that it uses for each value at most: it drops a handle, or makes room for a list.
 const RELAY_VALUE_FUEL: u64 = 100;
 
+/// Bytes of memories and tables that the relay begins with, at most: a page, and a table of its
+/// functions. What it needs for long arguments is the guest's.
+const RELAY_BYTES_MAX: u64 = 1 << 20;
+
+/// Bytes of lines after which they are written: some five hundred functions.
+const UNWRITTEN_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes that most lines have room in.
+const LINE_BYTES: usize = 256;
+
 /// A recording that is being made.
 pub(crate) struct Recorder {
-    relay: Option<Instance>,
+    relay: Relay,
     /// What the guest's handles stand for, by their numbers.
     handles: HashMap<u32, ResourceAny>,
     /// Handles that the guest has got.
     given: u32,
-    tape: TapeWriter,
+    tape: SharedTape,
+}
+
+/// The relay of a call. It is made for the first function that goes through it.
+enum Relay {
+    Linked(InstancePre<CallState>),
+    Made(Instance),
+}
+
+/// The end of a tape, which is also reached while a function has the store.
+#[derive(Clone)]
+struct SharedTape(Arc<Mutex<TapeWriter>>);
+
+impl SharedTape {
+    fn new(file: Arc<File>) -> Self {
+        Self(Arc::new(Mutex::new(TapeWriter::new(file))))
+    }
+
+    fn writer(&self) -> MutexGuard<'_, TapeWriter> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The outcome of this work. What waits on the tape is written while the work waits.
+    async fn flushed_in<W: Future>(self, work: W) -> W::Output {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            let polled = work.as_mut().poll(context);
+            if polled.is_pending() {
+                self.writer().flush();
+            }
+            polled
+        })
+        .await
+    }
 }
 
 /// The end of a tape that is written.
+///
+/// A write for each line would take as long as some functions. So lines wait until the guest waits,
+/// has computed for a tick of the clock, or ends, and until they are many. A process that is killed
+/// leaves whole lines, and lacks what it called since.
 struct TapeWriter {
-    file: File,
+    file: Arc<File>,
+    /// Bytes of it that are written.
+    written: u64,
+    /// Lines that are not written yet.
+    unwritten: Vec<u8>,
     bytes: u64,
     entries: usize,
     values: usize,
@@ -43,55 +100,136 @@ struct TapeWriter {
 }
 
 impl TapeWriter {
-    /// Writes an entry. Returns the number of its values.
-    fn write(&mut self, entry: &TapeEntry) -> usize {
-        let line = tape::line(entry);
-        let values = tape::count_values(&line);
-        self.bytes = self.bytes.saturating_add(line.len() as u64);
+    fn new(file: Arc<File>) -> Self {
+        Self { file, written: 0, unwritten: Vec::new(), bytes: 0, entries: 0, values: 0, is_full: false }
+    }
+
+    /// Adds an entry. Returns the number of its values.
+    fn add<V: Serialize>(&mut self, entry: &WrittenEntry<'_, V>) -> wasmtime::Result<usize> {
+        let begin = self.begin_line();
+        entry.write(&mut self.unwritten)?;
+        let values = tape::count_values(self.unwritten.get(begin..).unwrap_or_default());
+        self.end_line(begin, values);
+        Ok(values)
+    }
+
+    /// Adds the line of a function that gave this number or time, and used nothing.
+    fn add_note<S: Serialize>(&mut self, head: &NoteHead, shown: &S) -> wasmtime::Result<()> {
+        let begin = self.begin_line();
+        self.unwritten.extend_from_slice(&head.begin);
+        serde_json::to_writer(&mut self.unwritten, shown)?;
+        self.unwritten.extend_from_slice(NOTE_END);
+        self.end_line(begin, head.values);
+        Ok(())
+    }
+
+    /// The place of the next line.
+    fn begin_line(&mut self) -> usize {
+        self.unwritten.reserve(LINE_BYTES);
+        self.unwritten.len()
+    }
+
+    /// Counts the line that begins here and has this number of values.
+    fn end_line(&mut self, begin: usize, values: usize) {
+        let bytes = self.unwritten.len().saturating_sub(begin);
+        self.bytes = self.bytes.saturating_add(bytes as u64);
         self.entries += 1;
         self.values = self.values.saturating_add(values);
+        let bytes_max = TAPE_BYTES_MAX.saturating_sub(tape::cut_line().len() as u64);
+        let fits = self.bytes <= bytes_max && self.entries < TAPE_ENTRIES_MAX && self.values < TAPE_VALUES_MAX;
         if self.is_full {
-            return values;
+            self.forget();
+        } else if !fits {
+            self.unwritten.truncate(begin);
+            self.cut();
+        } else if self.unwritten.len() >= UNWRITTEN_BYTES_MAX {
+            self.flush();
         }
-        let cut = tape::line(&TapeEntry { function: CUT.to_owned(), ..TapeEntry::default() });
-        let bytes_max = TAPE_BYTES_MAX.saturating_sub(cut.len() as u64);
-        self.is_full = self.bytes > bytes_max || self.entries >= TAPE_ENTRIES_MAX || self.values >= TAPE_VALUES_MAX;
-        // One write for each line: what a process that is killed leaves is whole lines.
-        let line = if self.is_full { cut } else { line };
-        self.is_full |= self.file.write_all(&line).is_err();
-        values
+    }
+
+    /// Notes that the rest did not fit.
+    fn cut(&mut self) {
+        self.unwritten.extend(tape::cut_line());
+        self.flush();
+        self.is_full = true;
+    }
+
+    /// Writes what waits, in whole lines.
+    fn flush(&mut self) {
+        if !self.unwritten.is_empty() {
+            self.is_full |= self.file.write_all_at(&self.unwritten, self.written).is_err();
+            self.written = self.written.saturating_add(self.unwritten.len() as u64);
+            self.forget();
+        }
+    }
+
+    /// Forgets the lines that wait. One long line does not keep its memory.
+    fn forget(&mut self) {
+        self.unwritten.clear();
+        self.unwritten.shrink_to(UNWRITTEN_BYTES_MAX);
+    }
+}
+
+impl Drop for TapeWriter {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 
 impl Recorder {
-    /// A recording into this file.
-    pub(crate) fn new(file: File) -> Self {
-        let tape = TapeWriter { file, bytes: 0, entries: 0, values: 0, is_full: false };
-        Self { relay: None, handles: HashMap::new(), given: 0, tape }
+    /// A recording into this file. Functions go through an instance of this relay.
+    pub(crate) fn new(file: Arc<File>, relay: InstancePre<CallState>) -> Self {
+        Self { relay: Relay::Linked(relay), handles: HashMap::new(), given: 0, tape: SharedTape::new(file) }
     }
 
-    /// From now on, functions go through this instance.
-    pub(crate) fn begin(&mut self, relay: Instance) {
-        self.relay = Some(relay);
+    /// Notes in this file that the call is not recorded after all, and why, so that nobody replays
+    /// it.
+    pub(crate) fn cut(file: &Arc<File>, why: &str) {
+        let entry: WrittenEntry<'_, ()> =
+            WrittenEntry { function: CUT, arguments: None, results: None, counted: 0, fuel: 0, ended: Some(why) };
+        // A text has JSON. It is written when the writer is dropped.
+        let _ = TapeWriter::new(Arc::clone(file)).add(&entry);
     }
 
-    /// Notes that the call is not recorded after all, so that nobody replays it.
-    pub(crate) fn cut(&mut self) {
-        self.tape.bytes = TAPE_BYTES_MAX;
-        self.tape.write(&entry(CUT, Vec::new()));
+    /// Writes what waits.
+    pub(crate) fn flush(&self) {
+        self.tape.writer().flush();
+    }
+
+    /// Writes what waits. Nothing follows it: the file is given to another call.
+    pub(crate) fn end(&self) {
+        let mut writer = self.tape.writer();
+        writer.flush();
+        writer.is_full = true;
     }
 
     /// Keeps a file of the call's own folder, which is its answer.
-    pub(crate) fn own_file(&mut self, path: &str, read: &Result<Vec<u8>, String>) {
-        let mut entry = entry(OWN_FILE, vec![json!(path)]);
-        let bytes = |bytes: &Vec<u8>| Val::List(bytes.iter().copied().map(Val::U8).collect());
-        let shown = read.as_ref().map_or_else(
-            |why| Ok(json!({ "err": why })),
-            |read| values::to_json(&bytes(read), &mut [].iter()).map(|bytes| json!({ "ok": bytes })),
-        );
-        entry.results = shown.into_iter().collect();
-        self.tape.write(&entry);
+    pub(crate) fn own_file(&self, path: &str, read: &Result<Vec<u8>, String>) {
+        let result = match read {
+            Ok(bytes) => OwnFile::Ok(ShownBytes(bytes)),
+            Err(why) => OwnFile::Err(why),
+        };
+        let entry = WrittenEntry {
+            function: OWN_FILE,
+            arguments: Some([OwnFile::Path(path)]),
+            results: Some([result]),
+            counted: 0,
+            fuel: 0,
+            ended: None,
+        };
+        // Bytes and texts have JSON.
+        let _ = self.tape.writer().add(&entry);
     }
+}
+
+/// What is kept of a file of the call's own folder.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum OwnFile<'f> {
+    Ok(ShownBytes<'f>),
+    Err(&'f str),
+    #[serde(untagged)]
+    Path(&'f str),
 }
 
 fn recorder<'s>(store: &'s mut StoreContextMut<'_, CallState>) -> wasmtime::Result<&'s mut Recorder> {
@@ -99,16 +237,21 @@ fn recorder<'s>(store: &'s mut StoreContextMut<'_, CallState>) -> wasmtime::Resu
     recorder.ok_or_else(|| wasmtime::Error::msg("a call is recorded without a tape"))
 }
 
-/// A function of the host that is being called.
-struct PassingCall {
-    entry: TapeEntry,
-    /// The relay's function.
-    relayed: Func,
-    /// The arguments, with what the guest's handles stand for.
-    arguments: Vec<Val>,
-    /// The guest's fuel, and that of host functions.
-    fuel: u64,
-    host_fuel: HostFuel,
+/// The relay of the call.
+async fn relay(store: &mut StoreContextMut<'_, CallState>) -> wasmtime::Result<Instance> {
+    let linked = match &recorder(store)?.relay {
+        Relay::Made(relay) => return Ok(*relay),
+        Relay::Linked(linked) => linked.clone(),
+    };
+    // What the relay computes and holds costs the guest nothing.
+    let fuel = store.get_fuel()?;
+    let limiter = std::mem::replace(&mut store.data_mut().limiter, MemoryLimiter::new(RELAY_BYTES_MAX));
+    let made = linked.instantiate_async(store.as_context_mut()).await;
+    store.data_mut().limiter = limiter;
+    store.set_fuel(fuel)?;
+    let made = made?;
+    recorder(store)?.relay = Relay::Made(made);
+    Ok(made)
 }
 
 /// Calls a function of the host for a guest, and records it.
@@ -119,28 +262,40 @@ pub(super) async fn pass(
     arguments: &[Val],
     results: &mut [Val],
 ) -> wasmtime::Result<()> {
-    let call = PassingCall::begin(&mut store, function, ty, arguments)?;
-    let outcome = call.relayed.call_async(store.as_context_mut(), &call.arguments, results).await;
-    call.end(&mut store, ty, outcome, results)
+    let relay = relay(&mut store).await?;
+    let relayed = function.relayed.and_then(|function| relay.get_func(store.as_context_mut(), function));
+    let relayed = relayed.ok_or_else(|| wasmtime::Error::msg("the relay lacks a function"))?;
+    let mut passing = PassingCall::begin(&mut store, function, arguments)?;
+    let given = passing.given(&mut store, ty)?;
+    let tape = recorder(&mut store)?.tape.clone();
+    let outcome = tape.flushed_in(relayed.call_async(store.as_context_mut(), &given, results)).await;
+    passing.end(&mut store, ty, outcome, results)
 }
 
-impl PassingCall {
+/// A function of the host that is being called.
+struct PassingCall<'c> {
+    /// Its name on the tape.
+    name: &'c str,
+    arguments: &'c [Val],
+    /// The numbers of the handles in the arguments.
+    numbers: Vec<u32>,
+    used: HostUse,
+}
+
+impl<'c> PassingCall<'c> {
     fn begin(
         store: &mut StoreContextMut<'_, CallState>,
-        function: &LinkedFunction,
-        ty: &ComponentFunc,
-        arguments: &[Val],
+        function: &'c LinkedFunction,
+        arguments: &'c [Val],
     ) -> wasmtime::Result<Self> {
-        let mut numbers = Vec::new();
-        let mut inner = Vec::with_capacity(arguments.len());
-        for (value, (_, ty)) in arguments.iter().zip(ty.params()) {
-            inner.push(from_guest(store, value, &ty, &mut numbers)?);
-        }
-        let entry = entry(&function.name, json_of(arguments, &numbers)?);
-        let relay = recorder(store)?.relay.zip(function.relayed);
-        let relayed = relay.and_then(|(relay, function)| relay.get_func(store.as_context_mut(), function));
-        let relayed = relayed.ok_or_else(|| wasmtime::Error::msg("the relay lacks a function"))?;
-        Ok(Self { entry, relayed, arguments: inner, fuel: store.get_fuel()?, host_fuel: store.data().fuel })
+        Ok(Self { name: &function.name, arguments, numbers: Vec::new(), used: HostUse::begin(store)? })
+    }
+
+    /// The arguments, with what the guest's handles stand for.
+    fn given(&mut self, store: &mut StoreContextMut<'_, CallState>, ty: &ComponentFunc) -> wasmtime::Result<Vec<Val>> {
+        let Self { arguments, numbers, .. } = self;
+        let typed = arguments.iter().zip(ty.params());
+        typed.map(|(value, (_, ty))| from_guest(store, value, &ty, numbers)).collect()
     }
 
     fn end(
@@ -150,12 +305,12 @@ impl PassingCall {
         outcome: wasmtime::Result<()>,
         results: &mut [Val],
     ) -> wasmtime::Result<()> {
-        let Self { mut entry, fuel, host_fuel, .. } = self;
-        count(&mut entry, host_fuel, store.data().fuel);
+        let arguments = Shown::unless_empty(self.arguments, &self.numbers);
         if let Err(error) = outcome {
-            entry.ended = Some(one_line(&error));
-            let values = recorder(store)?.tape.write(&entry);
-            give_back(store, fuel, values)?;
+            let ended = one_line(&error);
+            let entry = WrittenEntry { arguments, ended: Some(&ended), ..self.used.entry(store, self.name) };
+            let values = recorder(store)?.tape.writer().add(&entry)?;
+            self.used.give_back(store, values)?;
             return Err(error);
         }
         let mut numbers = Vec::new();
@@ -164,37 +319,104 @@ impl PassingCall {
                 *value = to_guest(store, value, &ty, &mut numbers)?;
             }
         }
-        entry.results = json_of(results, &numbers)?;
-        let values = recorder(store)?.tape.write(&entry);
-        give_back(store, fuel, values)
+        let results = Shown::unless_empty(results, &numbers);
+        let entry = WrittenEntry { arguments, results, ..self.used.entry(store, self.name) };
+        let values = recorder(store)?.tape.writer().add(&entry)?;
+        self.used.give_back(store, values)
     }
 }
 
-/// Gives the fuel back that the relay used for this number of values. Tasks of the guest may have
-/// run meanwhile, so no more is given back than the relay can have used.
-fn give_back(store: &mut StoreContextMut<'_, CallState>, before: u64, values: usize) -> wasmtime::Result<()> {
-    let left = store.get_fuel()?;
-    let most = RELAY_FUEL.saturating_add(RELAY_VALUE_FUEL.saturating_mul(values as u64));
-    store.set_fuel(left.saturating_add(before.saturating_sub(left).min(most)))
+/// What was used when a function of the host began.
+struct HostUse {
+    /// The guest's fuel.
+    fuel: u64,
+    host: HostFuel,
+}
+
+impl HostUse {
+    fn begin(store: &StoreContextMut<'_, CallState>) -> wasmtime::Result<Self> {
+        Ok(Self { fuel: store.get_fuel()?, host: store.data().fuel })
+    }
+
+    /// An entry with what was used since.
+    fn entry<'e, V: Serialize>(
+        &self,
+        store: &StoreContextMut<'_, CallState>,
+        function: &'e str,
+    ) -> WrittenEntry<'e, V> {
+        let after = store.data().fuel;
+        WrittenEntry {
+            function,
+            arguments: None,
+            results: None,
+            counted: after.calls().saturating_sub(self.host.calls()),
+            fuel: after.work().saturating_sub(self.host.work()),
+            ended: None,
+        }
+    }
+
+    /// Gives the fuel back that the relay used for this number of values. Tasks of the guest may
+    /// have run meanwhile, so no more is given back than the relay can have used.
+    fn give_back(&self, store: &mut StoreContextMut<'_, CallState>, values: usize) -> wasmtime::Result<()> {
+        let left = store.get_fuel()?;
+        let most = RELAY_FUEL.saturating_add(RELAY_VALUE_FUEL.saturating_mul(values as u64));
+        store.set_fuel(left.saturating_add(self.fuel.saturating_sub(left).min(most)))
+    }
+}
+
+/// The lines of a function that needs no relay.
+pub(super) struct NoteHead {
+    name: String,
+    /// A line up to its result.
+    begin: Vec<u8>,
+    /// Values of a line.
+    values: usize,
+}
+
+/// The end of such a line, where the function counted once and used no fuel.
+const NOTE_END: &[u8] = b"],\"counted\":1}\n";
+
+impl NoteHead {
+    /// That of a function whose results have this number of values.
+    pub(super) fn new(name: &str, values: usize) -> Self {
+        let name_json = Value::from(name);
+        let begin = format!("{{\"call\":{name_json},\"gave\":[").into_bytes();
+        let values = values + tape::count_values(&begin) + tape::count_values(NOTE_END);
+        Self { name: name.to_owned(), begin, values }
+    }
+}
+
+/// Calls a function that needs no relay, and records it.
+pub(super) fn note<R, S: Serialize>(
+    store: &mut StoreContextMut<'_, CallState>,
+    head: &NoteHead,
+    function: &NotedFunction<R, S>,
+) -> wasmtime::Result<R> {
+    let before = HostUse::begin(store)?;
+    let outcome = (function.call)(store.data_mut());
+    let ended = outcome.as_ref().err().map(one_line);
+    let shown = outcome.as_ref().ok().map(function.show);
+    let entry = WrittenEntry { results: None, ended: ended.as_deref(), ..before.entry(store, &head.name) };
+    let mut tape = recorder(store)?.tape.writer();
+    match shown {
+        Some(shown) if entry.counted == 1 && entry.fuel == 0 => tape.add_note(head, &shown)?,
+        shown => drop(tape.add(&WrittenEntry { results: shown.map(|shown| [shown]), ..entry })?),
+    }
+    drop(tape);
+    outcome
 }
 
 /// Drops what a guest's handle stands for, and records it.
 pub(super) async fn dropped(mut store: StoreContextMut<'_, CallState>, number: u32) -> wasmtime::Result<()> {
     let Some(inner) = recorder(&mut store)?.handles.remove(&number) else { return Ok(()) };
-    let mut entry = entry(DROP, vec![json!(number)]);
-    let before = store.data().fuel;
-    let fuel = store.get_fuel()?;
-    let outcome = inner.resource_drop_async(store.as_context_mut()).await;
-    count(&mut entry, before, store.data().fuel);
-    entry.ended = outcome.as_ref().err().map(one_line);
-    let values = recorder(&mut store)?.tape.write(&entry);
-    give_back(&mut store, fuel, values)?;
+    let used = HostUse::begin(&store)?;
+    let tape = recorder(&mut store)?.tape.clone();
+    let outcome = tape.flushed_in(inner.resource_drop_async(store.as_context_mut())).await;
+    let ended = outcome.as_ref().err().map(one_line);
+    let entry = WrittenEntry { arguments: Some([number]), ended: ended.as_deref(), ..used.entry(&store, DROP) };
+    let values = recorder(&mut store)?.tape.writer().add(&entry)?;
+    used.give_back(&mut store, values)?;
     outcome
-}
-
-fn count(entry: &mut TapeEntry, before: HostFuel, after: HostFuel) {
-    entry.counted = after.calls().saturating_sub(before.calls());
-    entry.fuel = after.work().saturating_sub(before.work());
 }
 
 /// A guest's value with what its handles stand for. Their numbers are added.
@@ -246,8 +468,59 @@ pub(super) fn guest_handle(
     ResourceDynamic::new_own(number, ty).try_into_resource_any(store.as_context_mut())
 }
 
-/// Values as JSON, whose handles have these numbers.
-pub(super) fn json_of(values: &[Val], numbers: &[u32]) -> wasmtime::Result<Vec<Value>> {
-    let mut numbers = numbers.iter();
-    values.iter().map(|value| values::to_json(value, &mut numbers)).collect()
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const NOW: &str = "wasi:clocks/monotonic-clock#now";
+
+    fn writer() -> TapeWriter {
+        TapeWriter::new(Arc::new(tempfile::tempfile().unwrap()))
+    }
+
+    fn entry<V: Serialize>(result: V) -> WrittenEntry<'static, [V; 1]> {
+        WrittenEntry { function: NOW, arguments: None, results: Some([result]), counted: 1, fuel: 0, ended: None }
+    }
+
+    #[test]
+    fn a_note_is_the_line_of_its_entry() {
+        let mut noted = writer();
+        noted.add_note(&NoteHead::new(NOW, 0), &u64::MAX).unwrap();
+        let mut added = writer();
+        added.add(&entry(u64::MAX)).unwrap();
+        assert_eq!(noted.unwritten, added.unwritten);
+        assert_eq!((noted.bytes, noted.values, noted.entries), (added.bytes, added.values, added.entries));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_at_a_line_and_the_tape_can_be_read() {
+        let many = |writer: &mut TapeWriter| {
+            let head = NoteHead::new(NOW, 0);
+            (0..=TAPE_ENTRIES_MAX as u64).for_each(|number| writer.add_note(&head, &number).unwrap());
+        };
+        let long = |writer: &mut TapeWriter| {
+            let half = "x".repeat(usize::try_from(TAPE_BYTES_MAX / 2).unwrap());
+            for _ in 0..3 {
+                writer.add(&entry(half.as_str())).unwrap();
+            }
+        };
+        let valued = |writer: &mut TapeWriter| {
+            let values = vec![0; TAPE_VALUES_MAX / 2];
+            for _ in 0..3 {
+                writer.add(&entry(&values)).unwrap();
+            }
+        };
+        for (fills, kept) in [(&many as &dyn Fn(&mut TapeWriter), TAPE_ENTRIES_MAX - 1), (&long, 1), (&valued, 1)] {
+            let mut writer = writer();
+            fills(&mut writer);
+            writer.flush();
+            let mut bytes = vec![0; usize::try_from(writer.written).unwrap()];
+            writer.file.read_exact_at(&mut bytes, 0).unwrap();
+            let entries = tape::read(&bytes).unwrap();
+            assert_eq!(entries.len(), kept + 1);
+            assert_eq!(entries.last().unwrap().function, CUT);
+            assert!(writer.unwritten.capacity() <= UNWRITTEN_BYTES_MAX);
+        }
+    }
 }

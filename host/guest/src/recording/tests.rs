@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use toolcell_policy::Limits;
 use toolcell_wall::caller::NoCaller;
@@ -27,6 +29,11 @@ static RELAY: LazyLock<ToolComponent> =
 
 /// A component that waits for a clock, reads the time, and asks for this many random bytes.
 fn component(random: u32) -> ToolComponent {
+    component_that(1_000, random, "")
+}
+
+/// The same, which waits this long, and does this at its end.
+fn component_that(nanoseconds: u64, random: u32, ends: &str) -> ToolComponent {
     let text = format!(
         r#"(component
         (import "wasi:io/poll@0.2.3" (instance $poll
@@ -62,13 +69,14 @@ fn component(random: u32) -> ToolComponent {
             (import "h" "bytes" (func $bytes (param i64 i32)))
             (import "h" "drop" (func $drop (param i32)))
             (func (export "go") (result i64) (local i32)
-                (local.set 0 (call $subscribe (i64.const 1000)))
+                (local.set 0 (call $subscribe (i64.const {nanoseconds})))
                 (i32.store (i32.const 16) (local.get 0))
                 (call $poll (i32.const 16) (i32.const 1) (i32.const 32))
                 (drop (call $ready (local.get 0)))
                 (call $drop (local.get 0))
                 (call $bytes (i64.const {random}) (i32.const 48))
-                (i64.xor (i64.load (i32.load (i32.const 48))) (call $now))))
+                (i64.xor (i64.load (i32.load (i32.const 48))) (call $now))
+                {ends}))
         (core instance $i (instantiate $main (with "m" (instance $m)) (with "h" (instance
             (export "ready" (func $ready)) (export "poll" (func $wait)) (export "now" (func $now))
             (export "subscribe" (func $subscribe)) (export "bytes" (func $bytes)) (export "drop" (func $drop))))))
@@ -96,12 +104,25 @@ async fn call(component: &ToolComponent, source: InstanceSource<'_>) -> CallRepo
 async fn record(component: &ToolComponent) -> (CallReport<GuestResult>, Vec<TapeEntry>) {
     let link = RecordingLink::recording(RELAY.pre(), component.pre().component()).unwrap();
     let mut file = tempfile::tempfile().unwrap();
-    let taped = TapedCall::new(Arc::new(link), file.try_clone().unwrap(), TapeUse::Record);
+    let taped = TapedCall::new(Arc::new(link), Arc::new(file.try_clone().unwrap()), TapeUse::Record);
     let report = call(component, InstanceSource::Taped(&taped)).await;
     let mut bytes = Vec::new();
     file.rewind().unwrap();
     file.read_to_end(&mut bytes).unwrap();
     (report, tape::read(&bytes).unwrap())
+}
+
+/// The functions of a tape whose call goes on, once it has this many.
+async fn functions_of(tape: &File, count: usize) -> Vec<String> {
+    loop {
+        let mut bytes = vec![0; usize::try_from(tape.metadata().unwrap().len()).unwrap()];
+        tape.read_exact_at(&mut bytes, 0).unwrap();
+        let entries = tape::read(&bytes).unwrap();
+        if entries.len() >= count {
+            return entries.into_iter().map(|entry| entry.function).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 fn played(entries: &[TapeEntry]) -> File {
@@ -112,7 +133,7 @@ fn played(entries: &[TapeEntry]) -> File {
 
 async fn replay(component: &ToolComponent, entries: &[TapeEntry], does: TapeUse) -> CallReport<GuestResult> {
     let link = RecordingLink::replaying(component.pre().component()).unwrap();
-    let taped = TapedCall::new(Arc::new(link), played(entries), does);
+    let taped = TapedCall::new(Arc::new(link), Arc::new(played(entries)), does);
     call(component, InstanceSource::Taped(&taped)).await
 }
 
@@ -152,6 +173,34 @@ async fn a_recorded_call_answers_as_before_with_the_same_fuel_a_hundred_times() 
     }
     let compared = replay(&component, &entries, TapeUse::Compare).await;
     assert_eq!(answer(&compared), answer(&recorded));
+}
+
+#[tokio::test]
+async fn a_call_that_never_ends_has_on_its_tape_what_it_called_before_it_waits_or_computes() {
+    let waits = component_that(u64::MAX, 8, "");
+    let computes = component_that(1_000, 8, "(loop $ever (br $ever))");
+    for (component, count) in [(waits, 1), (computes, 6)] {
+        let link = RecordingLink::recording(RELAY.pre(), component.pre().component()).unwrap();
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let taped = TapedCall::new(Arc::new(link), Arc::clone(&file), TapeUse::Record);
+        let functions = tokio::select! {
+            report = call(&component, InstanceSource::Taped(&taped)) => panic!("{:?}", report.outcome),
+            functions = functions_of(&file, count) => functions,
+        };
+        // Its process is killed now: nobody writes the rest.
+        assert_eq!(functions.len(), count, "{functions:?}");
+        assert_eq!(functions[0], "wasi:clocks/monotonic-clock#subscribe-duration");
+    }
+}
+
+#[tokio::test]
+async fn numbers_of_the_host_are_recorded_as_through_the_relay() {
+    let component = component(8);
+    let (_, entries) = record(&component).await;
+    let now = &entries[5];
+    assert_eq!((now.counted, now.fuel), (1, 0));
+    assert!(now.results[0].as_u64().is_some_and(|time| time > 0), "{now:?}");
+    assert!(now.arguments.is_empty());
 }
 
 #[tokio::test]

@@ -9,9 +9,12 @@
 //! | `result` | `{"ok": value}` or `{"err": value}` |
 //! | a handle | `{"handle": number}`, by its order in the recording |
 //! | `f32`, `f64` | text, which is exact; infinities and NaN by their bits |
+use std::cell::Cell;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Map, Value, json};
+use serde::ser::{Error as _, Serialize, Serializer};
+use serde_json::Value;
 use wasmtime::component::types::{Case, Field};
 use wasmtime::component::{ResourceAny, ResourceType, Type, Val};
 
@@ -33,65 +36,113 @@ pub(super) type MakeHandle<'h> = dyn FnMut(u32, &ResourceType) -> wasmtime::Resu
 /// Exchanges a handle for another one.
 pub(super) type ExchangeHandle<'h> = dyn FnMut(ResourceAny, &ResourceType) -> wasmtime::Result<ResourceAny> + 'h;
 
-/// The numbers of a value's handles, in their order.
-pub(super) type Numbers<'n> = std::slice::Iter<'n, u32>;
+/// A value of a kind that only asynchronous functions have: a stream, a future.
+const NO_JSON: &str = "a value of a kind that no recording has";
 
-/// A value as JSON.
+/// Values as a list of JSON, whose handles have these numbers, in their order.
+pub(super) struct Shown<'v> {
+    values: &'v [Val],
+    /// Those that follow.
+    numbers: Cell<&'v [u32]>,
+}
+
+impl<'v> Shown<'v> {
+    pub(super) fn new(values: &'v [Val], numbers: &'v [u32]) -> Self {
+        Self { values, numbers: Cell::new(numbers) }
+    }
+
+    /// The same, or `None` for an empty list.
+    pub(super) fn unless_empty(values: &'v [Val], numbers: &'v [u32]) -> Option<Self> {
+        (!values.is_empty()).then(|| Self::new(values, numbers))
+    }
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        list(self.values, &self.numbers, to)
+    }
+}
+
+/// One of the values.
+struct ShownValue<'v, 'n> {
+    value: &'v Val,
+    numbers: &'v Cell<&'n [u32]>,
+}
+
+impl Serialize for ShownValue<'_, '_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { value, numbers } = *self;
+        match value {
+            Val::Bool(value) => to.serialize_bool(*value),
+            Val::U8(value) => to.serialize_u8(*value),
+            Val::U16(value) => to.serialize_u16(*value),
+            Val::U32(value) => to.serialize_u32(*value),
+            Val::U64(value) => to.serialize_u64(*value),
+            Val::S8(value) => to.serialize_i8(*value),
+            Val::S16(value) => to.serialize_i16(*value),
+            Val::S32(value) => to.serialize_i32(*value),
+            Val::S64(value) => to.serialize_i64(*value),
+            Val::Float32(value) if value.is_finite() => to.collect_str(value),
+            Val::Float32(value) => to.collect_str(&format_args!("{:#010x}", value.to_bits())),
+            Val::Float64(value) if value.is_finite() => to.collect_str(value),
+            Val::Float64(value) => to.collect_str(&format_args!("{:#018x}", value.to_bits())),
+            Val::Char(value) => to.serialize_char(*value),
+            Val::String(value) | Val::Enum(value) => to.serialize_str(value),
+            Val::List(values) => match bytes_of(values) {
+                Some(bytes) => ShownBytes(&bytes).serialize(to),
+                None => list(values, numbers, to),
+            },
+            Val::Tuple(values) => list(values, numbers, to),
+            Val::Record(fields) => to.collect_map(fields.iter().map(|(name, value)| (name, Self { value, numbers }))),
+            Val::Variant(case, None) => to.serialize_str(case),
+            Val::Variant(case, Some(value)) => one(to, case, &Self { value, numbers }),
+            Val::Option(None) => to.serialize_none(),
+            Val::Option(Some(value)) => one(to, "some", &Self { value, numbers }),
+            Val::Result(Ok(value)) => one(to, "ok", &value.as_deref().map(|value| Self { value, numbers })),
+            Val::Result(Err(value)) => one(to, "err", &value.as_deref().map(|value| Self { value, numbers })),
+            Val::Flags(names) => to.collect_seq(names),
+            Val::Resource(_) => {
+                let next = numbers.get();
+                numbers.set(next.get(1..).unwrap_or_default());
+                one(to, HANDLE, &next.first())
+            }
+            _ => Err(S::Error::custom(NO_JSON)),
+        }
+    }
+}
+
+/// Bytes as JSON.
+pub(super) struct ShownBytes<'b>(pub(super) &'b [u8]);
+
+impl Serialize for ShownBytes<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(self.0) {
+            // As any empty list.
+            Ok("") => to.collect_seq::<[u8; 0]>([]),
+            Ok(text) => one(to, TEXT, text),
+            Err(_) => one(to, BYTES, &BASE64.encode(self.0)),
+        }
+    }
+}
+
+fn list<'v, S: Serializer>(values: &'v [Val], numbers: &'v Cell<&[u32]>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(values.iter().map(|value| ShownValue { value, numbers }))
+}
+
+/// An object with one key.
+fn one<S: Serializer>(to: S, key: &str, value: &(impl Serialize + ?Sized)) -> Result<S::Ok, S::Error> {
+    to.collect_map([(key, value)])
+}
+
+/// The values as JSON.
 ///
 /// # Errors
-/// It holds what only asynchronous functions have: a stream, a future.
-pub(super) fn to_json(value: &Val, numbers: &mut Numbers<'_>) -> wasmtime::Result<Value> {
-    Ok(match value {
-        Val::Bool(value) => json!(value),
-        Val::U8(value) => json!(value),
-        Val::U16(value) => json!(value),
-        Val::U32(value) => json!(value),
-        Val::U64(value) => json!(value),
-        Val::S8(value) => json!(value),
-        Val::S16(value) => json!(value),
-        Val::S32(value) => json!(value),
-        Val::S64(value) => json!(value),
-        Val::Float32(value) if value.is_finite() => json!(value.to_string()),
-        Val::Float32(value) => json!(format!("{:#010x}", value.to_bits())),
-        Val::Float64(value) if value.is_finite() => json!(value.to_string()),
-        Val::Float64(value) => json!(format!("{:#018x}", value.to_bits())),
-        Val::Char(value) => json!(value),
-        Val::String(value) | Val::Enum(value) => json!(value),
-        Val::List(values) => match bytes_of(values) {
-            Some(bytes) => bytes_to_json(bytes),
-            None => all_to_json(values, numbers)?,
-        },
-        Val::Tuple(values) => all_to_json(values, numbers)?,
-        Val::Record(fields) => {
-            let mut object = Map::new();
-            for (name, value) in fields {
-                object.insert(name.clone(), to_json(value, numbers)?);
-            }
-            Value::Object(object)
-        }
-        Val::Variant(case, None) => json!(case),
-        Val::Variant(case, Some(value)) => one(case, to_json(value, numbers)?),
-        Val::Option(None) => Value::Null,
-        Val::Option(Some(value)) => one("some", to_json(value, numbers)?),
-        Val::Result(Ok(value)) => one("ok", maybe_to_json(value.as_deref(), numbers)?),
-        Val::Result(Err(value)) => one("err", maybe_to_json(value.as_deref(), numbers)?),
-        Val::Flags(names) => json!(names),
-        Val::Resource(_) => one(HANDLE, json!(numbers.next())),
-        _ => return Err(wasmtime::Error::msg("a value of a kind that no recording has")),
-    })
-}
-
-fn all_to_json(values: &[Val], numbers: &mut Numbers<'_>) -> wasmtime::Result<Value> {
-    let values: wasmtime::Result<Vec<Value>> = values.iter().map(|value| to_json(value, numbers)).collect();
-    values.map(Value::Array)
-}
-
-fn maybe_to_json(value: Option<&Val>, numbers: &mut Numbers<'_>) -> wasmtime::Result<Value> {
-    value.map_or(Ok(Value::Null), |value| to_json(value, numbers))
-}
-
-fn one(key: &str, value: Value) -> Value {
-    Value::Object(Map::from_iter([(key.to_owned(), value)]))
+/// One holds what only asynchronous functions have.
+pub(super) fn to_json(values: &[Val], numbers: &[u32]) -> wasmtime::Result<Vec<Value>> {
+    match serde_json::to_value(Shown::new(values, numbers))? {
+        Value::Array(values) => Ok(values),
+        other => Ok(vec![other]),
+    }
 }
 
 /// The bytes of a `list<u8>`; `None` for any other list, and for an empty one.
@@ -103,14 +154,6 @@ fn bytes_of(values: &[Val]) -> Option<Vec<u8>> {
     // Only the first is looked at before all are: elements have one type.
     values.first().and_then(byte)?;
     values.iter().map(byte).collect()
-}
-
-/// Bytes as a list of them is written.
-pub(super) fn bytes_to_json(bytes: Vec<u8>) -> Value {
-    match String::from_utf8(bytes) {
-        Ok(text) => one(TEXT, Value::String(text)),
-        Err(error) => one(BYTES, Value::String(BASE64.encode(error.as_bytes()))),
-    }
 }
 
 /// The value of this type that the JSON stands for.

@@ -296,6 +296,7 @@ async fn run<T>(
             stop = stopped(deadline, caller.as_ref()) => Err(stop),
         }
     };
+    instance.flush_tape();
     let outcome = match answer {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),

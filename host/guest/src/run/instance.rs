@@ -78,6 +78,13 @@ impl GuestInstance {
         Ok(())
     }
 
+    /// Its call has ended: the rest of what was recorded is written.
+    pub(crate) fn flush_tape(&mut self) {
+        if let Some(tape) = self.store.data_mut().tape() {
+            tape.end();
+        }
+    }
+
     /// Why the call, which is over, is not the recorded one.
     pub(crate) fn end_of_tape(&mut self, has_answer: bool) -> Option<ReplayEnd> {
         match self.store.data_mut().tape()? {

@@ -31,6 +31,9 @@ pub(crate) fn fresh(engine: &Engine, terms: &Terms<'_>) -> wasmtime::Result<Stor
         if left < state.fuel.spent() {
             return Err(Trap::OutOfFuel.into());
         }
+        if let Some(tape) = state.tape() {
+            tape.flush();
+        }
         if state.fuel.tick() {
             state.caller.used(state.fuel.used(left), state.limiter.peak_bytes());
         }

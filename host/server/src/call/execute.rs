@@ -159,6 +159,7 @@ async fn run_guest(started: &StartedCall<'_>, call: Call, time: CallTime, run: O
     let clock = Arc::new(CallClock::new(time.left));
     let calling = run.map(|run| CallingCall::of(started, &call, &clock, run));
     let Call { arguments, context, .. } = call;
+    let revision = context.revision.name();
     let arguments_json = rewritten.as_deref().unwrap_or_else(|| arguments.get());
     let caller = caller_of(started, context, &time.limits, capabilities.redactor());
     let caller = Arc::new(caller.timed(clock, started.lineage.clone()).calling(calling));
@@ -171,12 +172,12 @@ async fn run_guest(started: &StartedCall<'_>, call: Call, time: CallTime, run: O
         capabilities: &capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
         kept: kept.as_deref(),
-        tape: tape.as_ref(),
+        tape: tape.as_ref().map(|running| &running.tape),
         uses: started.record.uses(capabilities.grants(), capabilities.redactor()),
     };
     started.live().into_iter().for_each(|live| live.enter(CallPhase::Running));
     let mut report = group.call_tool(place, input).await;
-    let given = TapedArguments { text: arguments_json, capabilities: &capabilities };
+    let given = TapedArguments { text: arguments_json, revision, capabilities: &capabilities };
     let taped = tape.and_then(|tape| started.taped(tape, &report, given));
     if script.is_some() {
         report.outcome = report.outcome.map_err(ScriptAnswer::named);

@@ -9,23 +9,41 @@ use toolcell_sandbox::{CallFailure, CallReport, GrantedCapabilities, Tape};
 
 use super::StartedCall;
 use super::execute::CallTraces;
-use crate::recordings::TapedCall;
+use crate::recordings::{OrderedPlace, TapedCall};
+
+/// The tape of a call that runs.
+pub(super) struct RunningTape {
+    pub(super) tape: Tape,
+    /// The call's place among those that an operator has recorded.
+    ordered: Option<OrderedPlace>,
+}
 
 /// What a recorded call was given.
 pub(super) struct TapedArguments<'a> {
     /// JSON.
     pub(super) text: &'a str,
+    /// The protocol's revision that the caller spoke.
+    pub(super) revision: &'static str,
     pub(super) capabilities: &'a Arc<GrantedCapabilities>,
 }
 
 impl StartedCall<'_> {
     /// A tape, if the call is recorded.
-    pub(super) fn tape(&self) -> Option<Tape> {
-        let is_recorded = self.records || self.is_picked();
-        if !is_recorded || self.catalog.walled.recorded_manifest(self.target).is_none() {
+    pub(super) fn tape(&self) -> Option<RunningTape> {
+        self.catalog.walled.recorded_manifest(self.target)?;
+        // A call by hand is recorded for its person alone.
+        let ordered = if self.records { None } else { self.ordered() };
+        if !self.records && ordered.is_none() && !self.is_picked() {
             return None;
         }
-        Tape::recording().inspect_err(|error| tracing::warn!("a call is not recorded: {error}")).ok()
+        Some(RunningTape { tape: Tape::recording(), ordered })
+    }
+
+    /// A place among the next calls of the tool, if an operator has them recorded.
+    fn ordered(&self) -> Option<OrderedPlace> {
+        let services = &self.catalog.services;
+        let place = services.ordered_recordings.place(self.target.component.name(), &self.target.name)?;
+        self.catalog.is_recordable(self.target).is_ok().then_some(place)
     }
 
     /// True if the manifest has the call recorded, and the process has a place for it.
@@ -45,10 +63,11 @@ impl StartedCall<'_> {
     /// The recorded call, which has ended with this report. `None` if nothing of it ran.
     pub(super) fn taped(
         &self,
-        tape: Tape,
+        running: RunningTape,
         report: &CallReport<GuestResult>,
         given: TapedArguments<'_>,
     ) -> Option<Box<TapedCall>> {
+        let RunningTape { tape, ordered } = running;
         let tape_bytes = tape.finish();
         let tape_bytes = tape_bytes.inspect_err(|error| tracing::warn!("a call is not recorded: {error}")).ok()?;
         if !ran(report, tape_bytes) {
@@ -57,6 +76,7 @@ impl StartedCall<'_> {
         let component = &self.target.component;
         Some(Box::new(TapedCall {
             call: self.record.id(),
+            revision: given.revision,
             component: component.name().to_owned(),
             digest: component.digest().to_owned(),
             tool: self.target.name.clone(),
@@ -72,24 +92,36 @@ impl StartedCall<'_> {
             used: (&report.usage).into(),
             ended: SystemTime::now(),
             answer_bytes: report.usage.output_bytes,
+            ordered,
         }))
     }
 
     /// Keeps the recording of a call that ended so: for the person who makes it by hand, or else in
     /// the folder. Returns its file there.
     pub(super) fn keep_recording(&self, traces: &mut CallTraces, outcome: Outcome) -> Option<String> {
-        let taped = traces.taped.take()?;
+        let mut taped = traces.taped.take()?;
         if self.records {
             let made = taped.made();
             let made = made.inspect_err(|problem| tracing::warn!("a call is not recorded: {problem}"));
             traces.recording = made.ok().map(Box::new);
             return None;
         }
-        if self.target.record == RecordRule::Errors && !outcome.is_error() {
+        let ordered = taped.ordered.take();
+        let is_ruled = match self.target.record {
+            RecordRule::Never => false,
+            RecordRule::Errors => outcome.is_error(),
+            // One that has a place was not picked by the rule.
+            RecordRule::Share(_) => ordered.is_none(),
+            RecordRule::All => true,
+        };
+        let ordered = ordered.filter(OrderedPlace::is_wanted);
+        if !is_ruled && ordered.is_none() {
             return None;
         }
         let place = self.catalog.settings.recordings.as_ref()?;
-        self.catalog.services.recordings.as_ref()?.keep(taped, place)
+        let file = self.catalog.services.recordings.as_ref()?.keep(taped, place)?;
+        ordered.into_iter().for_each(OrderedPlace::kept);
+        Some(file)
     }
 }
 

@@ -52,8 +52,8 @@ impl Catalog {
     /// One sentence: the call cannot be run.
     pub async fn replay(self: &Arc<Self>, recording: &Recording, is_recorded: bool) -> Result<Replayed, String> {
         let head = &recording.head;
-        if recording.is_cut() {
-            return Err("the recording is not whole: the call said more than a recording holds".to_owned());
+        if let Some(why) = recording.why_cut() {
+            return Err(format!("the recording is not whole: {why}"));
         }
         let is_called =
             |target: &&Arc<CallTarget>| target.component.name() == head.component && target.name == head.tool;

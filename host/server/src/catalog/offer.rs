@@ -35,6 +35,11 @@ impl<'a> ToolOffer<'a> {
         self.target.called()
     }
 
+    /// All that its calls need.
+    pub(crate) fn target(&self) -> &'a CallTarget {
+        self.target
+    }
+
     /// The component that has it.
     pub fn component(&self) -> &'a Arc<LoadedComponent> {
         &self.target.component

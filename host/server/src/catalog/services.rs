@@ -22,7 +22,7 @@ use crate::observing::log::{NoLog, OperatorLog};
 use crate::observing::observation::Observation;
 use crate::observing::refusals::Refusals;
 use crate::observing::traces::Traces;
-use crate::recordings::RecordingKeeper;
+use crate::recordings::{OrderedRecordings, RecordingKeeper};
 use crate::replicas::replicated_sets::ReplicatedSets;
 use crate::replicas::updates::NewsDesk;
 use crate::resources::folders::FileReads;
@@ -69,6 +69,8 @@ pub struct Services {
     pub entries: EntryReads,
     /// Writes recordings that the manifest asks for; none where nobody is served.
     pub recordings: Option<Arc<RecordingKeeper>>,
+    /// The next calls of tools, which operators have recorded.
+    pub ordered_recordings: Arc<OrderedRecordings>,
     /// The logins of callers.
     pub logins: Arc<CallerLogins>,
     /// Takes news of resources that calls change.
@@ -106,6 +108,7 @@ impl Services {
         Self {
             executor: Arc::new(runtime.clone()),
             refusals: Arc::new(Refusals::new(&sink, None)),
+            ordered_recordings: OrderedRecordings::new(&sink),
             sink,
             log: Arc::new(NoLog),
             calls: AtomicU64::default(),

@@ -13,6 +13,7 @@ use toolcell_schema::SchemaTexts;
 use super::building::{RelayKey, Relays};
 use super::entry::targets;
 use super::instances::CALLERS_MAX;
+use super::recordable::RecordedComponents;
 use super::{CallTarget, CatalogParts, LoadedComponent};
 use crate::machine::SandboxSetup;
 
@@ -29,8 +30,8 @@ pub(super) struct WallSetup<'s> {
     pub(super) sandboxes: Option<&'s SandboxSetup>,
     /// The relays, if calls may be recorded.
     pub(super) relays: Relays,
-    /// True if any call may be recorded, whatever the manifest says.
-    pub(super) records_all: bool,
+    /// The components whose calls may be recorded.
+    pub(super) recorded: RecordedComponents,
     /// True if attempts of guests are observed.
     pub(super) observing: bool,
 }
@@ -38,8 +39,8 @@ pub(super) struct WallSetup<'s> {
 impl WallSetup<'_> {
     /// The relay for this component, if its calls may be recorded, and it can do so.
     fn relay_of(&self, component: &LoadedComponent) -> Option<Arc<HeldComponent>> {
-        let is_recorded = self.records_all || component.policy().may_be_recorded();
-        self.relays.get(&RelayKey::of(&component.component)).filter(|_| is_recorded).cloned()
+        let relay = self.relays.get(&RelayKey::of(&component.component));
+        relay.filter(|_| self.recorded.has(component)).cloned()
     }
 }
 

@@ -261,6 +261,7 @@ mod tests {
     fn taped(call: u64, tape_bytes: u64) -> Box<TapedCall> {
         Box::new(TapedCall {
             call,
+            revision: "2026-07-28",
             component: "a".to_owned(),
             digest: String::new(),
             tool: "t".to_owned(),
@@ -270,12 +271,13 @@ mod tests {
             is_conformed: false,
             manifest: String::new(),
             capabilities: GrantedCapabilities::sealed("t"),
-            tape: Tape::recording().unwrap(),
+            tape: Tape::recording(),
             tape_bytes,
             outcome: Ok(GuestResult { content: Vec::new(), structured_json: None, is_error: false, meta_json: None }),
             used: RecordedUse::default(),
             ended: SystemTime::now(),
             answer_bytes: 0,
+            ordered: None,
         })
     }
 

@@ -16,6 +16,9 @@ use crate::files::file::{read_bounded, write_private};
 /// The version of the form of a recording.
 const VERSION: u32 = 1;
 
+/// The member of a head that marks a recording without its content.
+pub(super) const ANONYMOUS: &str = "anonymous";
+
 /// Secrets that a recording leaves out: as many as a component may have. Each is looked for in
 /// every text.
 const SECRETS_MAX: usize = 256;
@@ -50,6 +53,10 @@ pub struct RecordingHead {
     pub recorded: String,
     /// The host's number of the call, as in the audit.
     pub call: u64,
+    /// The protocol's revision, as the caller spoke it: `2026-07-28`. Empty in recordings of
+    /// earlier versions of toolcell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub revision: String,
     /// The component's name in the manifest.
     pub component: String,
     /// The digest of its bytes.
@@ -116,6 +123,9 @@ pub enum NotARecording {
     /// Its head has another version.
     #[error("it has version {0} of recordings, and this toolcell reads version {VERSION}")]
     Version(u32),
+    /// It was made anonymous.
+    #[error("it was made anonymous: it is for reading, and is not replayed")]
+    Anonymous,
     /// Its tape cannot be read.
     #[error("{0}")]
     Tape(#[from] TapeError),
@@ -126,6 +136,13 @@ impl Recording {
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.entries.last().is_some_and(|last| last.function == CUT)
+    }
+
+    /// Why the call cannot be replayed, if its recording is not whole.
+    #[must_use]
+    pub fn why_cut(&self) -> Option<&str> {
+        let last = self.entries.last().filter(|last| last.function == CUT)?;
+        Some(last.ended.as_deref().unwrap_or("the call said more than a recording holds"))
     }
 
     /// A manifest in which the call can be replayed, with the component in this file. `None` if the
@@ -170,9 +187,12 @@ impl Recording {
         let part = |from: usize, to: usize| bytes.get(from..to).unwrap_or_default();
         let head: &RawValue = line(part(0, first), "head")?;
         // The version comes first: the rest of another one may differ.
-        let RecordingVersion { recording } = line(head.get().as_bytes(), "head")?;
+        let RecordingForm { recording, anonymous } = line(head.get().as_bytes(), "head")?;
         if recording != VERSION {
             return Err(NotARecording::Version(recording));
+        }
+        if anonymous {
+            return Err(NotARecording::Anonymous);
         }
         let head = line(head.get().as_bytes(), "head")?;
         let head: RecordingHead = head;
@@ -205,8 +225,10 @@ impl Recording {
 }
 
 #[derive(Deserialize)]
-struct RecordingVersion {
+struct RecordingForm {
     recording: u32,
+    #[serde(default)]
+    anonymous: bool,
 }
 
 /// What a line says. Its values are counted before they are made.

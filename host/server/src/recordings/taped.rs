@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use toolcell_sandbox::contract::GuestResult;
 use toolcell_sandbox::{CallFailure, GrantedCapabilities, Tape};
 
+use super::ordered::OrderedPlace;
 use super::recording::{RecordedUse, Recording, RecordingHead};
 use super::standing_in;
 
@@ -17,6 +18,8 @@ const BYTES_BESIDE: u64 = 1 << 10;
 pub struct TapedCall {
     /// The host's number of the call.
     pub(crate) call: u64,
+    /// The protocol's revision that its caller spoke.
+    pub(crate) revision: &'static str,
     /// The component's name in the manifest.
     pub(crate) component: String,
     /// The digest of its bytes.
@@ -43,6 +46,8 @@ pub struct TapedCall {
     pub(crate) ended: SystemTime,
     /// Bytes of the answer, about.
     pub(crate) answer_bytes: u64,
+    /// Its place among the calls that an operator has recorded, until its recording is kept.
+    pub(crate) ordered: Option<OrderedPlace>,
 }
 
 impl fmt::Debug for TapedCall {
@@ -71,6 +76,7 @@ impl TapedCall {
             processor: std::env::consts::ARCH.to_owned(),
             recorded: toolcell_audit::timestamp(self.ended),
             call: self.call,
+            revision: self.revision.to_owned(),
             component: self.component.clone(),
             digest: self.digest.clone(),
             tool: self.tool.clone(),

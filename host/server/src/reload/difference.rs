@@ -52,6 +52,8 @@ pub struct Difference {
     pub console: bool,
     /// Whether results report their usage.
     pub usage: bool,
+    /// Where recordings of calls are kept, and how many.
+    pub recordings: bool,
     /// Components that are newly left out, or for another reason than before.
     pub left_out: Vec<String>,
     /// Components that are no longer left out.
@@ -101,6 +103,7 @@ impl Difference {
         let discovery = old.settings.searching != new.settings.searching;
         let console = old.settings.console != new.settings.console;
         let usage = old.settings.tells_usage != new.settings.tells_usage;
+        let recordings = old.settings.recordings != new.settings.recordings;
         let names = |of: &Catalog, but: &Catalog| {
             let news = of.left_out().iter().filter(|component| !but.left_out().contains(component));
             news.map(|component| component.name.clone()).collect::<Vec<_>>()
@@ -109,7 +112,7 @@ impl Difference {
         let mut mended = names(old, new);
         mended.retain(|name| !left_out.contains(name));
         let mut difference =
-            Self { components, callers, discovery, console, usage, left_out, mended, ..Self::default() };
+            Self { components, callers, discovery, console, usage, recordings, left_out, mended, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
@@ -157,6 +160,7 @@ impl Difference {
             && old.settings.searching == new.settings.searching
             && old.settings.console == new.settings.console
             && old.settings.tells_usage == new.settings.tells_usage
+            && old.settings.recordings == new.settings.recordings
             && old.left_out() == new.left_out()
             && texts::are_like(old, new)
             && old.skills.is_like(&new.skills)
@@ -193,6 +197,9 @@ impl Difference {
         }
         if self.usage {
             parts.push("usage in results changed".to_owned());
+        }
+        if self.recordings {
+            parts.push("recordings are kept differently".to_owned());
         }
         if !parts.is_empty() {
             return parts.join("; ");
@@ -233,12 +240,13 @@ mod tests {
             discovery: true,
             console: true,
             usage: true,
+            recordings: true,
             left_out: names("o", 1),
             mended: names("m", 1),
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; left out: o1; no longer left out: m1; tools are listed and searched differently; other rights at the console; usage in results changed"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1; other views: ui://1; left out: o1; no longer left out: m1; tools are listed and searched differently; other rights at the console; usage in results changed; recordings are kept differently"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }

@@ -38,7 +38,7 @@ use crate::observing::refusals::{RefusalRecords, Refusals};
 use crate::observing::traces::Traces;
 use crate::open::{OpenedAs, Ready};
 use crate::operators::console::{
-    BoundConsole, Console, ConsoleAddress, ConsoleParts, ServedConsole, SessionGate, Sources,
+    BoundConsole, Console, ConsoleAddress, ConsoleParts, HeldOutcomes, HoldAgainst, ServedConsole, SessionGate, Sources,
 };
 use crate::operators::control::ControlSocket;
 use crate::operators::health::Health;
@@ -78,6 +78,8 @@ pub struct ServerOptions {
     pub metrics: Option<SocketAddr>,
     /// Address of the console; by default the manifest's, and none where it names none.
     pub console: Option<ConsoleAddress>,
+    /// Runs recorded calls with versions that wait for approval, for the console; none by default.
+    pub hold: Option<Arc<HoldAgainst>>,
     /// The program's log; none by default.
     pub log: Option<Arc<dyn OperatorLog>>,
     /// The project that is built while the server runs; none by default.
@@ -242,6 +244,7 @@ impl Server {
                 manifest: opened.path.clone(),
                 is_written: opened.given.is_none(),
                 locked: opened.locked,
+                held: HeldOutcomes::new(options.hold.clone()),
             })
         });
         let name = manifest.server().title().unwrap_or(manifest.server().name()).to_owned();

@@ -121,8 +121,8 @@ fn write_recording(path: &Path, tool: &str, recording: Option<&Recording>) -> an
         return Ok(());
     };
     recording.write(path).with_context(|| format!("cannot write {}", path.display()))?;
-    if recording.is_cut() {
-        terminal::warning("the call said more than a recording holds, so it cannot be replayed");
+    if let Some(why) = recording.why_cut() {
+        terminal::warning(&format!("the call cannot be replayed: {}", sanitize::line(why)));
     }
     terminal::eprint(&format!("recorded in {}; replay it with: toolcell replay {0}\n", path.display()));
     Ok(())

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use toolcell_audit::{Archive, timestamp};
 use toolcell_policy::{Evidence, GrantUse, Seen};
 use toolcell_server::file::plain;
-use toolcell_server::recordings::{RecordedUses, Recording};
+use toolcell_server::recordings::{NotARecording, RecordedUses, Recording};
 
 use crate::commands::audit::{each_chain, report_unreadable, unreadable};
-use crate::commands::replay::recordings_in;
+use crate::commands::replay::{recordings_in, warn_of_anonymous};
 use crate::exit::{Exit, Failure};
 
 /// Bytes of one line of a file of uses: more than a call has.
@@ -172,8 +172,16 @@ impl ReadEvidence {
     /// left out.
     pub fn recordings(&mut self, folder: &Path) {
         let begins = self.begins.take();
+        let mut anonymous = 0;
         for path in recordings_in(folder) {
-            let Ok(recording) = Recording::read(&path) else { continue };
+            let recording = match Recording::read(&path) {
+                Ok(recording) => recording,
+                Err(NotARecording::Anonymous) => {
+                    anonymous += 1;
+                    continue;
+                }
+                Err(_) => continue,
+            };
             let time = &recording.head.recorded;
             self.begins_by(time);
             if self.is_asked_for(time) {
@@ -184,6 +192,7 @@ impl ReadEvidence {
                 self.uses(component, &recording.head.listed, &Vec::from_iter(texts));
             }
         }
+        warn_of_anonymous(anonymous);
         // Where an audit was read, only that one says which calls there were.
         self.begins = begins.or(self.begins.take());
     }

@@ -3,9 +3,11 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `anonymous.rs` | copies without their content |
 //! | `stage.rs` | the component of a recording, opened without rights |
 //! | `verdict.rs` | a replayed call, beside the recorded one |
 //! | `shown.rs` | the table, and JSON |
+mod anonymous;
 mod shown;
 mod stage;
 mod verdict;
@@ -14,11 +16,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::{Manifest, RecordingsPolicy};
+use toolcell_sandbox::ComponentDigest;
+use toolcell_server::HeldVersion;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::file::write_whole;
-use toolcell_server::recordings::Recording;
+use toolcell_server::recordings::{NotARecording, Recording};
 
 use crate::args::{CodeCacheArgs, ReplayArgs};
+use crate::commands::registries::read_manifest;
 use crate::exit::{Exit, Failure, reported};
 use crate::terminal::{self, Progress};
 pub use shown::HeldAgainst;
@@ -36,6 +41,10 @@ const HELD_AGAINST_MAX: usize = 200;
 /// Time after which no further one of them is run: recorded calls that failed may each take a
 /// deadline.
 const HELD_AGAINST_WITHIN: Duration = Duration::from_secs(20);
+
+/// Bytes of the files of those that end otherwise: both of their answers are in memory until they
+/// are shown.
+const OTHERWISE_BYTES_MAX: u64 = 64 << 20;
 
 /// Folders within a folder of recordings that are looked into: one for each component.
 const DEPTH_MAX: usize = 2;
@@ -55,6 +64,10 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<Exit> {
         None => Components::Manifest(&args.manifest.manifest),
     };
     let mut stages = Stages::new(components, &args.code);
+    if let Some(folder) = &args.anonymous {
+        anonymous::write(folder, &files, &mut stages)?;
+        return Ok(Exit::Done);
+    }
     let progress = Progress::new("replaying calls", files.len());
     let mut calls = Vec::with_capacity(files.len());
     // One at a time is in memory.
@@ -164,18 +177,27 @@ impl NewVersion<'_> {
         let files: Vec<PathBuf> = found.into_iter().rev().take(HELD_AGAINST_MAX).collect();
         let mut stages = Stages::new(Components::New(self.bytes), self.code);
         let progress = Progress::new("replaying recorded calls", files.len());
+        let mut anonymous = 0;
         let (calls, left) = newest_within(HELD_AGAINST_WITHIN, files, |path, done| {
             progress.at(done);
-            // A file that cannot be read says nothing about the new version.
-            read(path).ok().map(|recording| replay_one(path, &recording, &mut stages, 1)).transpose()
+            match Recording::read(path) {
+                Ok(recording) => Ok(Some(replay_one(path, &recording, &mut stages, 1)?.without_same_answers())),
+                Err(NotARecording::Anonymous) => {
+                    anonymous += 1;
+                    Ok(None)
+                }
+                // A file that cannot be read says nothing about the new version.
+                Err(_) => Ok(None),
+            }
         })?;
         drop(progress);
+        warn_of_anonymous(anonymous);
         Ok((!calls.is_empty()).then(|| shown::held_against(&calls, left)))
     }
 }
 
-/// Replays these calls, and the first in any case, until the time is over. Returns how many were
-/// left.
+/// Replays these calls, and the first in any case, until the time is over, or the recordings of
+/// calls that ended otherwise fill [`OTHERWISE_BYTES_MAX`]. Returns how many were left.
 fn newest_within(
     time: Duration,
     files: Vec<PathBuf>,
@@ -184,14 +206,39 @@ fn newest_within(
     let began = Instant::now();
     let mut calls = Vec::new();
     let mut left = files.len();
+    let mut otherwise_bytes = 0_u64;
     for path in files {
-        if !calls.is_empty() && began.elapsed() >= time {
+        if !calls.is_empty() && began.elapsed() >= time || otherwise_bytes > OTHERWISE_BYTES_MAX {
             break;
         }
         left -= 1;
-        calls.extend(replay(&path, calls.len())?);
+        let call = replay(&path, calls.len())?;
+        if call.as_ref().is_some_and(|call| call.verdict != Verdict::AsBefore) {
+            otherwise_bytes += path.metadata().map_or(0, |file| file.len());
+        }
+        calls.extend(call);
     }
     Ok((calls, left))
+}
+
+/// How recorded calls of a component end with its version that waits for approval, in lines.
+pub fn held_against_recordings(version: &HeldVersion, code: &CodeCacheArgs) -> anyhow::Result<Option<String>> {
+    let HeldVersion { manifest: path, component, digest } = version;
+    let (_, manifest) = read_manifest(path)?;
+    let bytes = component_bytes(path, component)?;
+    anyhow::ensure!(ComponentDigest::of(&bytes).to_string() == *digest, "{component} has other bytes by now");
+    let recordings = recordings_of(&manifest, path).join(component);
+    let held = NewVersion { recordings: &recordings, bytes: &bytes, code }.against_recordings()?;
+    Ok(held.map(|held| held.text))
+}
+
+/// Says how many recordings are left out, since they have no content.
+pub fn warn_of_anonymous(count: usize) {
+    match count {
+        0 => {}
+        1 => terminal::warning("1 recording was made anonymous and left out: it is for reading"),
+        _ => terminal::warning(&format!("{count} recordings were made anonymous and left out: they are for reading")),
+    }
 }
 
 /// The recordings in a folder, none if it cannot be read. Their number is bounded.
@@ -217,7 +264,9 @@ fn save(folder: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for path in files {
         let recording = read(path)?;
-        let name = format!("{}-{}.{ENDING}", recording.head.listed, recording.digest_of_arguments());
+        // A recording may lie: its name must not lead out of the folder.
+        let tool = recording.head.listed.replace(|letter: char| letter == '/' || letter.is_control(), "_");
+        let name = format!("{tool}-{}.{ENDING}", recording.digest_of_arguments());
         let to = folder.join(name);
         write_whole(&to, &recording.to_bytes()?).with_context(|| format!("cannot write {}", to.display()))?;
         terminal::eprint(&format!("saved {} as {}\n", path.display(), to.display()));
@@ -250,6 +299,7 @@ mod tests {
             file: path.to_owned(),
             component: "echo".to_owned(),
             tool: "echo".to_owned(),
+            revision: String::new(),
             verdict: Verdict::AsBefore,
             recorded: Err(CallFailure::Cancelled),
             outcome: None,

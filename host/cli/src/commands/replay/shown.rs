@@ -54,7 +54,7 @@ pub(super) fn held_against(calls: &[ReplayedCall], left: usize) -> HeldAgainst {
     let otherwise = || calls.iter().filter(|call| call.verdict != Verdict::AsBefore);
     let mut text = format!("  {}\n", summary(calls));
     if left > 0 {
-        text += &format!("    {left} older ones were not run, for want of time\n");
+        text += &format!("    {left} older ones were not run, for want of time or room\n");
     }
     for call in otherwise().take(OTHERWISE_MAX) {
         let first = match &call.verdict {
@@ -234,6 +234,9 @@ fn as_json(call: &ReplayedCall) -> Value {
         "before": used(&call.before),
     });
     let Some(members) = shown.as_object_mut() else { return shown };
+    if !call.revision.is_empty() {
+        members.insert("revision".to_owned(), json!(call.revision));
+    }
     if let Some(replayed) = &call.outcome {
         members.insert("replayed".to_owned(), outcome(replayed));
         members.insert("after".to_owned(), used(&call.after));

@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use tempfile::TempDir;
 use toolcell_policy::{Manifest, SourceRef};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, ComponentDigest};
-use toolcell_server::catalog::{Catalog, folder_of};
+use toolcell_server::catalog::{Catalog, ToolOffer, folder_of};
 use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
-use toolcell_server::recordings::Recording;
+use toolcell_server::recordings::{Recording, SchemaNames};
 use toolcell_server::registries::Registries;
 use toolcell_server::{ManifestFile, OpenOptions, Replayed};
 
@@ -119,6 +119,15 @@ impl Stage {
     /// True if the component is the recorded one.
     pub(super) fn is_recorded(&self, recording: &Recording) -> bool {
         self.digest == recording.head.digest
+    }
+
+    /// The names in the schemas of the recorded tool; `None` if the component does not have it.
+    pub(super) fn schema_names(&self, recording: &Recording) -> Option<SchemaNames> {
+        let head = &recording.head;
+        let is_it = |offer: &ToolOffer<'_>| offer.component().name() == head.component && offer.own_name() == head.tool;
+        let offer = self.catalog.offers().find(is_it)?;
+        let definition = offer.tool().definition();
+        Some(SchemaNames::of(std::iter::once(&definition.input_schema).chain(&definition.output_schema)))
     }
 
     /// Replays a call.

@@ -50,6 +50,8 @@ pub(super) struct ReplayedCall {
     pub(super) file: PathBuf,
     pub(super) component: String,
     pub(super) tool: String,
+    /// The protocol's revision that the recorded caller spoke; may be empty.
+    pub(super) revision: String,
     pub(super) verdict: Verdict,
     pub(super) recorded: Outcome,
     /// What came of the replay, if it ran.
@@ -64,6 +66,7 @@ impl ReplayedCall {
             file: file.to_owned(),
             component: recording.head.component.clone(),
             tool: recording.head.listed.clone(),
+            revision: recording.head.revision.clone(),
             verdict: Verdict::NotRun(problem),
             recorded: recording.outcome.clone(),
             outcome: None,
@@ -76,6 +79,14 @@ impl ReplayedCall {
         let verdict = judge(recording, &replayed, is_recorded);
         let Replayed { outcome, used } = replayed;
         Self { verdict, outcome: Some(outcome), after: used, ..Self::not_run(file, recording, String::new()) }
+    }
+
+    /// Without the answers, where they are the same: nobody compares them, and they may be large.
+    pub(super) fn without_same_answers(self) -> Self {
+        match self.verdict {
+            Verdict::AsBefore => Self { recorded: Err(CallFailure::Cancelled), outcome: None, ..self },
+            _ => self,
+        }
     }
 
     /// True if its new answer can take the place of the recorded one.

@@ -1,4 +1,5 @@
 //! A call in a process, from its sending to its report.
+use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -104,6 +105,7 @@ impl SandboxProcess {
         }
         // However this ends, the process is notified that nobody waits.
         let mut guard = GivenCall { process: self, id, ended: false };
+        let handed = tape.and_then(|tape| tape.hand(&self.tapes));
         let call = RunCall {
             id,
             component,
@@ -112,12 +114,14 @@ impl SandboxProcess {
             is_conformed,
             caller: facts(caller.as_ref()),
             deadline_ms: limits.get(Limit::Deadline),
-            instance: instance.filter(|_| tape.is_none()),
-            tape: tape.map(Tape::does),
+            instance: instance.filter(|_| handed.is_none()),
+            tape: handed.as_ref().map(|handed| handed.run),
         };
-        if let Err(failure) = self.send_call(call, tape) {
+        let file = handed.and_then(|handed| handed.file);
+        if let Err(failure) = self.send_call(call, file.as_deref()) {
             self.lock().calls.remove(&id);
             guard.ended = true;
+            tape.iter().for_each(|tape| tape.is_not_sent());
             return CallReport::not_run(failure);
         }
         // Polling is only worthwhile while no other calls run.
@@ -150,10 +154,14 @@ impl SandboxProcess {
             // Searching it for secrets takes milliseconds.
             duties::leave().await;
         }
-        finished(report, settled, &pending, began)
+        let mut report = finished(report, settled, &pending, began);
+        if tape.is_some() {
+            report.outcome = report.outcome.map_err(CallFailure::with_tape);
+        }
+        report
     }
 
-    fn send_call(&self, call: RunCall, tape: Option<&Tape>) -> Result<(), CallFailure> {
+    fn send_call(&self, call: RunCall, tape: Option<&File>) -> Result<(), CallFailure> {
         let failed =
             |problem: &dyn std::fmt::Display| CallFailure::Host { detail: format!("its sandbox process: {problem}") };
         let bytes = encoding::encode(&ToSandbox::Call(Box::new(call))).map_err(|error| failed(&error))?;

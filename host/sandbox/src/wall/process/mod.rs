@@ -25,6 +25,7 @@ use zeroize::Zeroizing;
 
 use super::group::ComponentNotice;
 use crate::files::ProcessScratch;
+use crate::tape::KeptTapes;
 use toolcell_wall::encoding;
 use toolcell_wall::message::{CallId, InstanceId, ToSandbox};
 
@@ -92,6 +93,8 @@ pub(crate) struct SandboxProcess {
     strays: AtomicU64,
     /// Instances that it keeps for callers.
     kept: AtomicUsize,
+    /// Tapes that it keeps for recorded calls.
+    tapes: Arc<KeptTapes>,
     /// True if the host ended it.
     killed: AtomicBool,
 }
@@ -151,6 +154,7 @@ impl SandboxProcess {
             noted: AtomicUsize::new(0),
             strays: AtomicU64::new(0),
             kept: AtomicUsize::new(0),
+            tapes: Arc::default(),
             killed: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&this);

@@ -27,6 +27,7 @@ use toolcell_schema::SchemaFindings;
 use super::apps::Apps;
 use super::host_files::HostFiles;
 use super::permissions::GrantContext;
+use super::recordable::RecordedComponents;
 use super::skills::Skills;
 use super::{
     Catalog, CatalogParts, CatalogSettings, LeftOutComponent, LoadedComponent, Services, WallSetup, WalledComponents,
@@ -71,6 +72,8 @@ pub struct BuilderOptions {
     pub(crate) observing: bool,
     /// True if any call may be recorded.
     pub(crate) recording: bool,
+    /// True if calls will be served: then operators may decide.
+    pub(crate) serves: bool,
     /// Makes the relay of recordings.
     pub(crate) relay: Option<MakeRelay>,
     /// The folder of components that are served in place of those that the manifest names.
@@ -204,7 +207,7 @@ impl CatalogBuilder {
         let apps = Arc::new(Apps::build(manifest, folder, &mut problems));
         let parts = CatalogParts { skills, apps, ..CatalogParts::default() };
         let mut draft = CatalogDraft { parts, origins: Vec::new(), basis, callers: &settings.callers };
-        let BuilderOptions { kept, host_files, observing, recording, .. } = &self.options;
+        let BuilderOptions { kept, host_files, observing, recording, serves, .. } = &self.options;
         let context = GrantContext { folder, server: manifest.server(), kept, observing: *observing };
         let mut broken = BrokenComponents::default();
         for (policy, component) in manifest.components().iter().zip(built) {
@@ -258,9 +261,10 @@ impl CatalogBuilder {
         }
         let parts = draft.parts;
         let earlier = serving.map(|catalog| &catalog.walled);
-        let relays = self.relays(&parts, &mut problems);
+        let recorded = RecordedComponents::of(*recording, *serves, &settings);
+        let relays = self.relays(recorded, &parts, &mut problems);
         let sandboxes = self.sandboxes.as_ref();
-        let setup = WallSetup { sandboxes, relays, records_all: *recording, observing: *observing };
+        let setup = WallSetup { sandboxes, relays, recorded, observing: *observing };
         problems.extend(relay::not_recorded(&parts.components));
         let walled = WalledComponents::new(&setup, manifest, &parts, earlier);
         let catalog = Catalog::new(basis.generation, services, settings, parts, walled, left_out.into());

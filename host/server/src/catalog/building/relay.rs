@@ -8,6 +8,7 @@ use toolcell_sandbox::{ComponentDigest, GuestEngine, HeldComponent};
 
 use super::CatalogBuilder;
 use super::compiler::Compilation;
+use crate::catalog::recordable::RecordedComponents;
 use crate::catalog::{CatalogParts, LoadedComponent};
 
 /// Longest time to compile the relay. It takes a second.
@@ -40,10 +41,13 @@ impl RelayKey {
 impl CatalogBuilder {
     /// The relays of those of these components whose calls may be recorded. Without one, calls are
     /// served and not recorded.
-    pub(super) fn relays(&self, parts: &CatalogParts, problems: &mut Vec<Diagnostic>) -> Relays {
-        let is_recorded =
-            |component: &&Arc<LoadedComponent>| self.options.recording || component.policy().may_be_recorded();
-        let recorded: Vec<_> = parts.components.iter().filter(is_recorded).collect();
+    pub(super) fn relays(
+        &self,
+        recorded: RecordedComponents,
+        parts: &CatalogParts,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Relays {
+        let recorded: Vec<_> = parts.components.iter().filter(|component| recorded.has(component)).collect();
         if recorded.is_empty() {
             return Relays::default();
         }

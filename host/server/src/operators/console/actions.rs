@@ -1,5 +1,6 @@
 //! Forms of operators: each is a decision. It is recorded before and after it is carried out, and
 //! the next page reports it.
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -12,6 +13,7 @@ use super::decisions::{Came, said};
 use super::form::Fields;
 use super::gather::token_id;
 use super::listen::ConnectionTime;
+use super::recording::ordered_by;
 use super::reply::{self, Reply};
 use super::service::{Console, Visit, segment};
 use super::trying::CancelledOnDrop;
@@ -33,7 +35,7 @@ struct AskedDecision {
     decision: &'static str,
     subject: String,
     /// The page that follows.
-    back: &'static str,
+    back: Cow<'static, str>,
 }
 
 impl Console {
@@ -84,7 +86,7 @@ impl Console {
         let Some(AskedDecision { decision, subject, back }) = self.asked(path, fields) else { return nowhere() };
         if let Err(refused) = self.sources.begin(visit.session.decides(), decision, &subject) {
             self.notify(visit, &Err(refused));
-            return reply::see_other(back);
+            return reply::see_other(&back);
         }
         if path == routes::NEW_TOKEN {
             return self.make_token(visit, fields).await;
@@ -92,7 +94,7 @@ impl Console {
         let came = self.done(visit, path, fields, time).await;
         self.record(&visit.session, decision, &subject, came.as_deref().map_err(String::as_str).map(|_| ""));
         self.notify(visit, &came);
-        reply::see_other(back)
+        reply::see_other(&back)
     }
 
     /// The decision that this path stands for, if any.
@@ -100,10 +102,12 @@ impl Console {
         let version = || format!("{} {}", fields.get(routes::COMPONENT), fields.get(routes::DIGEST));
         let (decision, subject, back) = match path {
             routes::STOP => ("stop", fields.get(routes::CALL).to_owned(), routes::NOW),
+            routes::RECORD | routes::END_RECORDING => return Some(self.asked_recording(path, fields)),
             routes::MUTE => ("mute", self.group(fields), routes::DENIALS),
             routes::UNMUTE => ("unmute", self.group(fields), routes::DENIALS),
             routes::APPLY => ("grant", self.group(fields), routes::DENIALS),
             routes::READ => ("read", version(), routes::CHANGES),
+            routes::HOLD => ("hold", version(), routes::CHANGES),
             routes::APPROVE if self.takes_other_signers(fields) => {
                 ("approve", format!("{}, with other signers", version()), routes::CHANGES)
             }
@@ -121,7 +125,17 @@ impl Console {
             }
             _ => return None,
         };
-        Some(AskedDecision { decision, subject, back })
+        Some(AskedDecision { decision, subject, back: back.into() })
+    }
+
+    /// A decision about recordings leads back to the page of its tool.
+    fn asked_recording(&self, path: &str, fields: &Fields) -> AskedDecision {
+        let tool = fields.get(routes::TOOL);
+        let (decision, subject) = match path {
+            routes::RECORD => ("record", format!("{tool}, the next {} calls", fields.get(routes::CALLS))),
+            _ => ("end recording", self.sources.recording_in_words(fields)),
+        };
+        AskedDecision { decision, subject, back: self.sources.page_of_recorded(fields) }
     }
 
     async fn done(&self, visit: &Visit, path: &str, fields: &Fields, time: &ConnectionTime) -> Came {
@@ -130,10 +144,13 @@ impl Console {
         }
         match path {
             routes::STOP => self.sources.stop(fields.number(routes::CALL), &named(visit)),
+            routes::RECORD => self.sources.begin_recording(fields, ordered_by(visit)),
+            routes::END_RECORDING => self.sources.end_recording(fields),
             routes::MUTE => self.sources.mute(fields.number(routes::KEY), true),
             routes::UNMUTE => self.sources.mute(fields.number(routes::KEY), false),
             routes::APPLY => self.sources.allow(fields.number(routes::KEY), &self.orders).await,
             routes::READ => self.read(fields).await,
+            routes::HOLD => self.sources.hold_against_recordings(fields),
             routes::APPROVE => self.approve(fields).await,
             routes::ANSWER_APPROVAL => self.answer(visit, fields),
             routes::REVOKE_LOGIN => self.revoke_login(fields).await,

@@ -71,6 +71,8 @@ impl Console {
             Err(problem) => tried.problem = Some(problem),
         }
         view.tried = tried;
+        // The call may have been one of those that are recorded.
+        view.recording = self.sources.recording_named(name).unwrap_or(view.recording);
         let frame = self.frame(visit, true);
         let made = self.aside(move |_| reply::page(StatusCode::OK, page::tool(&frame, &view))).await;
         made.unwrap_or_else(|reply| reply)

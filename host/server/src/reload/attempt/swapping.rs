@@ -56,6 +56,7 @@ impl Reloader {
         }
         let new = Arc::new(new);
         self.setup.current.replace(Arc::clone(&new));
+        new.end_ordered_recordings();
         if self.server.narrow_cancels() {
             self.end_narrowed(&new);
         }

@@ -1,6 +1,7 @@
 //! The view of reloads and quarantined components.
 use toolcell_console::model::{
-    Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, SourceState,
+    Beyond, Changes, DefinitionChange, Generation, GenerationOutcome, GrantChange, Quarantined, RecordedCalls,
+    SourceState,
 };
 
 use super::Sources;
@@ -22,7 +23,10 @@ impl Sources {
             outcome: GenerationOutcome::Started,
             summary: Vec::new(),
         });
-        let quarantined = self.current.journal.quarantined().into_iter().map(|held| quarantined(&catalog, held));
+        let quarantined = self.current.journal.quarantined().into_iter().map(|held| {
+            let recorded = self.recorded_calls(&held.component, &held.digest);
+            Quarantined { recorded, ..quarantined(&catalog, held) }
+        });
         Changes {
             generation: self.current.generation(),
             locked: self.locked,
@@ -49,6 +53,7 @@ fn quarantined(catalog: &Catalog, held: reload::Quarantined) -> Quarantined {
             other: details.other.beyond,
         },
         component: held.component,
+        recorded: RecordedCalls::Unavailable,
     }
 }
 

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use toolcell_console::model::{Badges, CallLink};
 use toolcell_mcp::Host as _;
 
+use super::holding::HeldOutcomes;
 use crate::catalog::{Catalog, Services};
 use crate::identity::{Authenticator, TokenFile};
 use crate::observing::activity::Activity;
@@ -47,6 +48,8 @@ pub struct Sources {
     pub is_written: bool,
     /// True if only components in the lock are served.
     pub locked: bool,
+    /// How recorded calls end with versions that wait.
+    pub held: HeldOutcomes,
 }
 
 impl Sources {

@@ -35,7 +35,7 @@ impl Sources {
         let page = usize::try_from(page).unwrap_or(1).clamp(1, pages);
         let row = |offer: &&ToolOffer<'_>| {
             let is_held = quarantined.iter().any(|held| held.component == offer.component().name());
-            tool_row(offer, is_held)
+            ToolRow { recording: self.is_recording(offer), ..tool_row(offer, is_held) }
         };
         Tools {
             query: query.to_owned(),
@@ -79,6 +79,7 @@ impl Sources {
             has_table: limits.has_table(),
             definition: Revision::V2026_07_28.definition_json(offer.tool().served()),
             input_schema: definition.input_schema.to_string(),
+            recording: self.recording_of(&offer),
             can_try: catalog.settings.console.decide,
             ..ToolPage::default()
         })
@@ -160,6 +161,7 @@ fn tool_row(offer: &ToolOffer<'_>, quarantined: bool) -> ToolRow {
         errors,
         p50: median_time(&offer.meters().used()),
         quarantined,
+        recording: false,
     }
 }
 

@@ -1,3 +1,3 @@
-module {{crate}}
+module example.com/{{crate}}
 
 go 1.21

@@ -320,6 +320,19 @@ mod tests {
     }
 
     #[test]
+    fn a_module_of_go_has_a_path_that_go_does_not_keep_for_itself() {
+        let mut modules = 0;
+        for template in all() {
+            for (_, text) in template.written("tool").iter().filter(|(path, _)| *path == "go.mod") {
+                // "all", "cmd", "std", "tool" and "work" alone are no modules.
+                assert_eq!(text.lines().next(), Some("module example.com/tool"));
+                modules += 1;
+            }
+        }
+        assert!(modules > 0);
+    }
+
+    #[test]
     fn the_page_says_which_examples_there_are() {
         let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../guest-examples/docs/new.md"));
         for example in Example::ALL {

@@ -23,6 +23,11 @@ fn version(plan: &Value) -> Vec<u8> {
     bytes
 }
 
+/// A plan of these steps.
+fn plan(steps: &[Value]) -> Value {
+    json!({"says": "one", "steps": steps})
+}
+
 /// A folder with a recording of the first version, and the plan of that.
 struct Recorded {
     folder: Folder,
@@ -54,7 +59,7 @@ impl Recorded {
         let folder = Folder::with_manifest(&manifest);
         folder.write("data/a.txt", "a file");
         let recorded = Self { folder, steps, http };
-        recorded.folder.write("components/plans.wasm", version(&recorded.plan(&recorded.steps)));
+        recorded.folder.write("components/plans.wasm", version(&plan(&recorded.steps)));
         std::fs::create_dir_all(recorded.folder.path().join("recordings/plans")).unwrap();
         let call = ["call", "work", "{}", "--record", "recordings/plans/1.jsonl"];
         let said = Command::in_folder(&recorded.folder, &call).run();
@@ -63,23 +68,18 @@ impl Recorded {
         recorded
     }
 
-    #[allow(clippy::unused_self)]
-    fn plan(&self, steps: &[Value]) -> Value {
-        json!({"says": "one", "steps": steps})
-    }
-
     /// The plan with one step changed.
     fn changed(&self, step: usize, change: &Value) -> Value {
         let mut steps = self.steps.clone();
         for (key, value) in change.as_object().unwrap() {
             steps[step][key] = value.clone();
         }
-        self.plan(&steps)
+        plan(&steps)
     }
 
     /// The plan with further steps.
     fn with(&self, more: &[Value]) -> Value {
-        self.plan(&[&self.steps[..], more].concat())
+        plan(&[&self.steps[..], more].concat())
     }
 
     /// The recorded call with a version of this plan.
@@ -109,7 +109,7 @@ impl Recorded {
 #[test]
 fn a_thousand_replays_of_the_recorded_version_end_alike() {
     let recorded = Recorded::new();
-    recorded.folder.write("same.wasm", version(&recorded.plan(&recorded.steps)));
+    recorded.folder.write("same.wasm", version(&plan(&recorded.steps)));
     let arguments = ["replay", "recordings", "--component", "same.wasm", "--runs", "1000"];
     let replayed = Command::in_folder(&recorded.folder, &arguments).run();
     assert!(replayed.succeeded().contains("1 of 1 recorded call answers as before"), "{}", replayed.stdout);
@@ -121,7 +121,7 @@ fn a_new_version_that_differs_in_one_way_gets_the_verdict_of_that_way() {
     let address = recorded.http.address();
     let url = |path: &str| format!("http://{address}{path}");
     let gets = |way: &str, plan: &Value, verdict: &str, asks: &[&str]| recorded.gets(way, plan, verdict, asks);
-    let same = recorded.plan(&recorded.steps);
+    let same = plan(&recorded.steps);
     gets("nothing", &same, "as before", &[]);
     gets("another answer", &json!({"says": "two", "steps": recorded.steps}), "differs", &[]);
     let host = recorded.changed(0, &json!({"url": "https://new.example/"}));
@@ -151,7 +151,7 @@ fn a_new_version_may_ask_in_another_order_in_another_way_and_say_more() {
     let mut turned = recorded.steps.clone();
     turned.reverse();
     // What was written is there to be read.
-    recorded.gets("another order", &recorded.plan(&turned), "as before", &[]);
+    recorded.gets("another order", &plan(&turned), "as before", &[]);
     // The same request, built in another way.
     let headers = json!({"headers": [["X-B", "2"], ["x-a", "1"]], "first_byte_ms": 500});
     recorded.gets("headers in another order", &recorded.changed(1, &headers), "as before", &[]);
@@ -166,7 +166,7 @@ fn a_new_version_may_ask_in_another_order_in_another_way_and_say_more() {
 fn far_more_fuel_is_shown_and_more_than_the_limit_fails() {
     let recorded = Recorded::new();
     let computing = |rounds: u64| {
-        let mut plan = recorded.plan(&recorded.steps);
+        let mut plan = plan(&recorded.steps);
         plan["rounds"] = json!(rounds);
         plan
     };

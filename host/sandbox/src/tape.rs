@@ -159,17 +159,19 @@ impl Tape {
         }
     }
 
-    /// The call did not go to its process, which has not got a new tape.
+    /// The call did not go to its process, which does not have a new tape.
     pub(crate) fn is_not_sent(&self) {
-        *self.reel() = Reel::Copied(Vec::new());
+        let mut reel = self.reel();
+        if let Reel::Kept { .. } = *reel {
+            *reel = Reel::Blank;
+        }
     }
 
     /// The call has ended. From now on nobody writes to its recording: not even a process that
-    /// keeps the tape. Returns the bytes of memory that it takes, which are none where nothing was
-    /// written.
+    /// keeps the tape. Returns the bytes of memory that it takes: 0 if nothing was written.
     ///
     /// # Errors
-    /// There was no memory for it; or a process has it in its memory, which no honest one has.
+    /// There was no memory for it; or a process has mapped it, which an honest one never does.
     pub fn finish(&self) -> io::Result<u64> {
         let mut reel = self.reel();
         let (bytes, finished) = match std::mem::replace(&mut *reel, Reel::Blank) {
@@ -237,7 +239,7 @@ fn written(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     if !written.is_empty() {
         file.read_exact_at(&mut written, 0)?;
     }
-    // What was never written is zero, which no line has.
+    // What was never written is zero. A line has no zero.
     let end = written.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     written.truncate(end);
     Ok(written)
@@ -316,6 +318,9 @@ mod tests {
         assert!(not_sent.hand(&kept).unwrap().file.is_some());
         not_sent.is_not_sent();
         assert_eq!(not_sent.finish().unwrap(), 0);
+        let replayed = Tape::replaying(&entries, true).unwrap();
+        replayed.is_not_sent();
+        assert!(replayed.hand(&kept).unwrap().file.is_some(), "a call to replay never runs without its tape");
         let next = Tape::recording();
         let handed = next.hand(&kept).unwrap();
         assert_eq!(handed.run.kept, Some(0));

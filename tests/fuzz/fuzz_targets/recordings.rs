@@ -1,5 +1,5 @@
 //! Recordings of calls, which may come from anywhere: a tape, or a whole file. What is read means
-//! the same once it is written and read again. What a recorded call reached is told of any tape.
+//! the same once it is written and read again. Any tape has uses that can be read.
 #![no_main]
 
 // The file of the host that reads recordings is in this target, and names what it needs by these.
@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
     let written = recording.to_bytes().expect("a recording that was read is written");
     let again = recording::Recording::of_bytes(&written).expect("a recording that was written is read");
     assert_eq!(format!("{recording:?}"), format!("{again:?}"));
-    // A manifest to replay it in is one, or there is none.
+    // If there is a manifest to replay it in, it can be read.
     drop(recording.manifest_to_replay("component.wasm"));
     drop((recording.is_cut(), recording.digest_of_arguments()));
 });

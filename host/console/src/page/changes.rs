@@ -217,16 +217,19 @@ fn recorded(frame: &Frame, waiting: &Quarantined, room: &mut PageRoom) -> Markup
             "Hold against recorded calls" span.hidden { " of " (name(&waiting.component)) }
         }
     };
+    let offered = html! {
+        @if let Some(hidden) = hidden {
+            (form(frame, routes::HOLD, &hidden, &button))
+            p.dim {
+                "This runs the last recorded calls with the waiting version, 200 at most and for some 20 seconds. "
+                "It reaches nothing but the recordings."
+            }
+        }
+    };
     html! {
         @match &waiting.recorded {
             RecordedCalls::Unavailable => {}
-            RecordedCalls::Offered => @if let Some(hidden) = hidden {
-                (form(frame, routes::HOLD, &hidden, &button))
-                p.dim {
-                    "This runs the last recorded calls with the waiting version, 200 at most and for some 20 seconds. "
-                    "It reaches nothing but the recordings."
-                }
-            },
+            RecordedCalls::Offered => { (offered) }
             RecordedCalls::Running => { h3 { "Recorded calls" } p role="status" { "They are being run." } }
             RecordedCalls::Ran { lines, at } => {
                 h3 { "Recorded calls" }
@@ -236,6 +239,7 @@ fn recorded(frame: &Frame, waiting: &Quarantined, room: &mut PageRoom) -> Markup
             RecordedCalls::Failed { problem } => {
                 h3 { "Recorded calls" }
                 p.warn { "They were not run: " (line(problem)) }
+                (offered)
             }
         }
     }
@@ -344,6 +348,7 @@ mod tests {
         let ran = shown(RecordedCalls::Ran { lines: "1 of 2 <calls>".into(), at: Moment::default() });
         assert!(ran.contains("1 of 2 &lt;calls&gt;") && !ran.contains("/changes/hold"), "{ran}");
         let failed = shown(RecordedCalls::Failed { problem: "no room".into() });
+        assert!(failed.contains("/changes/hold"), "it can be tried again: {failed}");
         assert!(failed.contains("They were not run: <bdi>no room</bdi>"), "{failed}");
     }
 

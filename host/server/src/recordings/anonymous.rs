@@ -8,7 +8,7 @@
 //! | a number | its number among the numbers: 1, 2, 3; with a fraction 4.5 |
 //! | a list of more than 16 numbers or short texts | `["list-1(500)"]` |
 //! | the key of an object that is not in the tool's schema | `key-1(7)` |
-//! | JSON in a text | JSON in a text, of which the same holds |
+//! | JSON in a text | JSON in a text, replaced in the same way |
 //!
 //! Equal values have equal ones. They come from the order in the file and not from the values, so
 //! nobody can guess a value and compare. A long list of letters or bytes would still be a text in a
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_types_and_functions_stay_and_what_is_none_does_not() {
+    fn names_of_types_and_functions_stay_and_other_texts_do_not() {
         let names = SchemaNames::default();
         let mut stand_ins = StandIns { names: &names, seen: HashMap::new(), counts: HashMap::new() };
         let entry = TapeEntry {

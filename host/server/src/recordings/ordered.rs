@@ -1,7 +1,7 @@
 //! Calls that an operator has recorded: the next ones of a tool, whatever the manifest's rules say.
 //! They are counted in this process alone. Must not hold: pages, or how a call is recorded.
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -60,7 +60,8 @@ pub(crate) struct OrderedRecordings {
     /// How many tools there are, for calls of all others.
     count: AtomicUsize,
     orders: Mutex<BTreeMap<OrderedTool, RecordingOrder>>,
-    last: Mutex<u64>,
+    /// Numbers that were given.
+    numbers: AtomicU64,
     sink: Arc<Sink>,
 }
 
@@ -76,9 +77,12 @@ pub(crate) struct OrderedPlace {
 impl OrderedRecordings {
     /// None yet. Ends are written there.
     pub(crate) fn new(sink: &Arc<Sink>) -> Arc<Self> {
-        let orders = Mutex::default();
-        let last = Mutex::default();
-        Arc::new(Self { count: AtomicUsize::new(0), orders, last, sink: Arc::clone(sink) })
+        Arc::new(Self {
+            count: AtomicUsize::default(),
+            orders: Mutex::default(),
+            numbers: AtomicU64::default(),
+            sink: Arc::clone(sink),
+        })
     }
 
     /// Has the next calls of a tool recorded. `Err` is one sentence.
@@ -102,7 +106,7 @@ impl OrderedRecordings {
             began: SystemTime::now(),
             running: 0,
             until: Instant::now() + ORDER_LASTS,
-            number: self.next_number(),
+            number: self.numbers.fetch_add(1, Ordering::Relaxed),
         };
         orders.insert(tool, order);
         self.count.store(orders.len(), Ordering::Release);
@@ -185,12 +189,6 @@ impl OrderedRecordings {
         if let Err(error) = self.sink.record(event) {
             tracing::error!("the end of a recording of calls is missing from the audit: {error}");
         }
-    }
-
-    fn next_number(&self) -> u64 {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last += 1;
-        *last
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<OrderedTool, RecordingOrder>> {

@@ -194,8 +194,7 @@ impl Recording {
         if anonymous {
             return Err(NotARecording::Anonymous);
         }
-        let head = line(head.get().as_bytes(), "head")?;
-        let head: RecordingHead = head;
+        let head: RecordingHead = line(head.get().as_bytes(), "head")?;
         if head.secrets.len() > SECRETS_MAX {
             let problem = format!("it leaves out {} secrets, at most {SECRETS_MAX}", head.secrets.len());
             return Err(NotARecording::Line("head", problem));

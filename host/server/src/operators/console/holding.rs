@@ -1,5 +1,6 @@
 //! New versions of components, held against recorded calls before somebody approves them: one at a
-//! time, on a thread of its own, and each version once. Must not hold: how a call is replayed.
+//! time, on a thread of its own, and each version until it has an outcome. Must not hold: how a
+//! call is replayed.
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +96,7 @@ impl HeldOutcomes {
         if let Some(running) = &state.running {
             return Err(format!("Recorded calls of {} are being run. Try again after that.", running.component));
         }
-        if state.of(&pair).is_some() {
+        if state.of(&pair).is_some_and(|outcome| outcome.lines.is_ok()) {
             return Err("Its recorded calls were run already.".to_owned());
         }
         state.running = Some(pair.clone());
@@ -105,7 +106,7 @@ impl HeldOutcomes {
         let work = move || {
             step_back(NICER);
             let found = hold(&version);
-            running.end(found.map(|lines| lines.unwrap_or_else(|| "No call of it is recorded.".to_owned())));
+            running.end(found.and_then(|lines| lines.ok_or_else(|| "No call of it is recorded.".to_owned())));
         };
         let started = std::thread::Builder::new().name("toolcell-hold".to_owned()).spawn(work);
         started.map_err(|error| format!("Nothing was run: {error}."))?;
@@ -142,6 +143,8 @@ impl Drop for RunningPair {
         let lines = self.lines.take().unwrap_or_else(|| Err("It ended before its time. The log says more.".to_owned()));
         let mut state = lock(&self.state);
         state.running = None;
+        // One that failed before makes room.
+        state.outcomes.retain(|(held, _)| *held != self.pair);
         if state.outcomes.len() >= OUTCOMES_MAX {
             state.outcomes.remove(0);
         }
@@ -244,6 +247,11 @@ mod tests {
         held.begin(version("a"), "old".to_owned()).unwrap();
         ended(&held);
         assert!(matches!(held.shown(&pair("a")), RecordedCalls::Failed { .. }));
+        sends.send(Ok(Some("all".to_owned()))).unwrap();
+        held.begin(version("a"), "old".to_owned()).unwrap();
+        ended(&held);
+        assert!(matches!(held.shown(&pair("a")), RecordedCalls::Ran { .. }), "what failed is tried again");
+        assert_eq!(lock(&held.state).outcomes.len(), 1);
         sends.send(Ok(Some("é".repeat(100_000)))).unwrap();
         held.begin(version("b"), "old".to_owned()).unwrap();
         ended(&held);

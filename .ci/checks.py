@@ -44,6 +44,10 @@ COMMITS_MAX = 30
 TOOLS = (["rustc", "--version"], ["cargo", "--version"], ["python3", "--version"], ["node", "--version"], ["cc", "--version"])
 # Steps behind this one use what it builds.
 BUILDS = "run"
+# Lines of failed tests, and last lines of each failed step, that stand once more at the end.
+FAILED_TEST_LINES = 80
+LAST_LINES = 20
+FAILED_TEST = re.compile(r"^---- \S+ stdout ----$")
 TEST_RESULT = re.compile(r"^test result: .*? (\d+) passed; (\d+) failed")
 
 
@@ -105,6 +109,8 @@ class Ran:
     cpu_seconds: float
     passed: int = 0
     failed: int = 0
+    # What it printed, as far as that says why it failed.
+    why: str = ""
 
 
 def git(*arguments):
@@ -152,9 +158,8 @@ def run(name, command, environment=None, held=False):
     ) as process:  # fmt: skip
         CHILDREN.append(process)
         for line in process.stdout:
-            if held:
-                lines.append(line)
-            else:
+            lines.append(line)
+            if not held:
                 print(line, end="", flush=True)
             if found := TEST_RESULT.match(line):
                 ran.passed += int(found[1])
@@ -165,10 +170,27 @@ def run(name, command, environment=None, held=False):
         CHILDREN.remove(process)
     ran.seconds = time.monotonic() - began
     ran.cpu_seconds = used.ru_utime + used.ru_stime
+    if ran.status:
+        ran.why = why(lines)
     how = "passed" if ran.status == 0 else f"FAILED with {ran.status}"
     said = f"\nci: {name} printed:\n{''.join(lines)}" if held else ""
     print(f"{said}ci: {name} {how} after {ran.seconds:.0f} s", flush=True)
     return ran
+
+
+def why(lines):
+    """The lines that say why a step failed: what failed tests of cargo printed, and the step's last lines."""
+    shown, within = [], False
+    for line in lines:
+        if FAILED_TEST.match(line):
+            within = True
+        elif TEST_RESULT.match(line) or line == "failures:\n":
+            within = False
+        if within:
+            shown.append(line)
+    last = lines[-LAST_LINES:]
+    shown = shown[:FAILED_TEST_LINES]
+    return "".join([*shown, "[…]\n", *last] if shown else last)
 
 
 # Steps that run. Each has a session of its own, which ends with this program.
@@ -266,6 +288,9 @@ def gate(options):
         print(f"not run: {part.name}, for {commits} commits")
         if commits > COMMITS_MAX and part.name not in failed:
             failed.append(part.name)
+    for ran in all_ran:
+        if ran.status:
+            print(f"\nci: {ran.name} failed, and printed:\n{ran.why}")
     if failed:
         print(f"ci: failed: {', '.join(failed)}")
     passed_tests, failed_tests = sum(ran.passed for ran in all_ran), sum(ran.failed for ran in all_ran)
@@ -332,6 +357,8 @@ def self_test():
     with contextlib.redirect_stdout(io.StringIO()):
         ran = run("a sample", "echo 'test result: ok. 2 passed; 0 failed'; exit 3", held=True)
     assert (ran.status, ran.passed) == (3, 2)
+    printed = "a\n---- one stdout ----\nwhy\n\nfailures:\n    one\ntest result: FAILED. 0 passed; 1 failed\n" + "b\n" * LAST_LINES
+    assert ran.why.startswith("test result") and why(printed.splitlines(keepends=True)).startswith("---- one stdout ----\nwhy\n\n[…]\nb\n")
     print("ci: the rules hold on the samples")
     return 0
 

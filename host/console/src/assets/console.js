@@ -81,19 +81,26 @@ function decision(button) {
 
 let stood = [];
 let settled = 0;
+let scrolled = 0;
 function update(parts) {
   const before = decisions();
   parts.forEach(show);
   drawCharts();
   showCount();
+  // Most updates move no button.
+  if (JSON.stringify(before) === JSON.stringify(decisions())) return;
   stood = before;
   settled = performance.now() + SETTLE_MS;
+  // Where the browser has the page after the update, and not a person.
+  scrolled = scrollY;
+  requestAnimationFrame(() => { scrolled = scrollY; });
 }
 
 // A click on a button that has just come to where another one stood is meant for that one. Keys go with the focus, which stays.
+// Who has scrolled since has seen what stands there now.
 document.addEventListener('click', event => {
   const button = event.target.closest('main form[method="post"] button');
-  if (!button || event.detail === 0 || performance.now() > settled) return;
+  if (!button || event.detail === 0 || performance.now() > settled || scrollY !== scrolled) return;
   const { clientX: x, clientY: y } = event;
   const before = stood.filter(({ at }) => at.left <= x && x <= at.right && at.top <= y && y <= at.bottom);
   if (before.length === 0 || before.some(({ does }) => does === decision(button))) return;

@@ -189,7 +189,10 @@ fn answers(client: impl Fn() -> Command) {
 /// A folder whose component the client saves again: as other code with an equal list, and as code
 /// with another list.
 fn folder_to_reload() -> Folder {
-    let folder = Folder::with_manifest("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n");
+    // Clients call until the new code answers. On a busy machine they would reach the default rate before.
+    let limits = "[components.tool.limits]\nrate = \"1000000/s\"\n";
+    let folder =
+        Folder::with_manifest(&format!("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n{limits}"));
     folder.write("components/tool.wasm", fixture_bytes("versioned_a"));
     folder.write("next/same_list.wasm", fixture_bytes("versioned_b"));
     folder.write("next/other_list.wasm", fixture_bytes("versioned_c"));

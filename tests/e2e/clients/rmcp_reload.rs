@@ -83,6 +83,7 @@ async fn connect(mode: Mode, target: Target) -> (RunningService<RoleClient, Ear>
 async fn version(client: &RunningService<RoleClient, Ear>) -> String {
     let answer = client.call_tool(CallToolRequestParams::new("version")).await.expect("an answer");
     let answer = serde_json::to_value(answer).unwrap();
+    assert_ne!(answer["isError"], true, "{answer}");
     answer["content"][0]["text"].as_str().unwrap().to_owned()
 }
 

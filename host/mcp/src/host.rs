@@ -51,8 +51,6 @@ pub struct CallTerms {
     /// Most bytes of its arguments. Longer ones are refused before they are checked against its
     /// input schema. `None`: as many as the transport accepts.
     pub arguments_bytes_max: Option<u64>,
-    /// True if its calls run in another process. On this side they only wait for it.
-    pub runs_elsewhere: bool,
 }
 
 /// One immutable generation of tools.
@@ -335,10 +333,15 @@ pub trait Executor: Send + Sync + 'static {
         self.run(work);
     }
 
-    /// Runs work that mostly waits for another process, from a thread that [waits](Self::wait)
-    /// afterwards; it may begin and go on there.
+    /// Runs work that mostly waits for another process. It may begin and go on on a thread that
+    /// drives connections, or that [waits](Self::wait) afterwards.
     fn run_waiting(&self, work: Work) {
         self.run(work);
+    }
+
+    /// The same for a single piece of work: its thread may wait a moment for that process.
+    fn run_waiting_alone(&self, work: Work) {
+        self.run_waiting(work);
     }
 
     /// Runs long computations, on threads with low priority.

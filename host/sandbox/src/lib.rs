@@ -77,7 +77,7 @@ pub use toolcell_walls::background::step_back;
 pub use wall::address_space::check_address_space;
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};
 pub use wall::crash_history::{SharedEnds, Standing};
-pub use wall::duties::{leave, leaves, with_other_duties};
+pub use wall::duties::{leave, leaves, with_other_duties, without_waiting};
 pub use wall::group::{ComponentNotice, GroupMember, GroupOptions, SandboxGroup};
 pub use wall::loading::listing::{ListJob, ListingResult};
 pub use wall::loading::loader::{Lister, LoadJob, Loader, LoaderOptions, NotLoaded};

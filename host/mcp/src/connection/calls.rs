@@ -311,7 +311,7 @@ impl<H: Host> ConnectionParts<H> {
         let tool = Arc::clone(tool);
         let call = Call { tool: index, arguments, context };
         let work = Box::pin(BegunCall { permit, catalog, tool, becomes, call, is_long, task }.run());
-        if terms.runs_elsewhere { self.executor.run_waiting(work) } else { self.executor.run(work) }
+        self.executor.run_waiting(work);
     }
 
     /// Decides if a call is a task, or may become one.

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONNECTION, EXPECT, ORIGIN};
@@ -261,7 +261,7 @@ impl<H: Host> Service<H> {
         let body = body::read(body, headers.contains_key(EXPECT), &self.limits, &mut taken).await?;
         let most = self.quotas.sent.per_minute();
         self.quotas.sent.take(&owner, body.len()).map_err(|wait| HttpRefusal::Sent(most, wait))?;
-        let is_alone = self.lone_requests.is_lone(arrival.connection, self.quotas.requests.taken());
+        let is_alone = self.lone_requests.is_lone(arrival.connection, self.quotas.requests.taken(), Instant::now());
         let context = MessageContext { headers, accepted, caller, validity, guard, is_alone };
         if body.len() > CHEAP_BYTES {
             return self.answer_long(body, context, taken).await;

@@ -105,7 +105,7 @@ impl ServedCatalog for TestCatalog {
     fn terms(&self, tool: usize) -> CallTerms {
         let name = &self.tools.tools()[tool].definition().name;
         let asks = (name == "ask").then(|| self.shared.code.lock().unwrap().clone());
-        CallTerms { asks, arguments_bytes_max: Some(ARGUMENTS_BYTES_MAX as u64), ..CallTerms::default() }
+        CallTerms { asks, arguments_bytes_max: Some(ARGUMENTS_BYTES_MAX as u64) }
     }
 
     fn refuse_long(&self, call: &Call) -> CallResult {

@@ -7,6 +7,8 @@ use std::task::Poll;
 thread_local! {
     /// True if this thread has other duties than the guest that it polls.
     static HAS_DUTIES: Cell<bool> = const { Cell::new(false) };
+    /// True if a call that is sent from here must not wait here for its answer.
+    static HURRIES: Cell<bool> = const { Cell::new(false) };
     /// True if a host call asked for another thread.
     static LEAVES: Cell<bool> = const { Cell::new(false) };
 }
@@ -24,6 +26,25 @@ pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
     }
     let _before = DutyWork(HAS_DUTIES.replace(true));
     work()
+}
+
+/// Does this on a thread that others wait for: calls that it sends do not wait here for their
+/// answers, not even for the moment after which most come.
+pub fn without_waiting<T>(work: impl FnOnce() -> T) -> T {
+    /// Restores the flag, however the work ends.
+    struct HurriedWork(bool);
+    impl Drop for HurriedWork {
+        fn drop(&mut self) {
+            HURRIES.set(self.0);
+        }
+    }
+    let _before = HurriedWork(HURRIES.replace(true));
+    work()
+}
+
+/// True if a call may wait a moment on this thread.
+pub(super) fn may_wait() -> bool {
+    !HURRIES.get()
 }
 
 /// True if the guest that was just polled must continue on another thread, and stay there. It has
@@ -69,6 +90,15 @@ mod tests {
         }
         assert!(left.poll(context).is_ready());
         assert!(!leaves());
+    }
+
+    #[test]
+    fn calls_may_wait_but_where_others_wait_for_the_thread() {
+        assert!(may_wait());
+        let inner = without_waiting(|| [may_wait(), without_waiting(may_wait), may_wait()]);
+        assert_eq!((inner, may_wait()), ([false; 3], true));
+        let panicked = std::panic::catch_unwind(|| without_waiting(|| std::panic::resume_unwind(Box::new(()))));
+        assert!(panicked.is_err() && may_wait());
     }
 
     #[test]

@@ -187,7 +187,6 @@ impl toolcell_mcp::ServedCatalog for Catalog {
         CallTerms {
             asks: asks.then(|| format!("{} {}", component.name(), target.approved_as)),
             arguments_bytes_max: Some(target.limits.arguments_bytes()),
-            runs_elsewhere: self.walled.of_target(target).is_some(),
         }
     }
 
@@ -269,13 +268,6 @@ impl Catalog {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, None, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), CallTraces::default());
-        }
-        let runs_here = !toolcell_mcp::ServedCatalog::terms(&**self, call.tool).runs_elsewhere;
-        if let Some(tool) = self.tools.tools().get(call.tool).filter(|_| runs_here)
-            && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
-        {
-            self.record_refused(&call, None, Outcome::InvalidInput, &problems.to_string());
-            return (CheckedResult::error(problems.to_string()), CallTraces::default());
         }
         self.run(call, CallOrigin::Client).await
     }

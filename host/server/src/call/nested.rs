@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 use toolcell_audit::Outcome;
 use toolcell_mcp::{
-    Call, CallContext, CallResult, Cancellation, CheckedResult, ContentKind, McpTool, Patience, ServedCatalog as _,
+    Call, CallContext, CallResult, Cancellation, CheckedResult, ContentKind, McpTool, ServedCatalog as _,
     parse_arguments,
 };
 use toolcell_policy::Limit;
@@ -408,13 +408,6 @@ impl Catalog {
         if let Some(failure) = self.target(call.tool).and_then(|target| super::too_large(target, &call)) {
             self.record_refused(&call, Some(&lineage), Outcome::LimitExceeded, &failure.to_string());
             return Ok(refused(NotCalledReason::OverLimit, failure.to_string()));
-        }
-        let runs_here = !self.terms(call.tool).runs_elsewhere;
-        if let Some(tool) = self.tools.tools().get(call.tool).filter(|_| runs_here)
-            && let Err(problems) = tool.check_arguments(&call.arguments, &Patience::default())
-        {
-            self.record_refused(&call, Some(&lineage), Outcome::InvalidInput, &problems.to_string());
-            return Ok(refused(NotCalledReason::InvalidArguments, clipped(&problems.to_string())));
         }
         let asking = call.context.asking.clone();
         let (result, traces) = self.run(call, CallOrigin::Tool(lineage)).await;

@@ -125,7 +125,8 @@ impl SandboxProcess {
             return CallReport::not_run(failure);
         }
         // Polling is only worthwhile while no other calls run.
-        if !attention::attends(self)
+        if duties::may_wait()
+            && !attention::attends(self)
             && let Some(dispatcher) = self.dispatcher.get().filter(|_| self.load() == 1)
         {
             dispatcher.drive(POLL_TIME_MAX, || pending.is_done.load(Ordering::Acquire));

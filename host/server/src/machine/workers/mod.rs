@@ -4,7 +4,8 @@
 //! the replies of sandbox processes while it waits for input ([`Executor::wait`]). Any other single
 //! request begins there too, which saves waking a worker, and moves to a worker at its first wait.
 //!
-//! For the same reason, the thread that drives connections runs a single call over HTTP.
+//! For the same reason, the thread that drives connections runs calls over HTTP, and goes on with
+//! them. It polls for the answer to a single one; the answers to others wake it.
 //!
 //! A call that keeps one of these threads for long sends the next ones straight to the workers, for
 //! a while. A call about to do something long (files, state, large values) moves to workers of its
@@ -23,7 +24,9 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::runtime::Handle;
 use toolcell_mcp::{Executor, Work};
-use toolcell_sandbox::{begin_attending, leave_attending, step_back, wait_attending, with_other_duties};
+use toolcell_sandbox::{
+    begin_attending, leave_attending, step_back, wait_attending, with_other_duties, without_waiting,
+};
 
 /// Longest run of a short call on the reader. Most guests finish within a tenth of it.
 const SHORT: Duration = Duration::from_micros(300);
@@ -34,8 +37,9 @@ const CAUTIOUS: Duration = Duration::from_millis(100);
 /// keep a tenth of a core.
 const NICER_WHEN_LONG: i32 = 10;
 
-/// Longest run on the reader of a call in another process, which includes no guest. Checks and
-/// answers that are large leave the reader anyway; others may take this long.
+/// Longest run on the reader, or on the thread that drives connections, of a call in another
+/// process, which includes no guest. Checks and answers that are large leave the thread anyway;
+/// others may take this long.
 const SHORT_OF_WAITING: Duration = Duration::from_millis(10);
 
 /// The worker threads; they end when dropped, with the tasks they run.
@@ -224,12 +228,15 @@ impl Executor for GuestExecutor {
             return self.run(work);
         }
         let _io = shared.io.enter();
-        shared.run_short(&shared.reader, || Task::new(work, RUNNING, shared).poll());
+        shared.run_short(SHORT, &shared.reader, || Task::new(work, RUNNING, shared).poll());
     }
 
     fn run_waiting(&self, work: Work) {
         let shared = &self.0;
-        if !AttendedTasks::is_here() || shared.is_cautious(&shared.reader) {
+        if !AttendedTasks::is_here() {
+            return self.begin_driving(Task::waiting(work, RUNNING, shared), |task| without_waiting(|| task.poll()));
+        }
+        if shared.is_cautious(&shared.reader) {
             return self.run(work);
         }
         if POLLS.get() {
@@ -237,7 +244,7 @@ impl Executor for GuestExecutor {
             return AttendedTasks::push(Task::waiting(work, QUEUED, shared));
         }
         let _io = shared.io.enter();
-        shared.run_attending(Task::waiting(work, RUNNING, shared), Task::poll);
+        shared.run_short(SHORT_OF_WAITING, &shared.reader, || Task::waiting(work, RUNNING, shared).poll());
     }
 
     fn wait(&self, fds: &[BorrowedFd<'_>], sent: &mut dyn FnMut()) -> Result<Vec<PollFlags>, Errno> {
@@ -258,16 +265,23 @@ impl Executor for GuestExecutor {
     }
 
     fn run_driving(&self, work: Work) {
+        self.begin_driving(Task::new(work, RUNNING, &self.0), Task::poll);
+    }
+
+    fn run_waiting_alone(&self, work: Work) {
+        self.begin_driving(Task::waiting(work, RUNNING, &self.0), Task::poll);
+    }
+}
+
+impl GuestExecutor {
+    /// Begins a task here if this thread drives connections, and no task waits for a worker.
+    fn begin_driving(&self, task: Arc<Task>, poll: impl FnOnce(Arc<Task>) -> Option<Arc<Task>>) {
         let shared = &self.0;
         if !DRIVES.get() || POLLS.get() || shared.is_cautious(&shared.driver) || !shared.queue().is_free() {
-            return self.run(work);
+            task.state.store(QUEUED, Ordering::Release);
+            return shared.push(task);
         }
-        let began = Instant::now();
-        let again = with_other_duties(|| Task::new(work, RUNNING, shared).poll());
-        again.into_iter().for_each(|task| shared.push(task));
-        if began.elapsed() > SHORT {
-            shared.driver.begin(shared.now_us());
-        }
+        shared.run_short(task.short(), &shared.driver, || poll(task));
     }
 }
 
@@ -288,30 +302,19 @@ impl WorkerState {
         self.now_us() < caution.0.load(Ordering::Relaxed)
     }
 
-    /// Runs a task on a thread with other duties, until it first waits. If that took long, the
-    /// thread runs no further one for a while.
-    fn run_short(&self, caution: &Backoff, run: impl FnOnce() -> Option<Arc<Task>>) {
+    /// Runs a task on a thread with other duties, until it first waits. If that takes longer than
+    /// `long`, that thread runs no further one for a while.
+    fn run_short(&self, long: Duration, backoff: &Backoff, run: impl FnOnce() -> Option<Arc<Task>>) {
         let began = Instant::now();
         with_other_duties(run).into_iter().for_each(|task| self.push(task));
-        let took = began.elapsed();
-        if took > SHORT {
-            caution.begin(self.now_us());
-        }
-    }
-
-    /// Runs a task on a thread that waits for sandbox processes, until the task waits. If that took
-    /// long, workers run such tasks for a while.
-    fn run_attending(&self, task: Arc<Task>, run: impl FnOnce(Arc<Task>) -> Option<Arc<Task>>) {
-        let began = Instant::now();
-        with_other_duties(|| run(task)).into_iter().for_each(|task| self.push(task));
-        if began.elapsed() > SHORT_OF_WAITING {
-            self.reader.begin(self.now_us());
+        if began.elapsed() > long {
+            backoff.begin(self.now_us());
         }
     }
 
     fn run_attended(&self) {
         while let Some(task) = AttendedTasks::pop() {
-            self.run_attending(task, Task::begin);
+            self.run_short(SHORT_OF_WAITING, &self.reader, || task.begin());
         }
     }
 
@@ -327,7 +330,7 @@ impl WorkerState {
         // This thread runs it next, once the event that woke the guest is handled.
         drop(self.io.spawn(async move {
             if shared.queue().is_free() {
-                shared.run_short(&shared.driver, || task.begin());
+                shared.run_short(task.short(), &shared.driver, || without_waiting(|| task.begin()));
             } else {
                 shared.push(task);
             }
@@ -416,6 +419,11 @@ impl Task {
         let state = AtomicU8::new(state);
         let long = AtomicBool::new(false);
         Arc::new(Self { work, state, long, waits, shared: Arc::clone(shared) })
+    }
+
+    /// Longest run on a thread with other duties.
+    fn short(&self) -> Duration {
+        if self.waits { SHORT_OF_WAITING } else { SHORT }
     }
 
     fn is_long(&self) -> bool {

@@ -248,3 +248,25 @@ fn long_work_keeps_no_short_work_waiting() {
     assert!(threads.iter().all(|thread| *thread != long), "the one worker for short work is free");
     release.send(()).unwrap();
 }
+
+#[test]
+fn work_that_waits_for_another_process_begins_where_connections_are_driven_until_one_takes_long() {
+    let (io, workers) = workers(1);
+    let began_there = |computes: Duration| {
+        let executor = workers.executor();
+        let driven = io.spawn(async move {
+            let (done, ended) = mpsc::channel();
+            executor.run_waiting(Box::pin(async move {
+                let began = Instant::now();
+                while began.elapsed() < computes {}
+                done.send(std::thread::current().id()).unwrap();
+            }));
+            (std::thread::current().id(), ended)
+        });
+        let (driver, ended) = io.block_on(driven).unwrap();
+        ended.recv().unwrap() == driver
+    };
+    // On a busy machine a short call may take long.
+    assert!((0..500).any(|_| began_there(2 * SHORT) && began_there(Duration::ZERO)));
+    assert!((0..500).any(|_| began_there(SHORT_OF_WAITING + SHORT) && !began_there(Duration::ZERO)));
+}

@@ -189,7 +189,8 @@ fn answers(client: impl Fn() -> Command) {
 /// A folder whose component the client saves again: as other code with an equal list, and as code
 /// with another list.
 fn folder_to_reload() -> Folder {
-    // Clients call until the new code answers. On a busy machine they would reach the default rate before.
+    // Clients call until the new code answers. On a busy machine they would reach the default rate
+    // before.
     let limits = "[components.tool.limits]\nrate = \"1000000/s\"\n";
     let folder =
         Folder::with_manifest(&format!("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n{limits}"));

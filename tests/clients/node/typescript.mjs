@@ -196,7 +196,11 @@ async function giveUp(client, endless, meanwhile, run) {
 /** A saved version answers. A changed list is announced once; new code with an equal list is not announced. */
 async function reload(run, library) {
     const { client, asides } = await connect(run, 'reload', library);
-    const version = async () => (await client.callTool({ name: 'version', arguments: {} })).content[0].text;
+    const version = async () => {
+        const answer = await client.callTool({ name: 'version', arguments: {} });
+        if (answer.isError) check(false, 'the version is said', answer);
+        return answer.content[0].text;
+    };
     const names = async () => (await client.listTools()).tools.map(tool => tool.name).join();
     const save = next => renameSync(join(run.reload, 'next', next), join(run.reload, 'components/tool.wasm'));
     const { promise: changed, resolve: hear } = Promise.withResolvers();

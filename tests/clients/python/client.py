@@ -352,7 +352,10 @@ async def is_over(client: Client, old: str) -> bool:
 
 async def version(client: Client) -> str:
     """The version that answers."""
-    return wire(await client.call_tool("version", {}))["content"][0]["text"]
+    answer = wire(await client.call_tool("version", {}))
+    if answer.get("isError"):
+        raise Failed(f"FAILED the version is said\n  {answer}")
+    return answer["content"][0]["text"]
 
 
 async def main() -> None:

@@ -10,7 +10,8 @@ use crate::host::{Executor, Work};
 
 /// A connection has requests for this long, while no other has any, before they count as single
 /// ones. While the thread polls for the answer to one, it reads no others, so more of the same
-/// connection say little: a busy connection has its turn for up to some 5 ms.
+/// connection say little. tokio ends the turn of a connection's task after 128 operations: some
+/// 70 µs each are less than 10 ms.
 const ALONE_AFTER: Duration = Duration::from_millis(20);
 
 /// The connection of the last request, and since when no other has had one.
@@ -38,7 +39,7 @@ impl LoneRequests {
     }
 }
 
-/// Begins calls on this thread or another, depending on the last request.
+/// Begins calls on the thread that drives connections, and other work there if it is single.
 pub(super) struct DrivingExecutor {
     executor: Arc<dyn Executor>,
     is_alone: AtomicBool,

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::thread::LocalKey;
 
 thread_local! {
     /// True if this thread has other duties than the guest that it polls.
@@ -17,28 +18,28 @@ thread_local! {
 /// there until their guest is polled elsewhere. The code that polls the guest asks [`leaves`]
 /// afterwards.
 pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
-    /// Restores the flag, however the work ends.
-    struct DutyWork(bool);
-    impl Drop for DutyWork {
-        fn drop(&mut self) {
-            HAS_DUTIES.set(self.0);
-        }
-    }
-    let _before = DutyWork(HAS_DUTIES.replace(true));
-    work()
+    with_flag(&HAS_DUTIES, work)
 }
 
 /// Does this on a thread that others wait for: calls that it sends do not wait here for their
 /// answers, not even for the moment after which most come.
 pub fn without_waiting<T>(work: impl FnOnce() -> T) -> T {
+    with_flag(&HURRIES, work)
+}
+
+/// Does this while a flag of the thread is set.
+fn with_flag<T>(flag: &'static LocalKey<Cell<bool>>, work: impl FnOnce() -> T) -> T {
     /// Restores the flag, however the work ends.
-    struct HurriedWork(bool);
-    impl Drop for HurriedWork {
+    struct FlaggedWork {
+        flag: &'static LocalKey<Cell<bool>>,
+        before: bool,
+    }
+    impl Drop for FlaggedWork {
         fn drop(&mut self) {
-            HURRIES.set(self.0);
+            self.flag.set(self.before);
         }
     }
-    let _before = HurriedWork(HURRIES.replace(true));
+    let _restores = FlaggedWork { flag, before: flag.replace(true) };
     work()
 }
 

@@ -28,10 +28,11 @@ use toolcell_sandbox::{
     begin_attending, leave_attending, step_back, wait_attending, with_other_duties, without_waiting,
 };
 
-/// Longest run of a short call on the reader. Most guests finish within a tenth of it.
+/// Longest run of work that does not wait for another process, on the reader or on the thread that
+/// drives connections.
 const SHORT: Duration = Duration::from_micros(300);
-/// Time after a long call in which neither the reader nor the thread that drives connections runs a
-/// guest. In that time, the protocol or timers lose at most one guest's tick, a millisecond.
+/// Time after long work in which neither the reader nor the thread that drives connections begins
+/// any. So the protocol and timers wait for long work a tenth of the time at the most.
 const CAUTIOUS: Duration = Duration::from_millis(100);
 /// Long messages are read one after the other for each caller, who waits for nobody else's: they
 /// keep a tenth of a core.

@@ -310,3 +310,34 @@ fn a_request_of_the_manifest_is_a_pinned_tool_with_a_rule_of_its_own() {
     assert_eq!(differs.code(), 1);
     assert!(differs.stdout.contains("description was \"Sets a place.\", is \"Deletes a place.\""), "{differs:?}");
 }
+
+#[test]
+fn what_the_host_cannot_check_of_a_document_is_left_open_and_the_tool_stays() {
+    let server = service();
+    let mut document = document(&server.url(""));
+    let pets = "/pets";
+    let trace = &mut document["paths"][pets]["get"]["parameters"][1]["schema"];
+    *trace = json!({"type": ["string", "string"], "pattern": "(?P<id>[a-z]+", "maxLength": -5, "minLength": 1.5});
+    let body = &mut document["paths"][pets]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    *body = json!({"type": "object", "required": ["name", "name"], "properties": {"name": {"type": "number", "multipleOf": 0}}});
+    document["paths"]["/names"]["get"]["responses"]["200"]["content"]["application/json"]["schema"] =
+        json!({"type": "object", "properties": {"na\u{200b}me": {"type": "string"}}});
+    let folder = holding(&document);
+    let shown = added(&folder, &[]).succeeded().to_owned();
+    let refused = "as written it cannot be served:";
+    for words in [
+        format!(
+            "listPets: its patterns are left out, because {refused} inputSchema/properties/X-Trace/pattern: is not"
+        ),
+        format!("names: its answers have no schema, because {refused} outputSchema/properties/name: the name has"),
+    ] {
+        assert!(shown.contains(&words), "no {words:?} in\n{shown}");
+    }
+    let call = |tool: &str, arguments: &str| {
+        let finished = Command::in_folder(&folder, &["call", tool, arguments]).with_variable("PETS_KEY", KEY).run();
+        finished.succeeded().to_owned()
+    };
+    assert!(call("pets_listPets", r#"{"X-Trace": "UPPER"}"#).contains("/v1/pets"));
+    assert!(call("pets_addPet", r#"{"body": {"name": 1}}"#).contains("POST"));
+    let _ = call("pets_names", "{}");
+}

@@ -25,6 +25,7 @@ mod responses;
 mod schema;
 mod security;
 mod selection;
+mod served;
 mod server;
 mod target;
 
@@ -107,14 +108,19 @@ impl BridgeError {
 }
 
 impl Bridge {
-    /// The tools of a document.
+    /// The tools of a document. `check` says why the host cannot serve one, as the end of a
+    /// sentence: then its patterns and the schema of its answers are left out, or all of it.
     ///
     /// # Errors
     /// The document is not OpenAPI, is larger than a bound, or has no operation that can be a tool.
-    pub fn of(document: &Value, options: &BridgeOptions) -> Result<Self, BridgeError> {
+    pub fn of(
+        document: &Value,
+        options: &BridgeOptions,
+        check: impl Fn(&ToolDefinition) -> Result<(), String>,
+    ) -> Result<Self, BridgeError> {
         let document = document::Document::of(document)?;
         let origin = server::of_document(&document, options)?;
         let selected = selection::select(&document, options)?;
-        operations::bridge(&document, origin, selected, options)
+        operations::bridge(&document, origin, selected, options, &check)
     }
 }

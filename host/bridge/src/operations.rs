@@ -27,12 +27,13 @@ pub(crate) fn bridge(
     base: Base,
     selected: Selected<'_>,
     options: &BridgeOptions,
+    check: &dyn Fn(&ToolDefinition) -> Result<(), String>,
 ) -> Result<Bridge, BridgeError> {
     let mut security = Security::of(document, options);
     let filled = security.filled();
     let mut left_out = selected.left_out;
     let mut bytes_max = SCHEMA_BYTES_MAX;
-    let (made, refused) = loop {
+    let (made, mut refused) = loop {
         let all = all(document, &base, &selected.operations, options, &filled, bytes_max);
         let bytes: usize = all.0.iter().map(|made| definition_bytes(&made.tool)).sum();
         if bytes <= DEFINITIONS_BYTES_MAX || bytes_max <= SCHEMA_BYTES_MIN {
@@ -40,6 +41,7 @@ pub(crate) fn bridge(
         }
         bytes_max /= 2;
     };
+    let made = served(made, check, &mut refused);
     if made.is_empty() {
         let first = refused.first().map_or_else(String::new, |first| format!("{} {}", first.operation, first.reason));
         return Err(BridgeError::new("the document has no operation that can be a tool", first));
@@ -83,6 +85,26 @@ fn all(
         }
     }
     (all, left_out)
+}
+
+/// Those that the host can serve.
+fn served(
+    all: Vec<Made>,
+    check: &dyn Fn(&ToolDefinition) -> Result<(), String>,
+    refused: &mut Vec<LeftOut>,
+) -> Vec<Made> {
+    let mut served = Vec::new();
+    for mut made in all {
+        let operation = made.tool.operation();
+        match crate::served::served(made.tool, check) {
+            Ok((tool, notes)) => {
+                made.notes.extend(notes);
+                served.push(Made { tool, ..made });
+            }
+            Err(reason) => refused.push(LeftOut { operation, reason }),
+        }
+    }
+    served
 }
 
 fn definition_bytes(tool: &ToolDefinition) -> usize {

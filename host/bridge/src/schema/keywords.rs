@@ -6,17 +6,10 @@ use crate::media::is_text;
 use crate::names::is_property;
 
 /// Keywords whose values are numbers, taken as they are.
-const NUMBERS: [&str; 9] = [
-    "minimum",
-    "maximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-];
+const NUMBERS: [&str; 2] = ["minimum", "maximum"];
+
+/// Keywords whose values are numbers of characters, items or members. Others are not taken.
+const COUNTS: [&str; 6] = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
 
 /// Lets a choice be `null` as well, where the schema says so (3.0). A type says it by itself.
 pub(super) fn made_nullable(mut made: Map<String, Value>, written: &Map<String, Value>) -> Map<String, Value> {
@@ -48,6 +41,16 @@ pub(super) fn bounds(written: &Map<String, Value>, made: &mut Map<String, Value>
         if let Some(value @ Value::Number(_)) = written.get(key) {
             made.insert(key.to_owned(), value.clone());
         }
+    }
+    for key in COUNTS {
+        if let Some(count) = written.get(key).and_then(Value::as_u64) {
+            made.insert(key.to_owned(), count.into());
+        }
+    }
+    if let Some(value @ Value::Number(number)) = written.get("multipleOf")
+        && number.as_f64().is_some_and(|number| number > 0.0)
+    {
+        made.insert("multipleOf".to_owned(), value.clone());
     }
     for (exclusive, inclusive) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         match written.get(exclusive) {

@@ -179,7 +179,7 @@ impl Inliner<'_, '_> {
     fn kind(&self, written: &Map<String, Value>, made: &mut Map<String, Value>) {
         let is_type = |kind: &&Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
         let mut kinds: Vec<Value> = match written.get("type") {
-            Some(Value::Array(kinds)) => kinds.iter().filter(is_type).take(TYPES.len()).cloned().collect(),
+            Some(Value::Array(kinds)) => distinct(kinds.iter().filter(is_type).take(TYPES.len())),
             Some(kind) => Some(kind).filter(is_type).into_iter().cloned().collect(),
             None if written.contains_key("properties") => vec!["object".into()],
             // Real answers of such schemas are objects as well.
@@ -283,7 +283,7 @@ impl Inliner<'_, '_> {
                 is_property(name)
                     && !properties.and_then(|all| all.get(name)).is_some_and(|property| self.leaves_out(property))
             };
-            let required: Vec<Value> = required.iter().take(SUBSCHEMAS_MAX).filter(is_kept).cloned().collect();
+            let required = distinct(required.iter().take(SUBSCHEMAS_MAX).filter(is_kept));
             if !required.is_empty() {
                 made.insert("required".to_owned(), required.into());
             }
@@ -368,4 +368,15 @@ impl Inliner<'_, '_> {
         }
         members.get(..MEMBERS_MAX).unwrap_or(members)
     }
+}
+
+/// Each value once: a type or a required name that stands twice makes a schema invalid.
+fn distinct<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<Value> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(value) {
+            distinct.push(value.clone());
+        }
+    }
+    distinct
 }

@@ -78,8 +78,8 @@ fn too_many_paths_and_operations_are_refused() {
     let hint = "choose some with --only TAG or --only OPERATION: its tags are \"t0\" (34), \"t1\" (34), \"t2\" (33); --all takes them all";
     assert_eq!(some.hint, hint);
     let all = BridgeOptions { all: true, ..super::options() };
-    assert_eq!(Bridge::of(&document(paths(101)), &all).unwrap().definitions.tools.len(), 101);
-    let more = Bridge::of(&document(paths(OPERATIONS_MAX + 1)), &all).unwrap_err();
+    assert_eq!(Bridge::of(&document(paths(101)), &all, |_| Ok(())).unwrap().definitions.tools.len(), 101);
+    let more = Bridge::of(&document(paths(OPERATIONS_MAX + 1)), &all, |_| Ok(())).unwrap_err();
     assert_eq!(more.problem, "the document has 1001 operations, and 1000 become tools at most");
 }
 

@@ -34,11 +34,11 @@ pub(crate) fn options() -> BridgeOptions {
 }
 
 pub(crate) fn bridge(document: &Value) -> Bridge {
-    Bridge::of(document, &options()).unwrap()
+    Bridge::of(document, &options(), |_| Ok(())).unwrap()
 }
 
 pub(crate) fn refused(document: &Value) -> BridgeError {
-    Bridge::of(document, &options()).unwrap_err()
+    Bridge::of(document, &options(), |_| Ok(())).unwrap_err()
 }
 
 /// The only tool of a document.

@@ -162,7 +162,7 @@ fn operations_are_chosen_by_tag_name_and_age() {
     let names = |only: &[&str], deprecated: bool| {
         let only = only.iter().map(|&word| word.to_owned()).collect();
         let options = BridgeOptions { only, deprecated, ..options() };
-        Bridge::of(&document, &options).map(|bridge| {
+        Bridge::of(&document, &options, |_| Ok(())).map(|bridge| {
             let tools = bridge.definitions.tools.into_iter();
             tools.map(|tool| tool.name).collect::<Vec<_>>()
         })

@@ -1,7 +1,8 @@
 //! Schemas: references, `allOf`, choices, versions, and what answers keep of them.
 use serde_json::{Value, json};
 
-use super::{document, tool, with};
+use super::{document, options, tool, with};
+use crate::{Bridge, ToolDefinition};
 
 /// A document whose only body has this schema, with these components.
 fn of_body(version: &str, schema: Value, schemas: Value) -> Value {
@@ -174,4 +175,53 @@ fn answers_keep_names_and_types_alone() {
         "202": {"content": {"application/json": {"schema": {"type": "array"}}}},
     });
     assert_eq!(tool(&document(json!({"/a": {"get": {"responses": different}}}))).output, None);
+}
+
+#[test]
+fn bounds_that_are_none_and_words_that_stand_twice_are_left_out() {
+    let written = json!({
+        "type": ["string", "null", "string"],
+        "minLength": -1, "maxLength": 1.5, "minItems": "3", "multipleOf": 0, "minimum": -4, "maxProperties": 2,
+    });
+    let made = body("3.1.0", written, json!({}));
+    assert_eq!(made, json!({"type": ["string", "null"], "minimum": -4, "maxProperties": 2}));
+    let object =
+        json!({"type": ["object", "object"], "properties": {"a": {"multipleOf": 0.5}}, "required": ["a", "a"]});
+    let made = body("3.1.0", object, json!({}));
+    assert_eq!(made, json!({"type": "object", "properties": {"a": {"multipleOf": 0.5}}, "required": ["a"]}));
+}
+
+#[test]
+fn a_tool_that_the_host_does_not_take_loses_patterns_then_the_schema_of_its_answers() {
+    let pattern = json!({"type": "string", "pattern": "a"});
+    let variants = json!([{"type": "array", "items": pattern}, {"type": "object", "additionalProperties": pattern}]);
+    let parameters = json!([
+        {"name": "pattern", "in": "query", "schema": pattern},
+        {"name": "some", "in": "query", "schema": {"anyOf": variants}},
+    ]);
+    let answer = json!({"200": {"content": {"application/json": {"schema": {"type": "object"}}}}});
+    let document =
+        document(json!({"/a": {"get": {"operationId": "a", "parameters": parameters, "responses": answer}}}));
+    let made = |is_taken: fn(&str) -> bool| {
+        let check = |tool: &ToolDefinition| {
+            let schemas = format!("{} {:?}", tool.input, tool.output);
+            if is_taken(&schemas) { Ok(()) } else { Err("cannot be served: why".to_owned()) }
+        };
+        Bridge::of(&document, &options(), check)
+    };
+    let has_pattern = |schema: &Value| schema.to_string().contains(r#""pattern":"a""#);
+
+    let whole = made(|_| true).unwrap();
+    assert!(has_pattern(&whole.definitions.tools[0].input) && whole.notes.is_empty(), "{:?}", whole.notes);
+    let looser = made(|schemas| !schemas.contains(r#""pattern":"a""#)).unwrap();
+    assert!(!has_pattern(&looser.definitions.tools[0].input));
+    assert!(looser.definitions.tools[0].input["properties"]["pattern"].is_object());
+    assert!(looser.definitions.tools[0].output.is_some());
+    assert_eq!(looser.notes, ["a: its patterns are left out, because as written it cannot be served: why"]);
+    let open = made(|schemas| schemas.ends_with("None")).unwrap();
+    assert_eq!(open.definitions.tools[0].output, None);
+    assert_eq!(open.notes.len(), 2, "{:?}", open.notes);
+    let none = made(|_| false).unwrap_err();
+    assert_eq!(none.problem, "the document has no operation that can be a tool");
+    assert_eq!(none.hint, "GET /v1/a cannot be served: why");
 }

@@ -59,7 +59,7 @@ fn a_login_needs_a_client_and_has_the_scopes_of_its_operations() {
     assert_eq!((without.grants.secrets.len(), without.grants.login), (0, None));
     assert_eq!(without.notes, ["the login \"sign in\" is left out: --client-id names the client that you registered"]);
     let options = BridgeOptions { client_id: Some("desk".to_owned()), ..options() };
-    let tables = Bridge::of(&document, &options).unwrap().grants.tables("pets");
+    let tables = Bridge::of(&document, &options, |_| Ok(())).unwrap().grants.tables("pets");
     let expected = r#"PETS_SIGN_IN = { from = "oauth:pets", header = "Authorization", value = "Bearer {}", for = "https://api.example.com/v1/*" }
 
 [oauth.pets]

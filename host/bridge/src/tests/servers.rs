@@ -8,7 +8,7 @@ use crate::{Bridge, BridgeOptions};
 fn rule(servers: &Value, address: Option<&str>, server: Option<&str>) -> Result<String, String> {
     let document = with(document(json!({"/x": {"get": {}}})), "servers", servers.clone());
     let options = BridgeOptions { address: address.map(str::to_owned), server: server.map(str::to_owned), ..options() };
-    let bridge = Bridge::of(&document, &options).map_err(|error| error.problem)?;
+    let bridge = Bridge::of(&document, &options, |_| Ok(())).map_err(|error| error.problem)?;
     Ok(bridge.grants.http.concat().replace("GET ", ""))
 }
 
@@ -70,7 +70,7 @@ fn servers_have_variables_and_may_be_relative() {
 fn a_person_hears_where_requests_go() {
     let document = with(document(json!({"/x": {"get": {}}})), "servers", json!([{"url": "http://other.example"}]));
     let options = BridgeOptions { address: Some("https://docs.example.com/openapi.json".to_owned()), ..options() };
-    let notes = Bridge::of(&document, &options).unwrap().notes;
+    let notes = Bridge::of(&document, &options, |_| Ok(())).unwrap().notes;
     assert_eq!(
         notes,
         [

@@ -12,7 +12,7 @@ use toolcell_sandbox::COMPONENT_BYTES_MAX;
 use toolcell_server::file::read_bounded;
 use toolcell_server::remotes::{self, SecretFields};
 
-/// Time to check the schemas of one list. The author of a schema decides how much work it is.
+/// Time to check the schemas of one list or document. The author of a schema decides how much work it is.
 const CHECKED_WITHIN: Duration = Duration::from_secs(20);
 
 /// Problems of a definition that are shown: the first one says what to look at.
@@ -43,8 +43,14 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, AdvisedFault> {
 
 /// The tools of a list that this host can serve.
 pub fn bridge(list: RemoteList, options: RemoteOptions) -> Result<Bridge, BridgeError> {
+    Bridge::of_remote(list, options, check())
+}
+
+/// Says why the host cannot serve a tool, as the end of a sentence. All tools together are checked
+/// within [`CHECKED_WITHIN`].
+pub fn check() -> impl Fn(&ToolDefinition) -> Result<(), String> {
     let end = Instant::now() + CHECKED_WITHIN;
-    Bridge::of_remote(list, options, |tool| check(tool, end))
+    move |tool| check_one(tool, end)
 }
 
 /// What a bridge passes on, by its variables in the manifest.
@@ -55,10 +61,9 @@ fn elicitation(component: &ComponentPolicy) -> Elicitation {
     Elicitation { form: is_passed, page: is_passed }
 }
 
-/// Why the host cannot serve a tool, as the end of a sentence.
-fn check(tool: &ToolDefinition, end: Instant) -> Result<(), String> {
+fn check_one(tool: &ToolDefinition, end: Instant) -> Result<(), String> {
     if Instant::now() > end {
-        return Err(format!("is not checked: the schemas of this list take longer than {CHECKED_WITHIN:?}"));
+        return Err(format!("is not checked: the schemas of all tools take longer than {CHECKED_WITHIN:?}"));
     }
     let definition = ServedDefinition {
         title: tool.title.clone(),

@@ -11,6 +11,7 @@ use toolcell_server::machine::Machine;
 use super::bridge::{AddedBridge, BridgeKind, component, name_of_host, prefix_of};
 use super::source::{FoundComponent, ServedFrom};
 use crate::args::AddArgs;
+use crate::commands::remotes;
 use crate::exit::Failure;
 use crate::naming::component_name;
 use crate::terminal::Progress;
@@ -70,7 +71,7 @@ pub fn find(args: &AddArgs, machine: &Machine) -> Result<FoundComponent, Failure
     let wrong =
         |error: toolcell_bridge::BridgeError| Failure::at_fault(format!("{source}: {}", error.problem), error.hint);
     let document = read(&text).map_err(wrong)?;
-    let bridge = Bridge::of(&document, &options).map_err(wrong)?;
+    let bridge = Bridge::of(&document, &options, remotes::check()).map_err(wrong)?;
     let private = private(&bridge, &options)?;
     let bytes = component(&bridge, args.bridge.bridge.as_deref())?;
     let kind = BridgeKind::Document;

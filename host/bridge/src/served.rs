@@ -1,0 +1,48 @@
+//! Tools that the host can serve. Documents have patterns of other engines and names that nobody
+//! sees: such a part is left open, and the tool stays.
+use serde_json::Value;
+use toolcell_bridge_lines::OutputForm;
+
+use crate::definitions::{ToolCall, ToolDefinition};
+
+/// The tool as the host takes it, with one sentence on each part that is left open. `check` says
+/// why the host does not take a definition, as the end of a sentence.
+///
+/// # Errors
+/// The host takes it in no form. The reason is the end of a sentence.
+pub(crate) fn served(
+    mut tool: ToolDefinition,
+    check: &dyn Fn(&ToolDefinition) -> Result<(), String>,
+) -> Result<(ToolDefinition, Vec<String>), String> {
+    let Err(first) = check(&tool) else { return Ok((tool, Vec::new())) };
+    let mut notes = Vec::new();
+    if remove_patterns(&mut tool.input) {
+        notes.push(format!("its patterns are left out, because as written it {first}"));
+        if check(&tool).is_ok() {
+            return Ok((tool, notes));
+        }
+    }
+    if tool.output.take().is_some() {
+        if let ToolCall::Http(request) = &mut tool.call {
+            request.output = OutputForm::Free;
+        }
+        notes.push(format!("its answers have no schema, because as written it {first}"));
+    }
+    check(&tool).map(|()| (tool, notes))
+}
+
+/// Removes the patterns of a schema that this crate made. True if there was one.
+fn remove_patterns(schema: &mut Value) -> bool {
+    let Value::Object(members) = schema else { return false };
+    let mut found = members.remove("pattern").is_some();
+    for keyword in ["items", "additionalProperties"] {
+        found |= members.get_mut(keyword).is_some_and(remove_patterns);
+    }
+    if let Some(Value::Array(variants)) = members.get_mut("anyOf") {
+        found |= variants.iter_mut().fold(false, |found, variant| remove_patterns(variant) || found);
+    }
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        found |= properties.values_mut().fold(false, |found, property| remove_patterns(property) || found);
+    }
+    found
+}

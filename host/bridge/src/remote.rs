@@ -13,6 +13,7 @@ use crate::limits::{
 };
 use crate::names::{Names, clipped, of_remote, prefix_of, shown, tool_chars_max};
 use crate::parameters::is_header;
+use crate::served::served;
 use crate::server::{Base, Origin};
 use crate::{Bridge, BridgeError, LeftOut};
 
@@ -66,7 +67,7 @@ pub fn remote_server(component: &[u8]) -> Option<RemoteServer> {
 
 impl Bridge {
     /// The tools of another server. `check` says why the host cannot serve one, as the end of a
-    /// sentence.
+    /// sentence: then its patterns and the schema of its answers are left out, or all of it.
     ///
     /// # Errors
     /// The address is not that of a server, the list is larger than a bound, or no tool is left.
@@ -77,14 +78,18 @@ impl Bridge {
     ) -> Result<Self, BridgeError> {
         let endpoint = Endpoint::of(&options.address)?;
         let mut left_out = Vec::new();
-        let mut tools = selected(&list, &options.selection, &mut left_out)?;
-        tools.retain(|tool| match check(tool) {
-            Ok(()) => true,
-            Err(reason) => {
-                left_out.push(LeftOut { operation: clipped(&tool.operation(), REMOTE_NAME_BYTES_MAX), reason });
-                false
+        let mut notes = Vec::new();
+        let mut tools = Vec::new();
+        for tool in selected(&list, &options.selection, &mut left_out)? {
+            let operation = clipped(&tool.operation(), REMOTE_NAME_BYTES_MAX);
+            match served(tool, &check) {
+                Ok((tool, open)) => {
+                    notes.extend(open.iter().map(|note| format!("{}: {note}", tool.name)));
+                    tools.push(tool);
+                }
+                Err(reason) => left_out.push(LeftOut { operation, reason }),
             }
-        });
+        }
         if tools.is_empty() {
             let first = left_out.first().map(|first| format!("{} {}", first.operation, first.reason));
             return Err(BridgeError::new("the server has no tool that can be taken", first.unwrap_or_default()));
@@ -94,7 +99,6 @@ impl Bridge {
         secrets.iter_mut().for_each(|secret| secret.target.clone_from(&endpoint.url));
         let http = vec![format!("{methods} {}", endpoint.url)];
         let grants = BridgeGrants { http, secrets, login: None, passes_elicitation: options.passes_elicitation };
-        let mut notes = Vec::new();
         if endpoint.origin.scheme == "http" {
             notes.push(format!("requests to {} are not encrypted", endpoint.origin));
         }

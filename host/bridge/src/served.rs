@@ -1,5 +1,5 @@
-//! Tools that the host can serve. Documents have patterns of other engines and names that nobody
-//! sees: such a part is left open, and the tool stays.
+//! Tools that the host can serve. Documents and servers have patterns of other engines and names
+//! that nobody sees: such a part is left open, and the tool stays.
 use serde_json::Value;
 use toolcell_bridge_lines::OutputForm;
 
@@ -31,10 +31,10 @@ pub(crate) fn served(
     check(&tool).map(|()| (tool, notes))
 }
 
-/// Removes the patterns of a schema that this crate made. True if there was one.
+/// Removes patterns where the schema accepts more without them. True if there was one.
 fn remove_patterns(schema: &mut Value) -> bool {
     let Value::Object(members) = schema else { return false };
-    let mut found = members.remove("pattern").is_some();
+    let mut found = members.shift_remove("pattern").is_some();
     for keyword in ["items", "additionalProperties"] {
         found |= members.get_mut(keyword).is_some_and(remove_patterns);
     }

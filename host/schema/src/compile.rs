@@ -166,7 +166,10 @@ impl Patterns {
                 Some(pattern) => Arc::clone(pattern),
                 None => {
                     let compiled = Pattern::compile(&written.text, &mut walks);
-                    Arc::new(compiled.map_err(|refused| problem(refused.text()))?)
+                    Arc::new(compiled.map_err(|refused| match refused.hint() {
+                        Some(hint) => problem(refused.text()).hint(hint),
+                        None => problem(refused.text()),
+                    })?)
                 }
             };
             if written.of_names {

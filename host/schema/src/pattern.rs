@@ -57,6 +57,10 @@ const STATE_STEPS: u64 = 20;
 /// Steps of starting a match.
 const BEGIN_STEPS: u64 = 100;
 
+/// The problem of a pattern that is none, and how to correct the most frequent ones.
+pub(super) const NOT_RUN: &str = "is not a regular expression that this host can run";
+pub(super) const NOT_RUN_HINT: &str = "patterns are those of JavaScript: ^ and $ in place of \\A and \\Z";
+
 /// One compiled pattern.
 pub(super) struct Pattern {
     regex: meta::Regex,
@@ -82,13 +86,20 @@ pub(super) enum PatternRefusal {
 impl PatternRefusal {
     pub(super) fn text(self) -> String {
         match self {
-            Self::NotRun => {
-                "is not a regular expression that this host can run (no look-around, no back-references)".to_owned()
-            }
+            Self::NotRun => NOT_RUN.to_owned(),
             Self::Classes => {
                 format!("has more than {LETTERS_MAX} classes such as \\s, or {BRACKETS_MAX} such as [a-z]")
             }
             Self::Large => format!("makes an automaton of more than {} KiB", COMPILED_BYTES_MAX / 1024),
+        }
+    }
+
+    /// How to correct it.
+    pub(super) fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::NotRun => Some(NOT_RUN_HINT),
+            Self::Classes => None,
+            Self::Large => Some("bound the length with minLength and maxLength, in place of a counted repetition"),
         }
     }
 }

@@ -6,6 +6,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
 
 use crate::bounds::DefinitionProblem;
+use crate::pattern::{NOT_RUN, NOT_RUN_HINT};
 use crate::sanitize;
 
 /// Most failing places that are listed; the rest is counted. A model mends a few at a time.
@@ -155,7 +156,7 @@ pub(super) fn of_schema(field: &str, error: &ValidationError<'_>) -> DefinitionP
     let place = super::graph::place(field, error.instance_path().as_str());
     let text = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
-            "is not a regular expression that this host can run (no look-around, no back-references)".to_owned()
+            return DefinitionProblem::new(place, NOT_RUN).hint(NOT_RUN_HINT);
         }
         ValidationErrorKind::Referencing(reason) => cut(&reason.to_string()),
         _ => cut(&error.masked_with("it").to_string()),

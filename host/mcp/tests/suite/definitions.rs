@@ -40,7 +40,7 @@ fn every_problem_is_reported_with_its_field() {
             "description: longer than 16384 bytes",
             "icons/0/src: neither an https: nor a data: URI",
             r#"inputSchema/type: must be "object" (hint: for a tool without arguments: {"type":"object","additionalProperties":false})"#,
-            "inputSchema/pattern: is not a regular expression that this host can run (no look-around, no back-references)",
+            r"inputSchema/pattern: is not a regular expression that this host can run (hint: patterns are those of JavaScript: ^ and $ in place of \A and \Z)",
             r#"outputSchema/$schema: unknown dialect "https://example.com/mine" (hint: draft-04, draft-06, draft-07, 2019-09 or 2020-12; leave $schema out for 2020-12)"#,
         ]
     );

@@ -35,14 +35,18 @@ pub(crate) fn served(
 fn remove_patterns(schema: &mut Value) -> bool {
     let Value::Object(members) = schema else { return false };
     let mut found = members.shift_remove("pattern").is_some();
-    for keyword in ["items", "additionalProperties"] {
-        found |= members.get_mut(keyword).is_some_and(remove_patterns);
+    let mut parts: Vec<&mut Value> = Vec::new();
+    for (keyword, value) in members.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("items" | "additionalProperties", part) => parts.push(part),
+            ("anyOf", Value::Array(variants)) => parts.extend(variants),
+            ("properties", Value::Object(properties)) => parts.extend(properties.values_mut()),
+            _ => {}
+        }
     }
-    if let Some(Value::Array(variants)) = members.get_mut("anyOf") {
-        found |= variants.iter_mut().fold(false, |found, variant| remove_patterns(variant) || found);
-    }
-    if let Some(Value::Object(properties)) = members.get_mut("properties") {
-        found |= properties.values_mut().fold(false, |found, property| remove_patterns(property) || found);
+    // All of them: none may be skipped.
+    for part in parts {
+        found |= remove_patterns(part);
     }
     found
 }

@@ -12,7 +12,8 @@ use toolcell_sandbox::COMPONENT_BYTES_MAX;
 use toolcell_server::file::read_bounded;
 use toolcell_server::remotes::{self, SecretFields};
 
-/// Time to check the schemas of one list or document. The author of a schema decides how much work it is.
+/// Time to check the schemas of one list or document. The author of a schema decides how much work
+/// it is.
 const CHECKED_WITHIN: Duration = Duration::from_secs(20);
 
 /// Problems of a definition that are shown: the first one says what to look at.

@@ -82,10 +82,13 @@ for target in "${targets[@]}"; do
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         echo "fuzz: $target: $runs inputs in $time_each_s s, nothing found"
     else
-        grep -a -A 2 'panicked at' "$log" || tail -n 20 "$log"
-        # The input itself too: whoever reads this may not have the folder.
+        # The input itself: whoever reads this may not have the folder.
         input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
-        if [ -f "$input" ]; then echo "fuzz: $target: the input, in base64: $(base64 -w 0 "$input")"; fi
+        if [ -f "$input" ]; then
+            echo "fuzz: $target: the input, in base64:"
+            base64 -w 900 "$input"
+        fi
+        grep -a -A 2 'panicked at' "$log" || tail -n 20 "$log"
         echo "fuzz: $target failed; the input is in $CARGO_TARGET_DIR/artifacts/$target, all that was said in $log"
         failed+=("$target")
     fi

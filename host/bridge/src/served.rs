@@ -15,20 +15,31 @@ pub(crate) fn served(
     check: &dyn Fn(&ToolDefinition) -> Result<(), String>,
 ) -> Result<(ToolDefinition, Vec<String>), String> {
     let Err(first) = check(&tool) else { return Ok((tool, Vec::new())) };
-    let mut notes = Vec::new();
-    if remove_patterns(&mut tool.input) {
-        notes.push(format!("its patterns are left out, because as written it {first}"));
-        if check(&tool).is_ok() {
-            return Ok((tool, notes));
-        }
+    let without_patterns = |reason: &str| format!("its patterns are left out, because as written it {reason}");
+    let without_output = |reason: &str| format!("its answers have no schema, because as written it {reason}");
+    let mut looser = tool.clone();
+    let has_patterns = remove_patterns(&mut looser.input);
+    let checked = if has_patterns { check(&looser) } else { Err(first.clone()) };
+    let second = match checked {
+        Ok(()) => return Ok((looser, vec![without_patterns(&first)])),
+        Err(second) => second,
+    };
+    // Patterns stay where the fault is in the schema of answers alone.
+    if remove_output(&mut tool) && check(&tool).is_ok() {
+        return Ok((tool, vec![without_output(&first)]));
     }
-    if tool.output.take().is_some() {
-        if let ToolCall::Http(request) = &mut tool.call {
-            request.output = OutputForm::Free;
-        }
-        notes.push(format!("its answers have no schema, because as written it {first}"));
+    if !has_patterns || !remove_output(&mut looser) {
+        return Err(second);
     }
-    check(&tool).map(|()| (tool, notes))
+    check(&looser).map(|()| (looser, vec![without_patterns(&first), without_output(&second)]))
+}
+
+/// Removes the schema of its answers. True if there was one.
+fn remove_output(tool: &mut ToolDefinition) -> bool {
+    if let ToolCall::Http(request) = &mut tool.call {
+        request.output = OutputForm::Free;
+    }
+    tool.output.take().is_some()
 }
 
 /// Removes patterns where the schema accepts more without them. True if there was one.

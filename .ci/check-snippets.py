@@ -32,7 +32,9 @@ BINARY = Path(os.environ.get("TOOLCELL_BIN", ROOT / "target" / "release" / "tool
 BLOCK = re.compile(r"^(<!-- run in guest-examples -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:toolcell|make) [^`\n]+)`")
 # A file or folder that a manifest names and that this clone need not have, and what is not compiled for that.
-NOT_THERE = {"components::source", "apps::file", "skills::folder", "http::certificate_file", "components::not_compiled"}
+NOT_THERE = {
+    "components::source", "apps::file", "skills::folder", "http::certificate_file", "serve::unreadable", "components::not_compiled",
+}
 # What a page shows along with its own warning.
 WARNED_OF = {"oauth::passthrough"}
 # The shell's own words, which end one command and begin the next.

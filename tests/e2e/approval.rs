@@ -187,7 +187,7 @@ fn what_misleads_is_written_out_for_the_person() {
     let id = host.start_call("echo", json!({"text": format!("a\u{202e}b{}", "x".repeat(2_000))}));
     let asked = decide(&mut host, "decline");
     let message = asked["params"]["message"].as_str().unwrap();
-    assert!(message.contains("a\\u{202e}b") && message.contains("characters more)"), "{message}");
+    assert!(message.contains("a\\u{202e}b") && message.contains("characters left out)"), "{message}");
     let _ = host.answer_to(&id).error_text();
 }
 

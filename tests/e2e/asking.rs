@@ -251,7 +251,8 @@ fn replicas_that_share_a_key_continue_each_others_calls() {
     call["inputResponses"] = json!({"where": {"roots": []}});
     assert_eq!(Answer::new(modern(&mut replica(&key), &everything(), call.clone())).text(), "roots ");
     let refused = modern(&mut replica(&other), &everything(), call);
-    let message = "params.requestState is not one that this server gave out, or was changed";
+    let message = "params.requestState is not one that this server gave out, or was changed. Processes that answer \
+                   one client, or start anew for it, need the same state_key in [server]";
     assert_eq!(refused["error"], json!({"code": -32602, "message": message}));
 }
 

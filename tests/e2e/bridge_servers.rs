@@ -226,6 +226,39 @@ fn what_a_server_lists_later_is_said_shown_and_taken_by_a_person_alone() {
 }
 
 #[test]
+fn an_update_shows_every_text_of_tools_that_are_new_or_changed() {
+    let is_second = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&is_second);
+    let long = |end: &str| format!("{}{end}", "Works with every note in any language. ".repeat(100));
+    let list = move |_: &Value| {
+        if !now.load(Ordering::SeqCst) {
+            return json!({"tools": [tool("say", &long("Ends here."))], "resultType": "complete"});
+        }
+        let mut fresh = tool("fresh", &long("Ends with <ONE>."));
+        fresh["title"] = json!("A title with <TWO>");
+        fresh["inputSchema"]["properties"]["text"]["description"] = json!("<THREE>");
+        fresh["outputSchema"]["properties"]["said"]["description"] = json!("<FOUR>");
+        json!({"tools": [fresh, tool("say", &long("Ends with <FIVE>."))], "resultType": "complete"})
+    };
+    let server = McpScript { era: McpEra::Modern, list, call: said }.start();
+    let folder = empty();
+    let _ = added(&folder, &server.url("/mcp"), &[]).succeeded();
+    is_second.store(true, Ordering::SeqCst);
+    let bridge = bridge();
+    let unasked = run(&folder, &["update", "far", "--bridge", bridge.as_str()]);
+    for words in ["<ONE>", "<TWO>", "<THREE>", "<FOUR>", "<FIVE>"] {
+        assert!(unasked.stdout.contains(words), "no {words} in {unasked:?}");
+    }
+    let difference = unasked.stdout.lines().find(|line| line.contains("tool far_say: description was ")).unwrap();
+    assert!(difference.contains("Ends here.\", is …") && difference.contains("Ends with <FIVE>."), "{difference}");
+    let before = folder.read("toolcell.lock");
+    let _ = run(&folder, &["update", "far", "--bridge", bridge.as_str(), "--yes"]).succeeded();
+    folder.write("toolcell.lock", before);
+    let differs = run(&folder, &["diff"]);
+    assert!(differs.stdout.contains("Ends here.") && differs.stdout.contains("<FIVE>"), "{differs:?}");
+}
+
+#[test]
 fn a_server_that_cannot_be_added_leaves_nothing() {
     let refused = |address: &str, options: &[&str], code: i32, words: &str| {
         let folder = empty();
@@ -250,4 +283,34 @@ fn a_server_that_cannot_be_added_leaves_nothing() {
     let folder = empty();
     let finished = run(&folder, &["add", "pets.json", "--header", "X=env:A"]);
     assert!(finished.failed_with(2).contains("--mcp"), "{finished:?}");
+}
+
+#[test]
+fn a_server_that_answers_in_batches_and_with_nulls_is_listed_and_called() {
+    let server = HttpServer::scripted(|seen| {
+        let Ok(asked) = serde_json::from_slice::<Value>(&seen.body) else {
+            return Scripted::Bytes(200, vec![], vec![]);
+        };
+        let answer = match asked["method"].as_str() {
+            Some("initialize") => {
+                json!({"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}})
+            }
+            Some("tools/list") => json!({"tools": [tool("one", "Says it.")], "nextCursor": ""}),
+            Some("tools/call") => json!({
+                "content": [{"type": "text", "text": "a", "annotations": {"audience": null}}],
+                "structuredContent": {"said": "a"}, "isError": null,
+            }),
+            Some("server/discover") => return Scripted::Whole(400, "text/plain", "no".to_owned()),
+            _ => return Scripted::Bytes(202, vec![], vec![]),
+        };
+        let told =
+            json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}});
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer});
+        Scripted::Whole(200, "application/json", json!([told, answer]).to_string())
+    });
+    let folder = empty();
+    let _ = added(&folder, &server.url("/mcp"), &[]).succeeded();
+    unasked(&folder, "");
+    let called = run(&folder, &["call", "far_one", "{\"text\":\"a\"}", "--json"]);
+    assert!(called.succeeded().contains("\"said\":\"a\"") || called.stdout.contains("\"said\": \"a\""), "{called:?}");
 }

@@ -2,8 +2,10 @@
 //!
 //! Promise: others' words do not act on a terminal.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of};
+use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of, toolcell};
 
 fn run(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, arguments).run()
@@ -367,4 +369,51 @@ fn what_inspect_prints_for_a_manifest_loads_also_with_its_comments_taken_out() {
         let checked = Command::in_folder(&folder, &["check"]).run();
         assert_eq!(checked.code(), 0, "{granted}\n{checked:?}");
     }
+}
+
+#[test]
+fn a_reader_that_closes_the_output_has_seen_enough() {
+    let folder = good();
+    for arguments in [&["check"][..], &["list", "--json"], &["completions", "bash"]] {
+        let mut command = std::process::Command::new(toolcell());
+        command.args(arguments).current_dir(folder.path()).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success() && !said.contains("error"), "{arguments:?}: {}\n{said}", done.status);
+    }
+}
+
+#[test]
+fn a_recording_and_a_bundle_never_take_the_place_of_the_manifest() {
+    let folder = good();
+    let before = std::fs::read(folder.manifest()).unwrap();
+    let call = ["call", "echo", r#"{"text":"x"}"#, "--record", "./toolcell.toml"];
+    let expected = "would take the place of the manifest";
+    assert!(run(&folder, &call).failed_with(2).contains(expected));
+    assert!(run(&folder, &["bundle", "--output", "toolcell.toml"]).failed_with(2).contains(expected));
+    assert_eq!(std::fs::read(folder.manifest()).unwrap(), before);
+}
+
+#[test]
+fn check_warns_of_what_a_start_would_not_find() {
+    let settings = "[server]\nstate_key = \"file:no.key\"\n[http]\ntokens = \"no.jsonl\"\n";
+    let folder = Folder::with_manifest(&format!("{}\n{settings}", manifest_of(&["good"])));
+    let checked = run(&folder, &["check", "--json"]);
+    let problems = checked.json()["problems"].clone();
+    let said: Vec<&str> = problems.as_array().unwrap().iter().map(|it| it["message"].as_str().unwrap()).collect();
+    assert_eq!(checked.code(), 0, "{said:?}");
+    for name in ["serving fails: state_key: ", "serving fails: [http] tokens: "] {
+        assert!(said.iter().any(|message| message.starts_with(name)), "no {name:?} in {said:?}");
+    }
+    assert_eq!(run(&folder, &["check", "--strict"]).code(), 1);
+}
+
+#[test]
+fn an_audit_of_a_manifest_that_was_named_and_is_missing_is_never_another_one() {
+    let folder = good();
+    folder.write("audit.jsonl", "");
+    assert_eq!(run(&folder, &["audit", "verify", "-m", "missing.toml"]).code(), 1);
+    assert_eq!(run(&folder, &["audit", "show", "-m", "missing.toml"]).code(), 1);
 }

@@ -117,7 +117,8 @@ fn an_uncaught_error_says_what_where_and_in_which_call() {
     let mut host = host("calls = ['says_error', 'add']");
     for (code, expected) in [
         ("const a = 1;\n  a.b.c;", "TypeError: cannot read property 'c' of undefined (line 2, column 3)"),
-        ("const a = ;", "SyntaxError: unexpected token in expression: ';' (line 1, "),
+        ("const a = ;", "SyntaxError: unexpected token in expression: ';' (line 1)"),
+        ("\nJSON.parse('\\n\\n\\n\\n\\n\\nx')", "SyntaxError: unexpected token: 'x' (line 2, column 6)"),
         ("throw 'a text'", "the script threw a text"),
         ("throw {code: 7}", "the script threw {\"code\":7}"),
         (
@@ -133,6 +134,116 @@ fn an_uncaught_error_says_what_where_and_in_which_call() {
         let said = problem(&mut host, code);
         assert!(said.starts_with(expected), "{code}: {said}");
     }
+}
+
+/// The engine counts columns in a text around the script's, and finds what is missing behind it.
+#[test]
+fn a_script_that_cannot_be_read_gets_its_line_and_whether_it_is_of_another_language() {
+    let mut host = host("calls = ['echo']");
+    let javascript = ". Scripts are JavaScript, without types and imports";
+    let incomplete = "SyntaxError: the end is missing, or there is a bracket too many";
+    for (code, expected) in [
+        ("const a = 1;\nreturn a b;\n", "SyntaxError: expecting ';' (line 2)".to_owned()),
+        ("async function f() { return 1\nreturn f()\n\n", format!("{incomplete} (line 2)")),
+        ("return (", format!("{incomplete} (line 1)")),
+        ("return 1 }", format!("{incomplete} (line 1)")),
+        ("return {a, b: c;}", "SyntaxError: Unexpected token ';' (line 1)".to_owned()),
+        ("const a: number = 1", format!("SyntaxError: missing initializer for const variable (line 1){javascript}")),
+        ("\nconst f = (a: string) => a", format!("SyntaxError: Unexpected token ':' (line 2){javascript}")),
+        ("import x from 'y';", format!("SyntaxError: Unexpected identifier 'x' (line 1){javascript}")),
+        ("interface A { a: string }", format!("SyntaxError: expecting ';' (line 1){javascript}")),
+        (
+            "```ts\nconst a: string = ''\n```",
+            format!("SyntaxError: missing initializer for const variable (line 2){javascript}"),
+        ),
+    ] {
+        assert_eq!(problem(&mut host, code), expected, "{code}");
+    }
+    assert_eq!(returned(&mut host, "```js\nconst x = await tools.echo({text: 'x'});\nreturn x;\n```\n"), "x");
+    assert_eq!(problem(&mut host, "\n```\nthrow new Error('x')\n```"), "Error: x (line 3, column 11)");
+}
+
+/// A cut within an emoji gave null, or lost the run.
+#[test]
+fn half_of_a_surrogate_pair_is_replaced_wherever_a_script_gives_it() {
+    let mut host = host("calls = ['echo']");
+    for (code, expected) in [
+        ("return {preview: 'a🍕'.slice(0, 2), ok: true}", json!({"preview": "a\u{fffd}", "ok": true})),
+        ("'🍕'.split('')", json!(["\u{fffd}", "\u{fffd}"])),
+        ("return ['\\\\\\ud83c', '\\\\ud83c', '🍕']", json!(["\\\u{fffd}", "\\ud83c", "🍕"])),
+        ("tools.echo({text: '\\udf55'})", json!("\u{fffd}")),
+        ("try { await tools.call('\\ud83c', {}) } catch (error) { return error.reason }", json!("denied")),
+        (
+            "return (await Promise.allSettled([tools.call('\\ud83c'), tools.echo({text: 'x'})])).map(end => end.status)",
+            json!(["rejected", "fulfilled"]),
+        ),
+        ("[await tools.find('\\ud83c'), await tools.describe('\\ud83c').catch(() => null)]", json!([[], null])),
+    ] {
+        assert_eq!(returned(&mut host, code), expected, "{code}");
+    }
+    assert_eq!(problem(&mut host, "throw new Error('\\ud83c')"), "Error: \u{fffd} (line 1, column 11)");
+    let printed = run(&mut host, "console.log('🍕'.slice(0, 1)); return 1");
+    assert_eq!(printed.structured()["console"], "\u{fffd}");
+    let cut = run(&mut host, "console.log('a'.repeat(256 * 1024 - 1) + '🍕'); return 1");
+    assert_eq!(cut.structured()["result"], 1);
+}
+
+#[test]
+fn a_result_that_has_no_json_form_is_an_error_and_never_null() {
+    let mut host = host("calls = ['echo']");
+    for (code, expected) in [
+        (
+            "let a = 1; for (let i = 0; i < 200; i++) a = [a]; return {done: true, a}",
+            "the result cannot be written as JSON: ",
+        ),
+        (
+            "return {r: tools.echo({text: 'x'})}",
+            "the result has no JSON form: TypeError: the value of \"r\" is a promise: await it",
+        ),
+        (
+            "await tools.echo({text: tools.echo({text: 'x'})})",
+            "TypeError: the value of \"text\" is a promise: await it (line 1, ",
+        ),
+    ] {
+        let said = problem(&mut host, code);
+        assert!(said.starts_with(expected), "{code}: {said}");
+    }
+    let answer = run(&mut host, "console.log(Promise.resolve(1)); return 1");
+    assert_eq!(answer.structured()["console"], "(a promise: await it)");
+}
+
+#[test]
+fn a_script_that_leaves_calls_behind_fails_and_says_which() {
+    let mut host = host("calls = ['echo', 'add']");
+    for (code, expected) in [
+        (
+            "tools.echo({text: 'x'}); return 'deleted'",
+            "the script ended before a call that it did not await was made, of echo (line 1, column 7). \
+             Await every call, several with `await Promise.all([…])`. It returned \"deleted\"",
+        ),
+        (
+            "await tools.add({a: 1, b: 1});\n['a', 'b'].forEach(async text => { await tools.echo({text}) })\nreturn 1",
+            "the script ended before 2 calls that it did not await were made, the first of echo (line 2, column 48). \
+             Await every call, several with `await Promise.all([…])`. Its other call is not undone. It returned 1",
+        ),
+    ] {
+        assert_eq!(problem(&mut host, code), expected, "{code}");
+    }
+    assert_eq!(of(&host.audit(), "call.started").len(), 3, "two scripts and one call");
+    // Those that were begun before the script waited are made with the one that it waits for.
+    assert_eq!(returned(&mut host, "tools.echo({text: 'x'}); return (await tools.add({a: 1, b: 1})).sum"), 2);
+}
+
+#[test]
+fn looking_for_tools_leaves_a_script_as_many_calls() {
+    let text = manifest("calls = ['list_of_numbers']").replace(LIMITS, &format!("{LIMITS}calls_max = 5\n"));
+    let mut host = TestHost::recording(&text);
+    let code = "await tools.find('numbers'); let made = 0; \
+                try { for (;;) { await tools.list_of_numbers(); made++ } } catch (error) { return [made, error.reason] }";
+    assert_eq!(returned(&mut host, code), json!([5, "over-limit"]));
+    let searches =
+        "let found = 0; for (let i = 0; i < 10; i++) found += (await tools.find('numbers')).length; return found";
+    assert_eq!(returned(&mut host, searches), 5);
 }
 
 #[test]

@@ -95,6 +95,19 @@ fn a_caller_finds_and_calls_what_it_may_and_learns_of_nothing_else() {
 }
 
 #[test]
+fn a_tool_for_views_alone_is_neither_found_nor_called_by_call_tool() {
+    let for_views = "[components.good.tools.echo]\nvisibility = [\"app\"]\n";
+    let mut host = TestHost::with_manifest(&searched(&["good"], "", for_views));
+    let answer = host.call("find_tools", json!({"query": "echo gives text back", "limit": 20}));
+    assert!(!found(answer.structured()).contains(&"echo"), "{answer:?}");
+    let described = host.list()[0]["description"].as_str().unwrap().to_owned();
+    assert!(!described.contains("echo"), "{described}");
+    let by_search = host.call("call_tool", inner("echo", json!({"text": "x"}))).error_text().to_owned();
+    assert!(by_search.starts_with("Unknown tool: echo"), "{by_search}");
+    assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x", "a view calls it by its name");
+}
+
+#[test]
 fn a_person_confirms_the_real_call_in_both_eras() {
     let manifest =
         searched(&["good"], "", "").replace("[components.good]\n", "[components.good]\napproval = \"always\"\n");

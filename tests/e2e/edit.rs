@@ -199,6 +199,21 @@ network = { http = [\"GET https://api.example.com/v1/*\"] }
     assert!(explained("reach_http/http_narrowed").starts_with("allowed"));
 }
 
+#[test]
+fn a_right_of_a_tool_that_the_component_does_not_have_is_neither_taken_nor_given() {
+    let folder = Folder::with_manifest(MANIFEST);
+    for [command, component, right, tool, hint] in [
+        ["revoke", "reach_http", "GET https://api.example.com/v1/*", "http_narowed", "did you mean \"http_narrowed\"?"],
+        ["grant", "reach_http", "GET https://api.example.com/v1/*", "http_narowed", "did you mean \"http_narrowed\"?"],
+        ["grant", "reach_state", "keyvalue", "nope", "it has: "],
+    ] {
+        let refused = run(&folder, &[command, component, right, "--tool", tool, "--yes"]);
+        let said = format!("component {component:?} has no tool {tool:?}");
+        assert!(refused.failed_with(1).contains(&said) && refused.stderr.contains(hint), "{refused:?}");
+        assert_eq!(folder.read("toolcell.toml"), MANIFEST);
+    }
+}
+
 /// Lines of modern calls.
 fn calls(calls: &[(&str, Value)]) -> String {
     let line = |(id, (name, arguments)): (usize, &(&str, Value))| {

@@ -150,6 +150,24 @@ fn the_manifest_becomes_as_narrow_as_its_calls_and_they_still_work() {
 }
 
 #[test]
+fn a_name_that_no_tool_has_is_no_use_of_a_star_and_breaks_no_manifest() {
+    let server = HttpServer::start();
+    let mut host = TestHost::recording(&manifest(&server));
+    assert_eq!(host.call("relay", json!({"tool": "ehco", "arguments": {}})).structured()["refused"], "Unknown");
+    works(&mut host, "relay", json!({"tool": "echo", "arguments": {"text": "tea"}}));
+    assert_eq!(uses_of(&whole(&host), "relay"), [&json!([]), &json!(["call echo"])]);
+    let folder = host.folder();
+    // An audit of an earlier version has such names.
+    let call =
+        |used: &str| json!({"time": "2020-01-01T00:00:00Z", "component": "calls", "tool": "relay", "uses": [used]});
+    folder.write("uses.jsonl", format!("{}\n", call("call ehco")));
+    let narrow = ["policy", "suggest", "--narrow", "--days", "0", "--uses", "uses.jsonl", "--apply", "--yes"];
+    let _ = run(folder, &narrow).succeeded();
+    assert!(folder.read("toolcell.toml").contains("calls = [\"echo\"] # some"), "{}", folder.read("toolcell.toml"));
+    let _ = run(folder, &["check"]).succeeded();
+}
+
+#[test]
 fn files_and_variables_are_only_known_of_calls_that_name_all_their_uses() {
     let tables = "version = 1\n\n[components.reach_files]\nsource = \"components/reach_files.wasm\"\n\n\
                   [components.reach_files.filesystem]\n\"/data\" = { path = \"data\", access = \"write\", quota = \"1MiB\" }\n\n\

@@ -100,6 +100,7 @@ fn a_reading_that_fails_says_why_and_limits_hold() {
             let error = read(&mut host, &format!("own:///{name}"))["error"].clone();
             let message = error["message"].as_str().unwrap_or_else(|| panic!("{name} {walls}: no error"));
             assert!(message.starts_with("Resource cannot be read: ") && message.contains(part), "{name} {error}");
+            assert_eq!(error["code"], -32603, "it exists: {error}");
         }
         assert_eq!(text(&read(&mut host, "own:///index")), "disk\n");
     }

@@ -200,12 +200,12 @@ fn a_call_that_hangs_does_not_keep_the_process_once_the_input_has_ended() {
 }
 
 #[test]
-fn a_subscription_to_what_is_not_offered_honours_nothing() {
+fn a_subscription_to_what_a_reload_may_add_is_honoured() {
     let mut host = patient();
     host.start("subscriptions/listen", json!({"notifications": {"promptsListChanged": true}}));
     let first = host.receive();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
-    assert_eq!(first["params"]["notifications"], json!({}));
+    assert_eq!(first["params"]["notifications"], json!({"promptsListChanged": true}));
 }
 
 #[test]

@@ -225,6 +225,10 @@ fn ids_echo_exactly_or_are_refused() {
     for (written, echoed) in [("1.0", 1), ("-7.000", -7), ("1e3", 1_000), ("50e-1", 5)] {
         rows.push((frame(written), pong(json!(echoed))));
     }
+    let longest = json!("x".repeat(1_024));
+    rows.push((frame(&longest.to_string()), pong(longest)));
+    let too_long = no_request(Value::Null, "The id must have at most 1024 bytes");
+    rows.push((frame(&json!("x".repeat(1_025)).to_string()), too_long));
     let refused = no_request(Value::Null, "The id must be a string or an integer within ±2^53");
     for id in [
         "null",

@@ -398,6 +398,20 @@ fn a_reload_that_takes_the_right_away_ends_both_calls() {
 }
 
 #[test]
+fn a_reload_that_gives_a_wider_right_ends_no_call() {
+    let manifest = endless("1h", "3s");
+    let mut host = TestHost::recording(&manifest);
+    host.still_works();
+    let id = host.start_call("relay", json!({"tool": "sleep_hour"}));
+    runs(&host, "sleep_hour");
+    let more = manifest.replace("calls = ['sleep_hour', 'spin']", "calls = ['sleep_*', 'spin', 'echo']");
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", more);
+    host.serves_generation(2);
+    let late = "deadline exceeded: the call took longer than 3s (limit \"deadline\")";
+    assert_eq!(host.answer_to(&id).structured(), &refused("OverLimit", late));
+}
+
+#[test]
 fn a_client_that_goes_away_ends_both_calls() {
     let folder = Folder::with_manifest(&endless("1h", "1h"));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"]);

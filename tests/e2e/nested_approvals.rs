@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, Folder, TestHost, alone, manifest_of};
+use toolcell_tests::{Answer, Folder, Saving, TestHost, alone, manifest_of};
 
 /// A person must approve `add`. `keyvalue` counts: its state is the proof of how often a call ran.
 fn manifest(lines: &str) -> String {
@@ -214,6 +214,92 @@ fn a_tool_that_does_something_else_the_second_time_is_stopped() {
     assert_eq!(began(&host).iter().filter(|tool| *tool == "echo").count(), 1);
     assert_eq!(error_text(modern(&mut host, "relay_drifting", &arguments, &accepting(&first))), GONE);
     host.still_works();
+}
+
+/// `relay_variable` calls with the text of this variable, so that a reload changes what it does.
+fn calling_with(text: &str) -> String {
+    let more = format!(
+        "[components.calls.env]\nKEY = \"{text}\"\n[components.good.tools.echo]\napproval = \"always\"\n\
+         [components.b]\nsource = \"components/calls.wasm\"\nprefix = \"b_\"\napproval = \"always\"\n"
+    );
+    manifest(&more).replace("'ask']", "'ask', 'b_relay_and_ask']")
+}
+
+/// Replaces the manifest, and waits until it serves.
+fn serves_next(host: &TestHost, manifest: &str) {
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest);
+    host.serves_generation(2);
+}
+
+fn changed(tool: &str) -> String {
+    format!(
+        "the tool did not do the same again: call 1 was one of {tool:?} before a person was asked, and is now one with \
+         other arguments. It was stopped, and no call ran twice"
+    )
+}
+
+#[test]
+fn a_person_who_has_allowed_a_call_has_allowed_no_other_in_its_place() {
+    let folder = Folder::with_manifest(&calling_with("safe"));
+    key_in(&folder);
+    let mut host = TestHost::recording_in(folder, &[]);
+    let call = json!({"tool": "b_relay_and_ask"});
+    let first = modern(&mut host, "relay_variable", &call, &json!({}));
+    assert_eq!(questions(&first)[0].0, "1/toolcell.approval");
+    // The allowed call asks itself, and so waits again.
+    let second = modern(&mut host, "relay_variable", &call, &accepting(&first));
+    assert_eq!(questions(&second)[0].0, "1/who");
+    serves_next(&host, &calling_with("other"));
+    let before = began(&host).len();
+    let name = answering(&second, &json!({"action": "accept", "content": {"name": "Ada"}}));
+    for expected in [changed("b_relay_and_ask").as_str(), GONE] {
+        assert_eq!(error_text(modern(&mut host, "relay_variable", &call, &name)), expected);
+    }
+    assert!(!began(&host)[before..].contains(&"b_relay_and_ask".to_owned()), "{:?}", began(&host));
+}
+
+#[test]
+fn what_a_person_was_not_shown_of_long_arguments_does_not_change_after_the_answer() {
+    let padded = |text: &str| format!("{}{text}{}", "x".repeat(1_000), "y".repeat(1_000));
+    let folder = Folder::with_manifest(&calling_with(&padded("safe")));
+    key_in(&folder);
+    let mut host = TestHost::recording_in(folder, &[]);
+    let call = json!({"tool": "echo"});
+    let first = modern(&mut host, "relay_variable", &call, &json!({}));
+    let message = &questions(&first)[0].1;
+    assert!(message.contains("characters left out)") && message.ends_with("y\"}"), "{message}");
+    serves_next(&host, &calling_with(&padded("evil")));
+    let said = error_text(modern(&mut host, "relay_variable", &call, &accepting(&first)));
+    assert_eq!(said, changed("echo"));
+}
+
+#[test]
+fn a_person_is_asked_again_if_a_called_tool_has_other_rights_by_then() {
+    let echo = "[components.good.tools.echo]\napproval = \"always\"\n";
+    let mut host = host(echo);
+    let calls = json!({"calls": [add(1), {"tool": "echo", "arguments": {"text": "x"}}, add(2)]});
+    let first = modern(&mut host, "relay_each", &calls, &json!({}));
+    let run = json!({"action": "accept", "content": {"allow": "run", "calls": 5}});
+    let second = modern(&mut host, "relay_each", &calls, &answering(&first, &run));
+    assert_eq!(questions(&second)[0].0, "2/toolcell.approval");
+    serves_next(&host, &manifest(&format!("{echo}[components.good.env]\nMORE = \"1\"\n")));
+    let third = modern(&mut host, "relay_each", &calls, &accepting(&second));
+    assert_eq!(questions(&third)[0].0, "2/toolcell.approval", "the answer was about other rights");
+    let fourth = modern(&mut host, "relay_each", &calls, &accepting(&third));
+    assert_eq!(questions(&fourth)[0].0, "3/toolcell.approval", "so was that for calls of this run");
+    let done = ends(&modern(&mut host, "relay_each", &calls, &accepting(&fourth)));
+    assert_eq!((&done[0], &done[2]), (&sum(1), &sum(2)));
+}
+
+#[test]
+fn blanks_and_escapes_hide_no_arguments_from_the_person() {
+    let mut host = host("[components.good.tools.echo]\napproval = \"always\"\n");
+    let blanks = " ".repeat(1_000);
+    let arguments = format!("{{{blanks}\"\\u0074ext\":\n\"\u{2800}{blanks}\\u202ewire\"}}");
+    let first = modern(&mut host, "relay_text", &json!({"tool": "echo", "arguments": arguments}), &json!({}));
+    let shown = format!("{{\"text\":\"\\u{{2800}}{}\\u{{20}}{{984}}\\u{{202e}}wire\"}}", " ".repeat(16));
+    let message = &questions(&first)[0].1;
+    assert_eq!(message.split_once("\nArguments: ").map(|(_, arguments)| arguments), Some(shown.as_str()));
 }
 
 #[test]

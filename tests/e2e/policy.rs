@@ -2,7 +2,7 @@
 //! which expectations fail, and which lines would allow the calls it tried.
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Finished, Folder};
+use toolcell_tests::{Command, Finished, Folder, manifest_of};
 
 /// `reach_files` may read one folder and has one variable; its tool `stat` has no files.
 const MANIFEST: &str = r#"version = 1
@@ -76,7 +76,7 @@ fn explain_names_the_line_that_allows_and_the_line_that_would() {
             "reach_files",
             "GET https://x.example/",
             "denied: GET https://x.example/ — no rule of component \"reach_files\" allows it",
-            "add to [components.reach_files.network]: http = [\"GET https://x.example/\"]",
+            "note: the component cannot use HTTP requests: it does not import wasi:http/outgoing-handler",
         ),
     ] {
         let denied = run(&folder, &["policy", "explain", tool, ask]);
@@ -103,6 +103,29 @@ fn what_cannot_be_asked_is_explained() {
     assert!(ask.failed_with(2).contains("read /data/x"), "{}", ask.stderr);
     let tool = run(&folder, &["policy", "explain", "no_such_tool", "env UNITS"]);
     assert!(tool.failed_with(1).contains("toolcell.toml has no tool \"no_such_tool\""), "{}", tool.stderr);
+    let arguments = run(&folder, &["policy", "explain", "stat", "call {\"path\":}"]);
+    assert!(arguments.failed_with(2).contains("the arguments are not a JSON object"), "{}", arguments.stderr);
+}
+
+#[test]
+fn a_component_is_asked_about_its_own_tools_alone_if_it_can_be_loaded() {
+    let absent = "[components.absent]\nsource = \"components/absent.wasm\"\n";
+    let folder = Folder::with_manifest(&format!("{MANIFEST}{absent}"));
+    folder.make("data");
+    for ask in ["env UNITS", "call {}"] {
+        let slip = run(&folder, &["policy", "explain", "reach_files/raed", ask]);
+        assert!(slip.failed_with(1).contains("has no tool \"reach_files/raed\""), "{}", slip.stderr);
+    }
+    let slip = run(&folder, &["policy", "fuzz", "reach_files/raed"]);
+    assert!(slip.failed_with(1).contains("component \"reach_files\" has no tool \"raed\""), "{}", slip.stderr);
+    assert!(slip.stderr.contains("did you mean \"read\"?"), "{}", slip.stderr);
+    folder.write("slip.toml", "[[expect]]\ntool = \"reach_files/raed\"\nask = \"env UNITS\"\nallowed = true\n");
+    let slip = run(&folder, &["policy", "test", "slip.toml"]);
+    assert!(slip.failed_with(1).contains("there is no tool \"reach_files/raed\""), "{}", slip.stderr);
+    let unknown = run(&folder, &["policy", "explain", "absent/any", "env UNITS"]);
+    assert!(unknown.succeeded().starts_with("denied: env UNITS"), "{}", unknown.stdout);
+    let said = "component \"absent\" cannot be loaded, so the names of its tools are not checked";
+    assert!(unknown.stderr.contains(said), "{}", unknown.stderr);
 }
 
 #[test]
@@ -127,6 +150,9 @@ fn expectations_are_met_or_shown_with_their_place() {
 
     folder.write("broken.toml", "[[expect]]\ntool = \"stat\"\nask = \"launch\"\n");
     assert!(run(&folder, &["policy", "test", "broken.toml"]).failed_with(1).contains("broken.toml:3:7"));
+    folder.write("broken.toml", "[[expect]]\ntool = \"stat\"\nask = 'call {\"path\":}'\nallowed = false\n");
+    let broken = run(&folder, &["policy", "test", "broken.toml"]);
+    assert!(broken.failed_with(1).contains("the arguments are not a JSON object"), "{}", broken.stderr);
 }
 
 #[test]
@@ -159,11 +185,11 @@ fn the_lines_that_would_allow_what_was_tried_are_suggested() {
 
 #[test]
 fn what_a_manifest_cannot_have_is_left_out_and_said_and_the_rest_is_written() {
-    let rules = "[components.reach_files]\nsource = \"components/reach_files.wasm\"\n\
-                 [components.reach_files.env]\nA = \"fixed\"\n";
+    let rules = "[components.reach_http]\nsource = \"components/reach_http.wasm\"\n\
+                 [components.reach_http.env]\nA = \"fixed\"\n";
     let folder = Folder::with_manifest(&format!("version = 1\n{rules}"));
     let denied =
-        |asked: &str| format!("{}\n", json!({"event": "call.denied", "component": "reach_files", "asked": asked}));
+        |asked: &str| format!("{}\n", json!({"event": "call.denied", "component": "reach_http", "asked": asked}));
     let tried = ["GET https://x.example/v1", "env A", "GET http://169.254.169.254/latest", "env B"];
     folder.write("tried.jsonl", tried.map(denied).concat());
     let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes"]);
@@ -171,9 +197,46 @@ fn what_a_manifest_cannot_have_is_left_out_and_said_and_the_rest_is_written() {
     let text = folder.read("toolcell.toml");
     assert!(text.contains("GET https://x.example/v1") && text.contains("env:B"), "{text}");
     assert!(text.contains("A = \"fixed\"") && !text.contains("169.254"), "{text}");
-    for said in ["not written: reach_files: env A: ", "not written: reach_files: nothing allows GET http://169."] {
+    for said in ["not written: reach_http: env A: ", "not written: reach_http: nothing allows GET http://169."] {
         assert!(applied.stderr.contains(said), "{}", applied.stderr);
     }
+}
+
+#[test]
+fn a_name_that_no_tool_has_is_neither_suggested_as_a_pattern_nor_written() {
+    let folder = Folder::with_manifest(&manifest_of(&["good", "calls"]));
+    let denied = |asked: &str| format!("{}\n", json!({"event": "call.denied", "component": "calls", "asked": asked}));
+    folder.write("tried.jsonl", ["call *", "call no_such_tool", "call relay", "call echo"].map(denied).concat());
+    let suggested = run(&folder, &["policy", "suggest", "tried.jsonl"]).succeeded().to_owned();
+    assert!(suggested.contains("# calls: nothing allows call * alone, as no tool can have this name"), "{suggested}");
+    assert!(!suggested.contains("\"*\""), "{suggested}");
+    let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes"]);
+    assert_eq!(applied.succeeded(), "+ calls = [\"echo\"]\n", "{}", applied.stderr);
+    for said in [
+        "not written: calls: nothing allows call * alone",
+        "not written: calls: call no_such_tool: there is no tool \"no_such_tool\"",
+        "not written: calls: call relay: the tool \"relay\" may call itself",
+    ] {
+        assert!(applied.stderr.contains(said), "no {said:?} in\n{}", applied.stderr);
+    }
+    let _ = run(&folder, &["check"]).succeeded();
+}
+
+#[test]
+fn lines_that_would_not_load_are_not_applied() {
+    let folder = granted();
+    let denied =
+        |asked: &str| format!("{}\n", json!({"event": "call.denied", "component": "reach_files", "asked": asked}));
+    folder.write("tried.jsonl", ["read /absent/a.txt", "write /made/a.txt"].map(denied).concat());
+    let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes"]);
+    assert!(applied.succeeded().contains("\"/made\"") && !applied.stdout.contains("/absent"), "{}", applied.stdout);
+    let said = "not written: reach_files: read /absent/a.txt: component \"reach_files\": there is no \"absent\"";
+    assert!(applied.stderr.contains(said), "{}", applied.stderr);
+    let before = folder.read("toolcell.toml");
+    folder.write("tried.jsonl", denied("keyvalue"));
+    let refused = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes"]);
+    assert!(refused.failed_with(1).contains("toolcell.toml would not load, and stays as it is"), "{}", refused.stderr);
+    assert_eq!(folder.read("toolcell.toml"), before);
 }
 
 #[test]

@@ -59,14 +59,14 @@ fn a_pattern_that_looks_ahead_keeps_nothing_from_loading_and_is_warned_of_once()
     host.initialize("2025-11-25");
     let arguments = r#"{"mode":"x","mail":".@."}"#;
     assert_eq!(host.call("takes", serde_json::from_str(arguments).unwrap()).text(), arguments, "it is a note");
-    let warning = "component \"picky\", tool \"takes\": inputSchema/properties/mail/pattern looks around or refers \
-                   back, and is not applied";
+    let warning = "component \"picky\", tool \"takes\": inputSchema/properties/mail/pattern looks around, refers back \
+                   or is too large, and is not applied";
     host.will_say(warning);
     // Nor is it said again by a reload.
     host.folder().write("components/good.wasm", fixture_bytes("good"));
     host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest_of(&["picky", "good"]));
     let _ = host.next_of(LIST_CHANGED);
-    assert_eq!(host.said().matches("looks around or refers back").count(), 1, "{}", host.said());
+    assert_eq!(host.said().matches("looks around, refers back").count(), 1, "{}", host.said());
 }
 
 #[test]

@@ -138,6 +138,37 @@ fn a_changed_prompt_is_told_and_a_changed_file_is_read_again() {
 }
 
 #[test]
+fn the_list_is_empty_once_the_last_prompt_is_gone() {
+    for revision in ["2025-11-25", MODERN_REVISION] {
+        let mut host = TestHost::in_folder(folder(""));
+        if revision == MODERN_REVISION {
+            let _ = host.start("subscriptions/listen", json!({"notifications": {"promptsListChanged": true}}));
+            host.next_of("notifications/subscriptions/acknowledged");
+        } else {
+            host.initialize(revision);
+        }
+        host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest_of(&["good"]));
+        host.next_of("notifications/prompts/list_changed");
+        assert_eq!(names(&host.request("prompts/list", json!({}))), [""; 0], "{revision}");
+        let gone = host.request("prompts/get", json!({"name": "greet"}));
+        assert_eq!(gone["error"]["code"], -32602, "{revision} {gone}");
+        let params = completing("review", "language", "R");
+        assert_eq!(host.request("completion/complete", params)["error"]["code"], -32602, "{revision}");
+    }
+}
+
+#[test]
+fn a_modern_client_hears_of_the_first_prompt() {
+    let mut host = TestHost::with_manifest(&manifest_of(&["good"]));
+    let _ = host.start("subscriptions/listen", json!({"notifications": {"promptsListChanged": true}}));
+    host.next_of("notifications/subscriptions/acknowledged");
+    host.folder().write("greet.md", "Good morning.\n");
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", format!("{}{TEXTS}", manifest_of(&["good"])));
+    host.next_of("notifications/prompts/list_changed");
+    assert_eq!(names(&host.request("prompts/list", json!({}))), ["review", "greet"]);
+}
+
+#[test]
 fn a_modern_client_hears_of_prompts_where_it_asked_for_that() {
     let mut host = TestHost::in_folder(folder(""));
     let _ = host.start("subscriptions/listen", json!({"notifications": {"promptsListChanged": true}}));

@@ -302,6 +302,23 @@ fn recordings_become_cases_that_anybody_reads() {
 }
 
 #[test]
+fn calls_with_the_same_arguments_and_other_answers_are_other_cases() {
+    let folder = Folder::with_manifest(&format!("{}keyvalue = {{}}\n", manifest_of(&["reach_state"])));
+    for number in 1..=3 {
+        record(&folder, "keyvalue", &json!({"op": "increment", "key": "n"}), &format!("all/{number}.jsonl"));
+    }
+    let save = || run(&folder, &["replay", "all", "--save", "cases"]);
+    let saved = save();
+    assert!(!saved.stderr.contains("in place of"), "{}", saved.stderr);
+    assert!(run(&folder, &["replay", "cases"]).succeeded().contains("3 of 3"));
+    assert!(!save().stderr.contains("in place of"), "the same case is there already");
+    let mut first = lines(&folder, "all/1.jsonl");
+    first[0]["caller"] = json!("somebody");
+    write_lines(&folder, "all/1.jsonl", &first);
+    assert_eq!(save().stderr.matches(", in place of the case there").count(), 1);
+}
+
+#[test]
 fn what_recorded_calls_used_is_evidence_for_narrower_grants() {
     let tables = "filesystem = { \"/data\" = { path = \"data\", access = \"write\" } }";
     let folder = Folder::with_manifest(&format!("{}{tables}\n", manifest_of(&["reach_files"])));

@@ -109,7 +109,7 @@ fn a_file_that_is_too_large_says_so_and_further_files_are_read_without_being_lis
     assert_eq!(uris(&host.request("resources/list", json!({}))), [LISTED[0], LISTED[2]]);
     let error = host.request("resources/read", json!({"uri": LISTED[3]}))["error"].clone();
     let text = "Resource cannot be read: the file has more than 3 bytes (limit \"file_size\")";
-    assert_eq!((&error["code"], &error["message"]), (&json!(-32002), &json!(text)));
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32603), &json!(text)), "it exists");
     assert_eq!(host.request("resources/read", json!({"uri": LISTED[0]}))["result"]["contents"][0]["text"], "# A");
 }
 

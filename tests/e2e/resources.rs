@@ -342,7 +342,7 @@ fn a_tool_that_fails_to_read_says_why_and_its_limits_hold() {
     let mut host = TestHost::with_manifest(&declaring(none));
     let mut read = |uri: &str| host.request("resources/read", json!({"uri": uri}))["error"].clone();
     let refused = read("other:thing");
-    assert_eq!((&refused["code"], &refused["data"]["uri"]), (&json!(-32602), &json!("other:thing")));
+    assert_eq!((&refused["code"], &refused["data"]["uri"]), (&json!(-32603), &json!("other:thing")), "the tool failed");
     assert_eq!(refused["message"], "Resource cannot be read: there is no such resource");
     let _ = read("other:thing");
     assert!(read("other:thing")["message"].as_str().unwrap().contains("rate"), "the tool's own limits");
@@ -413,7 +413,7 @@ fn a_read_that_a_person_confirms_asks_in_both_eras() {
     let question = host.next_of("elicitation/create");
     host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     let refused = host.reply_to(&id);
-    assert_eq!(refused["error"]["code"], -32002);
+    assert_eq!(refused["error"]["code"], -32603, "it exists");
     assert!(refused["error"]["message"].as_str().unwrap().contains("the person declined"), "{refused}");
 }
 

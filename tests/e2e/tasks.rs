@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, TestHost, alone, manifest_of, patience};
+use toolcell_tests::{Folder, Saving, TestHost, alone, manifest_of, patience};
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -135,7 +135,7 @@ fn who_cannot_take_a_task_gets_none_and_what_is_no_task_is_an_error() {
     let hint = ask(&mut host, "tools/call", json!({"name": "greet", "arguments": {}, "task": {"ttl": 60_000}}));
     assert_eq!(hint["result"]["resultType"], "complete", "2026-07-28 knows no such request: {hint}");
     let mut without = TestHost::serving(&["good"]);
-    assert_eq!(code(&ask(&mut without, "tasks/get", json!({"taskId": "a"}))), -32601);
+    assert_eq!(code(&ask(&mut without, "tasks/get", json!({"taskId": "a"}))), -32602, "an earlier start had tasks");
 }
 
 #[test]
@@ -389,6 +389,23 @@ fn a_task_runs_on_through_a_reload() {
     }
     let done = once(&mut host, &id, &["completed", "failed"]);
     assert_eq!(done["result"]["content"][0]["text"], "computed old");
+}
+
+#[test]
+fn a_reload_that_takes_the_last_tool_with_tasks_away_leaves_the_tasks() {
+    let (mut host, _) = legacy("");
+    let ended = legacy_begin(&mut host, "say", json!({}), 600_000)["taskId"].clone();
+    let running = legacy_begin(&mut host, "slow_compute", json!({"seconds": 600}), 600_000)["taskId"].clone();
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest_of(&["good", "tasks"]));
+    host.serves_generation(2);
+    let result = host.request("tasks/result", json!({"taskId": ended}))["result"].clone();
+    assert_eq!(result["content"][0]["text"], "said", "{result}");
+    assert_eq!(host.request("tasks/get", json!({"taskId": running}))["result"]["status"], "working");
+    assert_eq!(host.request("tasks/list", json!({}))["result"]["tasks"].as_array().map(Vec::len), Some(2));
+    let cancelled = host.request("tasks/cancel", json!({"taskId": running}));
+    assert!(cancelled["result"].is_object(), "{cancelled}");
+    let found = ask(&mut host, "server/discover", json!({}))["result"]["capabilities"].clone();
+    assert!(found["extensions"].get(EXTENSION).is_none(), "no further call becomes a task: {found}");
 }
 
 #[test]

@@ -72,6 +72,16 @@ fn integers_past_what_json_carries_everywhere_are_strings_too() {
 }
 
 #[test]
+fn a_number_with_a_fraction_may_be_text() {
+    let mut host = TestHost::serving(&["drawings"]);
+    let mut area = |radius: Value| {
+        host.call("area", json!({"shape": {"circle": {"center": {"x": "0", "y": "-1.5e1"}, "radius": radius}}}))
+    };
+    assert_eq!(area(json!("0.5")).structured()["result"], area(json!(0.5)).structured()["result"]);
+    assert!(area(json!("+1")).is_error());
+}
+
+#[test]
 fn a_typed_error_is_an_error_with_its_value() {
     let mut host = TestHost::serving(&["drawings"]);
     for (shape, error) in [

@@ -1,12 +1,16 @@
 //! What `toolcell add` embeds: lines of JSON. The first names the server; then each tool has a line
-//! for its requests, and behind all of them one for its definition. A call reads its own line alone.
+//! for its requests, and behind all of them one for its definition. A call reads its own lines alone.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell_bridge_lines::{BridgeServer, FORMAT, Head, Hints, REQUEST};
 use toolkit::{Failure, Tool};
 
 use crate::icons::Icons;
+
+/// Begins the line of a tool's definition.
+const DEFINITION: &str = "{\"name\":\"";
 
 pub struct Definitions<'a> {
     server: BridgeServer,
@@ -63,6 +67,14 @@ impl<'a> Definitions<'a> {
         let line = lines.find(is_its).ok_or_else(|| Failure::unknown_tool(tool))?;
         serde_json::from_str(line).map_err(|error| Failure::Failed(format!("its definition is broken: {error}")))
     }
+
+    /// The schema of a tool's structured results, if it has one.
+    pub fn output(&self, tool: &str) -> Option<Value> {
+        let beginning = format!("{DEFINITION}{tool}\"");
+        let line = self.lines.lines().find(|line| line.starts_with(&beginning))?;
+        let definition: Definition<'_> = serde_json::from_str(line).ok()?;
+        serde_json::from_str(definition.output?.get()).ok()
+    }
 }
 
 impl Definition<'_> {
@@ -111,6 +123,8 @@ mod tests {
             definitions.request::<Request>("b").unwrap_err().message(),
             "this component has no tool named \"b\""
         );
+        assert_eq!(definitions.output("ab"), Some(serde_json::json!({"type": "object"})));
+        assert_eq!((definitions.output("a"), definitions.output("b")), (None, None));
         let tools = definitions.tools();
         assert_eq!(tools.len(), 2);
         let [first, second] = <[Tool; 2]>::try_from(tools).unwrap();

@@ -5,20 +5,23 @@
 //! Holds the way of a call; must hold neither the form of requests nor that of answers.
 
 mod answer;
+mod arguments;
 mod definitions;
 mod file;
+mod fit;
 mod icons;
 mod memory;
 mod parts;
 mod query;
 mod remote;
 mod request;
+mod text;
 
-use serde_json::{Map, Value};
-use toolcell_bridge_lines::{BridgeServer, RemoteCall, Request};
+use toolcell_bridge_lines::{BridgeServer, OutputForm, RemoteCall, Request};
 use toolkit::http::{self, Target};
 use toolkit::{CallResult, Failure, Guest, Tool};
 
+use arguments::Arguments;
 use definitions::Definitions;
 
 struct Bridge;
@@ -34,7 +37,7 @@ impl Guest for Bridge {
     fn call_tool(name: String, arguments_json: String) -> Result<CallResult, Failure> {
         let definitions = Definitions::of(memory::embedded())?;
         match definitions.server() {
-            BridgeServer::Origin(origin) => requested(origin, &definitions.request(&name)?, &arguments_json),
+            BridgeServer::Origin(origin) => requested(origin, &definitions, &name, &arguments_json),
             BridgeServer::Mcp(server) => {
                 let call: RemoteCall = definitions.request(&name)?;
                 remote::called(server, &call, arguments_json)
@@ -44,12 +47,19 @@ impl Guest for Bridge {
 }
 
 /// Makes the request of an operation.
-fn requested(origin: &str, definition: &Request, arguments_json: &str) -> Result<CallResult, Failure> {
-    let arguments: Map<String, Value> = toolkit::arguments(arguments_json)?;
-    let wanted = request::wanted(definition, &arguments)?;
+fn requested(
+    origin: &str,
+    definitions: &Definitions<'_>,
+    tool: &str,
+    arguments_json: &str,
+) -> Result<CallResult, Failure> {
+    let definition: Request = definitions.request(tool)?;
+    let wanted = request::wanted(&definition, &Arguments::of(arguments_json)?)?;
     let url = format!("{origin}{}", wanted.path);
     let target = Target::of(&url)?;
     let fields: Vec<(&str, &str)> = wanted.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let answer = http::send(&definition.method, target, &fields, wanted.body.as_deref())?;
-    answer::result(definition, &url, answer)
+    let has_output = definition.output != OutputForm::Free;
+    let output = has_output.then(|| definitions.output(tool)).flatten();
+    answer::result(&definition, output.as_ref(), &url, answer)
 }

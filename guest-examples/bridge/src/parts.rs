@@ -19,7 +19,8 @@ struct Part {
 /// The body, with its media type.
 pub fn body(definition: &Body, members: &Map<String, Value>) -> Result<(String, Vec<u8>), Failure> {
     let mut parts = Vec::new();
-    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+    for (member, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        let name = definition.names.get(member).unwrap_or(member);
         let media = definition.part_media.get(name).map(String::as_str);
         match value {
             // One JSON text, where the document says so of a list.
@@ -47,7 +48,7 @@ pub fn body(definition: &Body, members: &Map<String, Value>) -> Result<(String, 
 impl Part {
     fn of(definition: &Body, name: &str, media: Option<&str>, value: &Value) -> Result<Self, Failure> {
         let mut head = format!("content-disposition: form-data; name=\"{}\"", quoted(name));
-        if value.is_object() && definition.files.iter().any(|file| file == name) {
+        if is_file(definition, name, value) {
             let file = File::of(name, value)?;
             let media = file.media.as_deref().or(media).unwrap_or("application/octet-stream");
             let file_name = quoted(file.name.as_deref().unwrap_or(FILE_NAME));
@@ -60,6 +61,13 @@ impl Part {
         }
         Ok(Self { head, bytes: scalar(name, value)?.into_bytes(), is_file: false })
     }
+}
+
+/// True if the field is a file: one that the document names, or another with the content of one.
+fn is_file(definition: &Body, name: &str, value: &Value) -> bool {
+    let has_content = ["text", "base64"].iter().any(|member| value.get(member).is_some_and(Value::is_string));
+    let is_named = definition.files.iter().any(|file| file == name);
+    value.is_object() && (is_named || (definition.others_are_files && has_content))
 }
 
 /// A name between quotation marks, as browsers write it.
@@ -99,11 +107,17 @@ mod tests {
     use super::*;
 
     fn sent(members: &Value) -> Result<(String, String), String> {
-        let definition = json!({
-            "argument": "body", "media": "multipart/form-data", "form": "parts", "files": ["photo", "more"],
-            "part_media": {"about": "application/vnd.example+json"},
-        });
-        let definition = serde_json::from_value(definition).unwrap();
+        sent_by(
+            &json!({
+                "argument": "body", "media": "multipart/form-data", "form": "parts", "files": ["photo", "more"],
+                "part_media": {"about": "application/vnd.example+json"},
+            }),
+            members,
+        )
+    }
+
+    fn sent_by(definition: &Value, members: &Value) -> Result<(String, String), String> {
+        let definition = serde_json::from_value(definition.clone()).unwrap();
         let made = body(&definition, members.as_object().unwrap());
         made.map(|(media, bytes)| (media, String::from_utf8(bytes).unwrap()))
             .map_err(|failure| failure.message().to_owned())
@@ -136,6 +150,21 @@ mod tests {
                 "--\r\n".to_owned(),
             ]
         );
+    }
+
+    #[test]
+    fn a_file_has_the_name_of_its_field_in_the_request() {
+        let definition = json!({
+            "argument": "body", "media": "multipart/form-data", "form": "parts", "files": ["files[]"],
+            "names": {"files": "files[]"}, "others_are_files": true,
+        });
+        let file = json!({"text": "hi"});
+        let (_, text) = sent_by(&definition, &json!({"files": [file], "k": file, "o": {"a": 1}, "s": "x"})).unwrap();
+        for name in ["files[]", "k"] {
+            assert!(text.contains(&format!("name=\"{name}\"; filename=\"file\"\r\n")), "{text}");
+        }
+        assert!(text.contains("name=\"o\"\r\ncontent-type: application/json\r\n\r\n{\"a\":1}\r\n"), "{text}");
+        assert!(text.contains("name=\"s\"\r\n\r\nx\r\n"), "{text}");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! From arguments to one request. Nothing in a value ends the part of the request that it stands in.
 
 use serde_json::{Map, Value};
-use toolcell_bridge_lines::{Body, BodyForm, Parameter, Place, Request, Style};
+use toolcell_bridge_lines::{Body, BodyForm, FieldStyle, Parameter, Place, Request, Style};
 use toolkit::Failure;
 use toolkit::http::escaped;
 
+use crate::arguments::Arguments;
 use crate::file::File;
 use crate::parts;
 use crate::query::{Pairs, scalar};
@@ -19,18 +20,23 @@ pub struct Wanted {
 }
 
 /// The request of these arguments.
-pub fn wanted(request: &Request, arguments: &Map<String, Value>) -> Result<Wanted, Failure> {
+pub fn wanted(request: &Request, arguments: &Arguments<'_>) -> Result<Wanted, Failure> {
     let mut path = request.path.clone();
     let mut query = Pairs::default();
     let mut fields = vec![("accept".to_owned(), request.accept.clone())];
     // Parts of the path one after the other: a value in braces is not a parameter.
     let mut values: Vec<(&str, String)> = Vec::new();
     for parameter in &request.parameters {
-        let Some(value) = arguments.get(&parameter.argument).filter(|value| !value.is_null()) else { continue };
+        let (value, style) = match parameter.style {
+            // One text as it came.
+            Style::Json => (arguments.json(&parameter.argument).map(Value::from), Style::Form),
+            style => (arguments.value(&parameter.argument)?, style),
+        };
+        let Some(value) = value else { continue };
         match parameter.place {
-            Place::Path => values.push((&parameter.name, path_value(parameter, value)?)),
-            Place::Query => query.add(&parameter.name, parameter.style, parameter.explode, value)?,
-            Place::Header => fields.push((parameter.name.clone(), header_value(parameter, value)?)),
+            Place::Path => values.push((&parameter.name, path_value(parameter, &value)?)),
+            Place::Query => query.add(&parameter.name, style, parameter.explode, &value)?,
+            Place::Header => fields.push((parameter.name.clone(), header_value(parameter, &value)?)),
         }
     }
     if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent")) {
@@ -73,49 +79,60 @@ fn filled(path: &str, values: &[(&str, String)]) -> Result<String, Failure> {
 /// A part of the path. It is one part for every server: neither empty, nor dots, nor with a slash.
 fn path_value(parameter: &Parameter, value: &Value) -> Result<String, Failure> {
     let argument = &parameter.argument;
-    let text = simple(parameter, value)?;
+    let text = simple(parameter, value, str::to_owned)?;
     if text.is_empty() {
         return Err(Failure::invalid(format!("{argument:?} is empty, and a part of the path is not")));
     }
     if matches!(text.as_str(), "." | "..") || text.contains(['/', '\\']) || text.chars().any(char::is_control) {
         return Err(Failure::invalid(format!("{argument:?} is a part of the path: no slash, and not \".\" or \"..\"")));
     }
-    Ok(escaped(&text))
+    if let Some(escape) = escape(&text) {
+        let problem = format!("{argument:?} is a part of the path with {escape:?} in it: give it unencoded");
+        return Err(Failure::invalid(problem));
+    }
+    simple(parameter, value, escaped)
+}
+
+/// An escape such as `%2F`. Escaped once more, the host refuses it: servers may read the path in two ways.
+fn escape(text: &str) -> Option<&str> {
+    let is_escape = |text: &&str| text.bytes().skip(1).all(|byte| byte.is_ascii_hexdigit());
+    text.match_indices('%').find_map(|(at, _)| text.get(at..at + 3).filter(is_escape))
 }
 
 /// The value of a header: what is printed in ASCII, and blanks within.
 fn header_value(parameter: &Parameter, value: &Value) -> Result<String, Failure> {
-    let text = simple(parameter, value)?;
+    let text = simple(parameter, value, str::to_owned)?;
     if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
         return Ok(text);
     }
     Err(Failure::invalid(format!("{:?} is a header: printable ASCII in one line", parameter.argument)))
 }
 
-/// Items with commas between them; members of objects as well.
-fn simple(parameter: &Parameter, value: &Value) -> Result<String, Failure> {
-    let name = &parameter.argument;
+/// Items with commas between them; members of objects as well. What is between them stays as it is.
+fn simple(parameter: &Parameter, value: &Value, written: impl Fn(&str) -> String) -> Result<String, Failure> {
+    let scalar = |value: &Value| Ok::<_, Failure>(written(&scalar(&parameter.argument, value)?));
     match value {
-        value if parameter.style == Style::Json => Ok(value.to_string()),
-        Value::Array(items) => {
-            Ok(items.iter().map(|item| scalar(name, item)).collect::<Result<Vec<_>, _>>()?.join(","))
-        }
+        Value::Array(items) => Ok(items.iter().map(scalar).collect::<Result<Vec<_>, _>>()?.join(",")),
         Value::Object(members) => {
             let between = if parameter.explode { "=" } else { "," };
-            let member = |(key, value): (&String, &Value)| Ok(format!("{key}{between}{}", scalar(name, value)?));
+            let member = |(key, value): (&String, &Value)| Ok(format!("{}{between}{}", written(key), scalar(value)?));
             Ok(members.iter().map(member).collect::<Result<Vec<_>, Failure>>()?.join(","))
         }
-        value => scalar(name, value),
+        value => scalar(value),
     }
 }
 
 /// The body, with its media type.
-fn body(request: &Request, arguments: &Map<String, Value>) -> Result<Option<(String, Vec<u8>)>, Failure> {
+fn body(request: &Request, arguments: &Arguments<'_>) -> Result<Option<(String, Vec<u8>)>, Failure> {
     let Some(definition) = &request.body else { return Ok(None) };
-    let Some(value) = arguments.get(&definition.argument).filter(|value| !value.is_null()) else { return Ok(None) };
+    let Some(json) = arguments.json(&definition.argument) else { return Ok(None) };
     let media = definition.media.clone();
+    if definition.form == BodyForm::Json {
+        return Ok(Some((media, json.as_bytes().to_vec())));
+    }
+    let Some(value) = &arguments.value(&definition.argument)? else { return Ok(None) };
     let bytes = match definition.form {
-        BodyForm::Json => value.to_string().into_bytes(),
+        BodyForm::Json => Vec::new(),
         BodyForm::Pairs => pairs(definition, members(definition, value)?)?.into_bytes(),
         BodyForm::Parts => return parts::body(definition, members(definition, value)?).map(Some),
         BodyForm::Text => scalar(&definition.argument, value)?.into_bytes(),
@@ -132,11 +149,15 @@ fn members<'v>(definition: &Body, value: &'v Value) -> Result<&'v Map<String, Va
     value.as_object().ok_or_else(wrong)
 }
 
+/// Fields with `&` between them. Without a word of the document, objects have their members in brackets.
 fn pairs(definition: &Body, members: &Map<String, Value>) -> Result<String, Failure> {
     let mut pairs = Pairs::default();
-    for (name, value) in members {
-        let is_deep = value.is_object() || definition.deep.iter().any(|deep| deep == name);
-        pairs.add(name, if is_deep { Style::Deep } else { Style::Form }, true, value)?;
+    for (member, value) in members {
+        let name = definition.names.get(member).unwrap_or(member);
+        let default = if value.is_object() { Style::Deep } else { Style::Form };
+        let default = FieldStyle { style: default, explode: true };
+        let FieldStyle { style, explode } = definition.styles.get(name).copied().unwrap_or(default);
+        pairs.add(name, style, explode, value)?;
     }
     Ok(pairs.text())
 }
@@ -165,8 +186,12 @@ mod tests {
         serde_json::from_value(json!({"argument": "body", "media": media, "form": form})).unwrap()
     }
 
+    fn made(request: &Request, arguments: &Value) -> Result<Wanted, Failure> {
+        wanted(request, &Arguments::of(&arguments.to_string()).unwrap())
+    }
+
     fn of(arguments: &Value) -> Result<Wanted, String> {
-        wanted(&request(), arguments.as_object().unwrap()).map_err(|failure| failure.message().to_owned())
+        made(&request(), arguments).map_err(|failure| failure.message().to_owned())
     }
 
     #[test]
@@ -176,7 +201,7 @@ mod tests {
         }));
         let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = Wanted {
-            path: "/v1/pets/S%C3%A3o%20%7Bkind%7D%3F%23%25/a%2C1.json?q%5Bx%5D=a%26b&q%5Bx%5D=c".to_owned(),
+            path: "/v1/pets/S%C3%A3o%20%7Bkind%7D%3F%23%25/a,1.json?q%5Bx%5D=a%26b&q%5Bx%5D=c".to_owned(),
             fields: vec![
                 field("accept", "application/json"),
                 field("X-Trace", "one two"),
@@ -197,7 +222,11 @@ mod tests {
         let empty = "\"id\" is empty, and a part of the path is not";
         assert_eq!(of(&json!({"id": "", "kind": "k"})), Err(empty.to_owned()));
         assert_eq!(of(&json!({"kind": "k"})), Err("\"id\" is missing".to_owned()));
-        assert!(of(&json!({"id": "..%2f", "kind": "k"})).unwrap().path.starts_with("/v1/pets/..%252f/"));
+        for (id, escape) in [("..%2f", "%2f"), ("50%25", "%25"), ("%zz%41", "%41")] {
+            let problem = format!("\"id\" is a part of the path with {escape:?} in it: give it unencoded");
+            assert_eq!(of(&json!({"id": id, "kind": "k"})), Err(problem));
+        }
+        assert!(of(&json!({"id": "50%é%2", "kind": "k"})).unwrap().path.starts_with("/v1/pets/50%25%C3%A9%252/"));
         let joined: Request = serde_json::from_value(json!({
             "method": "GET", "path": "/{a}{b}/x", "accept": "*/*", "output": "free", "parameters": [
                 {"name": "a", "argument": "a", "place": "path", "style": "simple", "explode": false},
@@ -206,7 +235,7 @@ mod tests {
         }))
         .unwrap();
         let arguments = json!({"a": [".", ""], "b": "x"});
-        assert!(wanted(&joined, arguments.as_object().unwrap()).is_ok());
+        assert!(made(&joined, &arguments).is_ok());
     }
 
     #[test]
@@ -218,28 +247,66 @@ mod tests {
     }
 
     #[test]
-    fn a_form_has_pairs_and_indices_where_the_document_says() {
+    fn a_json_text_is_sent_as_it_came() {
+        let mut request = request();
+        request.path = "/".to_owned();
+        request.parameters.retain(|parameter| parameter.place == Place::Query);
+        for parameter in &mut request.parameters {
+            parameter.style = Style::Json;
+        }
+        let text = r#"{"body":{"n": 123456789012345678901234567890, "m": 1.50},"q_x":[1234567890123456789012]}"#;
+        let made = wanted(&request, &Arguments::of(text).unwrap()).unwrap();
+        assert_eq!(made.path, "/?q%5Bx%5D=%5B1234567890123456789012%5D");
+        assert_eq!(made.body.unwrap(), br#"{"n": 123456789012345678901234567890, "m": 1.50}"#);
+    }
+
+    #[test]
+    fn a_form_has_fields_as_the_document_says() {
         let mut request = request();
         request.path = "/".to_owned();
         request.parameters.clear();
-        let media = "application/x-www-form-urlencoded".to_owned();
-        request.body = Some(body_of(BodyForm::Pairs, &media));
-        if let Some(body) = &mut request.body {
-            body.deep = vec!["items".to_owned()];
-        }
-        let arguments = json!({"body": {"a": "x y", "items": [{"price": 2}], "meta": {"k": 1}, "tags": ["p", "q"]}});
-        let made = wanted(&request, arguments.as_object().unwrap()).unwrap();
-        let text = String::from_utf8(made.body.unwrap()).unwrap();
-        assert_eq!(text, "a=x%20y&items%5B0%5D%5Bprice%5D=2&meta%5Bk%5D=1&tags=p&tags=q");
+        let style = |style: &str, explode: bool| json!({"style": style, "explode": explode});
+        let body = json!({
+            "argument": "body", "media": "application/x-www-form-urlencoded", "form": "pairs",
+            "names": {"ids": "ids[]"},
+            "styles": {
+                "items": style("deep", true), "list": style("form", false), "bars": style("pipe", false),
+                "json": style("json", false), "flat": style("form", true),
+            },
+        });
+        request.body = Some(serde_json::from_value(body).unwrap());
+        let arguments = json!({"body": {
+            "a": "x y", "bars": ["p", "q"], "flat": {"f": 1}, "ids": [1, 2], "items": [{"price": 2}],
+            "json": {"k": [1]}, "list": ["a,b", "c"], "meta": {"k": 1}, "tags": ["p", "q"],
+        }});
+        let text = String::from_utf8(made(&request, &arguments).unwrap().body.unwrap()).unwrap();
+        let pairs: Vec<&str> = text.split('&').collect();
+        assert_eq!(
+            pairs,
+            [
+                "a=x%20y",
+                "bars=p%7Cq",
+                "f=1",
+                "ids%5B%5D=1",
+                "ids%5B%5D=2",
+                "items%5B0%5D%5Bprice%5D=2",
+                "json=%7B%22k%22%3A%5B1%5D%7D",
+                "list=a%2Cb,c",
+                "meta%5Bk%5D=1",
+                "tags=p",
+                "tags=q",
+            ]
+        );
     }
+
     #[test]
     fn a_text_and_a_file_are_sent_as_they_are() {
         let mut request = request();
         request.path = "/".to_owned();
         request.parameters.clear();
         let mut sent = |form: BodyForm, media: &str, value: Value| {
-            request.body = Some(body_of(form, media));
-            let made = wanted(&request, json!({"body": value}).as_object().unwrap());
+            request.body = Some(Box::new(body_of(form, media)));
+            let made = made(&request, &json!({"body": value}));
             made.map(|made| (made.fields[2].1.clone(), made.body.unwrap()))
                 .map_err(|failure| failure.message().to_owned())
         };

@@ -2,20 +2,30 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use toolcell_bridge_lines::{Body, BodyForm};
+use toolcell_bridge_lines::{Body, BodyForm, FieldStyle, Style};
 
 use crate::document::Document;
 use crate::limits::SCHEMA_TEXT_BYTES_MAX;
-use crate::media::{essence, is_json, is_media, is_text};
+use crate::media::{as_utf8, essence, is_json, is_media, is_text};
 use crate::names::{clipped, shown};
 use crate::parameters::Parameters;
-use crate::schema::{SchemaUse, add_text, inlined};
+use crate::schema::{SchemaUse, add_text, inlined, is_bytes};
 
 /// Media types of one body that are looked at. 20: real documents have up to six.
 const MEDIA_MAX: usize = 20;
 
 /// Fields of a form with an encoding of their own. 200: Stripe's largest form has 60.
 const FIELDS_MAX: usize = 200;
+
+/// Levels of a schema that are searched for bytes: a list of files in a choice has four.
+const BYTES_LEVELS_MAX: usize = 6;
+
+/// Schemas of one body that are searched for bytes. 500: the largest forms have some hundred
+/// fields.
+const BYTES_VISITS_MAX: usize = 500;
+
+/// Operations on a JSON value (RFC 6902).
+const PATCH: &str = "application/json-patch+json";
 
 /// The fields of a form.
 const PAIRS: &str = "application/x-www-form-urlencoded";
@@ -41,7 +51,7 @@ pub(crate) fn of_operation(
     operation: &Value,
     parameters: &mut Parameters,
     bytes_max: usize,
-) -> Result<Option<Body>, String> {
+) -> Result<Option<Box<Body>>, String> {
     let Some(written) = operation.get("requestBody") else { return Ok(None) };
     let Value::Object(written) = document.followed(written)? else { return Ok(None) };
     let is_required = written.get("required") == Some(&Value::Bool(true));
@@ -54,20 +64,21 @@ pub(crate) fn of_operation(
         parameters.notes.push(format!("its body is left out: it is {}", shown(first)));
         return Ok(None);
     };
-    let mut schema = schema(document, &choice, parameters, bytes_max);
+    let mut names = BTreeMap::new();
+    let mut schema = schema(document, &choice, parameters, bytes_max, &mut names);
     if let Some(Value::String(text)) = written.get("description")
         && !schema.contains_key("description")
     {
         let text = clipped(text, SCHEMA_TEXT_BYTES_MAX);
         schema.insert("description".to_owned(), text.into());
     }
-    let mut files = Vec::new();
+    let mut files = Files::default();
     match choice.form {
         BodyForm::Json => {}
         BodyForm::Pairs => drop(schema.insert("type".to_owned(), "object".into())),
         BodyForm::Parts => {
             schema.insert("type".to_owned(), "object".into());
-            files = made_files(&mut schema);
+            files.make(&mut schema, &names);
         }
         BodyForm::Text => {
             add_text(&mut schema, &format!("As {}.", choice.media));
@@ -80,26 +91,47 @@ pub(crate) fn of_operation(
     if is_required {
         parameters.required.push(argument.clone());
     }
-    let deep = if choice.form == BodyForm::Pairs { deep(choice.written) } else { Vec::new() };
-    let part_media = if choice.form == BodyForm::Parts { part_media(choice.written) } else { BTreeMap::new() };
-    Ok(Some(Body { argument, media: choice.media, form: choice.form, deep, files, part_media }))
+    let mut body = Body { names, files: files.named, ..plain(argument, choice.media, choice.form) };
+    body.others_are_files = files.are_others;
+    match choice.form {
+        BodyForm::Pairs => body.styles = styles(choice.written),
+        BodyForm::Parts => body.part_media = part_media(choice.written),
+        BodyForm::Json | BodyForm::Text | BodyForm::File => {}
+    }
+    Ok(Some(Box::new(body)))
 }
 
 /// A body that is the JSON text of this argument.
 pub(crate) const fn json(argument: String, media: String) -> Body {
-    let deep = Vec::new();
-    let files = Vec::new();
-    Body { argument, media, form: BodyForm::Json, deep, files, part_media: BTreeMap::new() }
+    plain(argument, media, BodyForm::Json)
 }
 
-/// The first of the media types that is JSON; without one, a form, a text, or bytes.
+/// A body of which the document says nothing more.
+const fn plain(argument: String, media: String, form: BodyForm) -> Body {
+    Body {
+        argument,
+        media,
+        form,
+        names: BTreeMap::new(),
+        styles: BTreeMap::new(),
+        files: Vec::new(),
+        others_are_files: false,
+        part_media: BTreeMap::new(),
+    }
+}
+
+/// The first of the media types that is JSON; without one, a form, a text, or bytes. JSON with
+/// bytes in it comes behind a form with files, since a model has them as files.
 fn chosen<'d>(document: &Document<'d>, content: &'d Map<String, Value>) -> Option<Choice<'d>> {
     let rank = |choice: &Choice<'_>| match choice.form {
+        BodyForm::Json if choice.has_bytes(document) => 4,
+        // Documents name an object beside it, and it is a list.
+        BodyForm::Json if essence(&choice.media) == PATCH && !choice.is_list(document) => 1,
         BodyForm::Json => 0,
-        BodyForm::Pairs => 1,
-        BodyForm::Parts => 2,
-        BodyForm::Text => 3,
-        BodyForm::File => 4,
+        BodyForm::Pairs => 2,
+        BodyForm::Parts => 3,
+        BodyForm::Text => 5,
+        BodyForm::File => 6,
     };
     let choices = content.iter().take(MEDIA_MAX).filter(|(media, _)| is_media(media));
     choices.filter_map(|(media, written)| Choice::of(document, media, written)).min_by_key(rank)
@@ -108,7 +140,7 @@ fn chosen<'d>(document: &Document<'d>, content: &'d Map<String, Value>) -> Optio
 impl<'d> Choice<'d> {
     fn of(document: &Document<'d>, media: &str, written: &'d Value) -> Option<Self> {
         let essence = essence(media);
-        let own = || media.to_owned();
+        let own = || as_utf8(media);
         let (form, media) = match essence.as_str() {
             _ if is_json(media) => (BodyForm::Json, own()),
             PAIRS => (BodyForm::Pairs, PAIRS.to_owned()),
@@ -122,6 +154,30 @@ impl<'d> Choice<'d> {
         };
         Some(Self { form, media, written })
     }
+
+    fn is_list(&self, document: &Document<'_>) -> bool {
+        let schema = self.written.get("schema").and_then(|schema| document.followed(schema).ok());
+        schema.is_some_and(|schema| schema.get("type").and_then(Value::as_str) == Some("array"))
+    }
+
+    /// True if something in the schema is bytes.
+    fn has_bytes(&self, document: &Document<'_>) -> bool {
+        let mut visits = 0;
+        self.written.get("schema").is_some_and(|schema| has_bytes(document, schema, 0, &mut visits))
+    }
+}
+
+fn has_bytes(document: &Document<'_>, schema: &Value, level: usize, visits: &mut usize) -> bool {
+    *visits += 1;
+    if level > BYTES_LEVELS_MAX || *visits > BYTES_VISITS_MAX {
+        return false;
+    }
+    let Ok(Value::Object(written)) = document.followed(schema) else { return false };
+    let mut inside = |schema: &Value| has_bytes(document, schema, level + 1, visits);
+    let one = |key: &str| written.get(key).into_iter();
+    let lists = ["allOf", "oneOf", "anyOf"].iter().filter_map(|key| written.get(*key)?.as_array()).flatten();
+    let properties = written.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    is_bytes(written) || one("items").chain(one("additionalProperties")).chain(lists).chain(properties).any(&mut inside)
 }
 
 /// True if the schema is one of objects or lists.
@@ -140,6 +196,7 @@ fn schema(
     choice: &Choice<'_>,
     parameters: &mut Parameters,
     bytes_max: usize,
+    names: &mut BTreeMap<String, String>,
 ) -> Map<String, Value> {
     let written = choice.written.get("schema").unwrap_or(&Value::Null);
     if matches!(choice.form, BodyForm::Text | BodyForm::File) {
@@ -147,19 +204,43 @@ fn schema(
         let text = text.map(|text| clipped(text, SCHEMA_TEXT_BYTES_MAX)).filter(|text| !text.is_empty());
         return text.into_iter().map(|text| ("description".to_owned(), text.into())).collect();
     }
-    let made = inlined(document, written, SchemaUse::Input, bytes_max);
+    let is_form = matches!(choice.form, BodyForm::Pairs | BodyForm::Parts);
+    let usage = if is_form { SchemaUse::Fields } else { SchemaUse::Input };
+    let made = inlined(document, written, usage, bytes_max);
     parameters.is_cut |= made.is_cut;
+    *names = made.names;
     match made.schema {
         Value::Object(schema) => schema,
         _ => Map::new(),
     }
 }
 
-/// Gives the fields that are files the schema of one, and names them.
-fn made_files(schema: &mut Map<String, Value>) -> Vec<String> {
-    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return Vec::new() };
-    let files = properties.iter_mut().filter_map(|(name, property)| made_file(property).then(|| name.clone()));
-    files.collect()
+/// Fields of a form that are files.
+#[derive(Default)]
+struct Files {
+    /// By their names in the request.
+    named: Vec<String>,
+    /// True if fields that have no name are.
+    are_others: bool,
+}
+
+impl Files {
+    /// Gives the fields of a form that are files the schema of one, in each of its variants, and
+    /// notes them. `names` are those of fields that have others in the request.
+    fn make(&mut self, schema: &mut Map<String, Value>, names: &BTreeMap<String, String>) {
+        for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+            let name = names.get(name).unwrap_or(name);
+            if made_file(property) && !self.named.contains(name) {
+                self.named.push(name.clone());
+            }
+        }
+        self.are_others |= schema.get_mut("additionalProperties").is_some_and(made_file);
+        for variant in schema.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(variant) = variant {
+                self.make(variant, names);
+            }
+        }
+    }
 }
 
 /// True if the schema is that of a file, or of several, and now says so.
@@ -190,12 +271,28 @@ fn file(of: &Map<String, Value>, members: &[&str]) -> Map<String, Value> {
     file
 }
 
-/// The fields that the document writes as `name[member]`.
-fn deep(media: &Value) -> Vec<String> {
+/// How fields of a form are written, where the document says so: by `style` and `explode`, or as
+/// JSON by `contentType`, which counts without those two.
+fn styles(media: &Value) -> BTreeMap<String, FieldStyle> {
     let encoding = media.get("encoding").and_then(Value::as_object);
-    let is_deep = |style: &Value| style.get("style").and_then(Value::as_str) == Some("deepObject");
-    let fields = encoding.into_iter().flatten().filter(|(_, style)| is_deep(style));
-    fields.take(FIELDS_MAX).map(|(name, _)| name.clone()).collect()
+    let fields = encoding.into_iter().flatten().take(FIELDS_MAX);
+    fields.filter_map(|(name, written)| Some((name.clone(), field_style(written)?))).collect()
+}
+
+fn field_style(written: &Value) -> Option<FieldStyle> {
+    let text = |key: &str| written.get(key).and_then(Value::as_str);
+    let explode = written.get("explode").and_then(Value::as_bool);
+    let style = match text("style") {
+        None if explode.is_none() => {
+            return text("contentType").filter(|media| is_json(media)).map(|_| FieldStyle::JSON);
+        }
+        None | Some("form") => Style::Form,
+        Some("spaceDelimited") => Style::Space,
+        Some("pipeDelimited") => Style::Pipe,
+        Some("deepObject") => Style::Deep,
+        Some(_) => return None,
+    };
+    Some(FieldStyle { style, explode: explode.unwrap_or(style == Style::Form) })
 }
 
 /// The media types of parts, where the document names one for a field.

@@ -1,6 +1,6 @@
 //! What a bridge's guest reads: lines of JSON. The first names the server; then each tool has a
-//! line for its requests, and behind all of them one for its definition. So a call reads the line
-//! of one tool, and no schema.
+//! line for its requests, and behind all of them one for its definition. So a call reads the lines
+//! of one tool, and the schema of its answers.
 use serde::Serialize;
 use serde_json::Value;
 use toolcell_bridge_lines::{BridgeServer, FORMAT, Head, Hints, RemoteCall, Request};

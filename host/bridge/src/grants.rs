@@ -16,6 +16,8 @@ pub struct BridgeGrants {
     pub http: Vec<String>,
     /// Secrets that the host adds to requests.
     pub secrets: Vec<SecretGrant>,
+    /// The tools whose requests carry some of the secrets, and not all.
+    pub fewer: Vec<ToolSecrets>,
     /// The login of one of them.
     pub login: Option<LoginGrant>,
     /// True if the server may ask the person in the middle of a call.
@@ -35,6 +37,15 @@ pub struct SecretGrant {
     /// The rule of the requests that carry it.
     #[serde(rename = "for")]
     pub target: String,
+}
+
+/// The secrets that the requests of one tool carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ToolSecrets {
+    /// The tool's own name, without the component's prefix.
+    pub tool: String,
+    /// Names of secrets; may be empty.
+    pub secrets: Vec<String>,
 }
 
 /// Where a secret stands in a request.
@@ -154,6 +165,11 @@ impl BridgeGrants {
             let from = quoted(&secret.from);
             let _ =
                 writeln!(tables, "{} = {{ from = {from}, {place}, for = {} }}", secret.name, quoted(&secret.target));
+        }
+        for ToolSecrets { tool, secrets } in &self.fewer {
+            let secrets: Vec<String> = secrets.iter().map(|name| quoted(name)).collect();
+            let tool = quoted(tool);
+            let _ = write!(tables, "\n[components.{component}.tools.{tool}]\nsecrets = [{}]\n", secrets.join(", "));
         }
         if let Some(login) = &self.login {
             let _ = write!(tables, "\n[oauth.{}]\n", login.name);

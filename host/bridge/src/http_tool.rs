@@ -156,7 +156,7 @@ fn check_known(tool: &HttpToolRequest<'_>, name: &str) -> Result<(), BridgeError
     Err(BridgeError::new(problem, format!("add it: input = {{ {name} = \"what it is\" }}")))
 }
 
-fn body(tool: &HttpToolRequest<'_>) -> Result<Option<Body>, BridgeError> {
+fn body(tool: &HttpToolRequest<'_>) -> Result<Option<Box<Body>>, BridgeError> {
     if !properties(tool).is_some_and(|properties| properties.contains_key(BODY)) {
         return Ok(None);
     }
@@ -164,7 +164,7 @@ fn body(tool: &HttpToolRequest<'_>) -> Result<Option<Body>, BridgeError> {
         let problem = format!("a request with {} has no body, and input has {BODY:?}", tool.method);
         return Err(BridgeError::new(problem, "set another method, or move the argument into the query"));
     }
-    Ok(Some(crate::body::json(BODY.to_owned(), "application/json".to_owned())))
+    Ok(Some(Box::new(crate::body::json(BODY.to_owned(), "application/json".to_owned()))))
 }
 
 /// Checks that each argument stands somewhere in the request.

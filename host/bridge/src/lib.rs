@@ -36,7 +36,7 @@ use serde_json::Value;
 
 pub use definitions::{Definitions, ToolDefinition};
 pub use embed::{EmbedError, MAGIC, embedded, extracted};
-pub use grants::{BridgeGrants, LoginGrant, SecretGrant, SecretPlace};
+pub use grants::{BridgeGrants, LoginGrant, SecretGrant, SecretPlace, ToolSecrets};
 pub use http_tool::HttpToolRequest;
 pub use limits::{DOCUMENT_BYTES_MAX, OPERATIONS_DEFAULT, OPERATIONS_MAX};
 pub use read::read;

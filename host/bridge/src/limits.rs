@@ -24,6 +24,13 @@ pub const POINTER_SEGMENTS_MAX: usize = 32;
 /// Parameters of an operation. 300: NetBox's lists have up to 179.
 pub const PARAMETERS_MAX: usize = 300;
 
+/// Bytes of the schemas of one operation's parameters. 48 KiB, two large schemas: NetBox's 179
+/// parameters need half of it. What is looked at in vain counts as well.
+pub const PARAMETERS_BYTES_MAX: usize = 2 * SCHEMA_BYTES_MAX;
+
+/// Bytes that one look at a schema or a property counts as: the least that it can add.
+pub const VISIT_BYTES: usize = 8;
+
 /// Subschemas of one schema. 800: the host takes 1,000, and the arguments stand around it.
 pub const SUBSCHEMAS_MAX: usize = 800;
 

@@ -1,19 +1,5 @@
-//! Media types, as documents and requests write them.
-
-/// Media types that are texts, next to `text/…`, by their ends.
-const TEXTS: [&str; 9] = ["xml", "yaml", "csv", "javascript", "graphql", "sql", "ndjson", "jsonl", "json-seq"];
-
-/// True for JSON, also in another's form such as `application/problem+json`.
-pub(crate) fn is_json(media: &str) -> bool {
-    let media = essence(media);
-    media == "application/json" || (media.ends_with("+json") && !media.contains('*')) || media == "text/json"
-}
-
-/// True for media that a model reads and writes as they are.
-pub(crate) fn is_text(media: &str) -> bool {
-    let media = essence(media);
-    media.starts_with("text/") || is_json(&media) || TEXTS.iter().any(|end| media.ends_with(end))
-}
+//! Media types, as documents write them.
+pub(crate) use toolcell_bridge_lines::{charset, essence, is_json, is_text};
 
 /// True if a header may hold it.
 pub(crate) fn is_media(media: &str) -> bool {
@@ -21,7 +7,12 @@ pub(crate) fn is_media(media: &str) -> bool {
     media.len() <= BYTES_MAX && media.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }
 
-/// A media type without its parameters.
-pub(crate) fn essence(media: &str) -> String {
-    media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+/// The media type of a body that is sent as UTF-8, whatever the document says of its characters.
+pub(crate) fn as_utf8(media: &str) -> String {
+    if charset(media).is_none_or(|charset| matches!(charset.as_str(), "utf-8" | "utf8")) {
+        return media.to_owned();
+    }
+    let is_charset = |part: &str| part.trim().to_ascii_lowercase().starts_with("charset=");
+    let parts: Vec<&str> = media.split(';').filter(|part| !is_charset(part)).collect();
+    format!("{}; charset=utf-8", parts.join(";").trim_end())
 }

@@ -14,11 +14,7 @@ pub(crate) fn merged(mut one: Map<String, Value>, other: Value) -> Map<String, V
     let Value::Object(mut other) = other else { return one };
     // A closed member of an `allOf` would refuse the properties of the others.
     if !one.is_empty() && !other.is_empty() {
-        for schema in [&mut one, &mut other] {
-            if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
-                schema.remove("additionalProperties");
-            }
-        }
+        [&mut one, &mut other].into_iter().for_each(open);
     }
     for (key, value) in other {
         let Some(mine) = one.get_mut(&key) else {
@@ -38,6 +34,16 @@ pub(crate) fn merged(mut one: Map<String, Value>, other: Value) -> Map<String, V
         }
     }
     one
+}
+
+/// Opens a closed schema that does not stand alone, and its variants: it would refuse the
+/// properties of the others.
+pub(crate) fn open(schema: &mut Map<String, Value>) {
+    if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+        schema.remove("additionalProperties");
+    }
+    let variants = schema.get_mut("anyOf").and_then(Value::as_array_mut);
+    variants.into_iter().flatten().filter_map(Value::as_object_mut).for_each(open);
 }
 
 /// The bytes of a value as compact JSON.

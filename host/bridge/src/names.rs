@@ -1,5 +1,5 @@
 //! Names of tools and arguments, and texts of the document within bounds.
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::limits::NAME_CHARS_MAX;
 
@@ -13,20 +13,41 @@ const HASH_DIGITS: usize = 6;
 #[derive(Default)]
 pub(crate) struct Names {
     given: HashSet<String>,
+    /// The next number behind each beginning, so that many equal names take no longer than others.
+    next: HashMap<String, usize>,
 }
 
 impl Names {
     /// This name, or one like it that is not given yet, of at most `chars_max` characters.
     pub(crate) fn unique(&mut self, wanted: &str, chars_max: usize) -> String {
-        let mut name = shortened(wanted, chars_max);
+        let whole = shortened(wanted, chars_max);
+        if self.given.insert(whole.to_ascii_lowercase()) {
+            return whole;
+        }
         let mut number = 2_usize;
-        while !self.given.insert(name.to_ascii_lowercase()) {
-            let end = format!("_{number}");
-            name = format!("{}{end}", prefix_of(&shortened(wanted, chars_max), chars_max.saturating_sub(end.len())));
+        loop {
+            let digits = number.to_string().len();
+            let beginning = prefix_of(&whole, chars_max.saturating_sub(digits + 1));
+            let next = self.next.entry(beginning.to_ascii_lowercase()).or_insert(number);
+            number = number.max(*next);
+            // A number of more digits leaves room for a shorter beginning.
+            if number.to_string().len() > digits {
+                continue;
+            }
+            *next = number + 1;
+            let name = format!("{beginning}_{number}");
+            if self.given.insert(name.to_ascii_lowercase()) {
+                return name;
+            }
             number += 1;
         }
-        name
     }
+}
+
+/// The names of tools that a person may mean by this word: the word, and what it is without the
+/// component's prefix.
+pub(crate) fn without_prefix<'a>(word: &'a str, prefix: &str) -> [&'a str; 2] {
+    [word, word.strip_prefix(prefix).unwrap_or(word)]
 }
 
 /// Characters that a tool's own name may have behind this prefix.
@@ -138,4 +159,19 @@ pub(crate) fn shown(text: &str) -> String {
 /// from all definitions.
 fn visible(text: &str) -> String {
     text.chars().filter(|character| !character.is_control() || matches!(character, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_names_get_the_first_free_number() {
+        let mut names = Names::default();
+        let wanted = ["a", "a_2", "A", "a", "a_2", "abcdef", "abcdef", "abcdee", "abcdee"];
+        let given: Vec<String> = wanted.into_iter().map(|wanted| names.unique(wanted, 6)).collect();
+        assert_eq!(given, ["a", "a_2", "A_3", "a_4", "a_2_2", "abcdef", "abcd_2", "abcdee", "abcd_3"]);
+        let many: HashSet<String> = (0..200).map(|_| names.unique("xyz", 4)).collect();
+        assert_eq!(many.len(), 200);
+    }
 }

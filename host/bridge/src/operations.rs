@@ -8,7 +8,7 @@ use crate::grants::BridgeGrants;
 use crate::limits::{DEFINITIONS_BYTES_MAX, SCHEMA_BYTES_MAX, SCHEMA_BYTES_MIN, TITLE_BYTES_MAX, TOOL_TEXT_BYTES_MAX};
 use crate::names::clipped;
 use crate::parameters::Filled;
-use crate::security::Security;
+use crate::security::{Requirement, Security};
 use crate::selection::{Operation, Selected};
 use crate::server::{self, Base};
 use crate::{Bridge, BridgeError, BridgeOptions, LeftOut, body, parameters, responses};
@@ -29,38 +29,39 @@ pub(crate) fn bridge(
     options: &BridgeOptions,
     check: &dyn Fn(&ToolDefinition) -> Result<(), String>,
 ) -> Result<Bridge, BridgeError> {
-    let mut security = Security::of(document, options);
-    let filled = security.filled();
+    let mut security = Security::of(document, &selected.operations, options);
     let mut left_out = selected.left_out;
+    let of_document = OfDocument { document, base: &base, options };
+    let secured = of_document.secured(&selected.operations, &security, &mut left_out);
     let mut bytes_max = SCHEMA_BYTES_MAX;
     let (made, mut refused) = loop {
-        let all = all(document, &base, &selected.operations, options, &filled, bytes_max);
-        let bytes: usize = all.0.iter().map(|made| definition_bytes(&made.tool)).sum();
-        if bytes <= DEFINITIONS_BYTES_MAX || bytes_max <= SCHEMA_BYTES_MIN {
+        if let Some(all) = of_document.all(&secured, bytes_max) {
             break all;
+        }
+        if bytes_max <= SCHEMA_BYTES_MIN {
+            let problem = "the definitions of its tools are larger than a host lists";
+            return Err(BridgeError::new(problem, "choose fewer with --only TAG or --only OPERATION"));
         }
         bytes_max /= 2;
     };
     let made = served(made, check, &mut refused);
+    left_out.extend(refused);
     if made.is_empty() {
-        let first = refused.first().map_or_else(String::new, |first| format!("{} {}", first.operation, first.reason));
+        let first = left_out.first().map_or_else(String::new, |first| format!("{} {}", first.operation, first.reason));
         return Err(BridgeError::new("the document has no operation that can be a tool", first));
     }
-    if bytes_max < SCHEMA_BYTES_MAX
-        && made.iter().map(|made| definition_bytes(&made.tool)).sum::<usize>() > DEFINITIONS_BYTES_MAX
-    {
-        let problem = "the definitions of its tools are larger than a host lists";
-        return Err(BridgeError::new(problem, "choose fewer with --only TAG or --only OPERATION"));
-    }
-    let is_made = |operation: &&Operation<'_>| made.iter().any(|made| made.tool.name == operation.tool);
-    selected.operations.iter().filter(is_made).for_each(|operation| security.need(document, operation.value));
-    left_out.extend(refused);
+    let is_made = |one: &&Secured<'_, '_>| made.iter().any(|made| made.tool.name == one.operation.tool);
+    secured.iter().filter(is_made).for_each(|one| security.need(&one.operation.tool, one.requirement));
     let mut notes = notes(&base, options, &made, selected.deprecated);
     let is_below = made.iter().all(|made| made.base.path == base.path) && !base.path.is_empty();
+    let of_tool = |made: &Made| made.notes.iter().map(|note| format!("{}: {note}", made.tool.name)).collect::<Vec<_>>();
+    let notes_of_tools: Vec<String> = made.iter().flat_map(of_tool).collect();
     let tools: Vec<ToolDefinition> = made.into_iter().map(|made| made.tool).collect();
     let mut grants = BridgeGrants::of(&base.origin, &tools);
     let target = if is_below { format!("{base}/*") } else { base.origin.to_string() };
     notes.extend(security.grant(&target, &mut grants));
+    // There may be many of them, and a person may see the first alone.
+    notes.extend(notes_of_tools);
     let title = clipped(document.info("title"), TITLE_BYTES_MAX);
     let version = clipped(document.info("version"), TITLE_BYTES_MAX);
     let title = format!("{title} {version}").trim().to_owned();
@@ -68,23 +69,97 @@ pub(crate) fn bridge(
     Ok(Bridge { title, origin: base.origin, definitions, grants, left_out, notes })
 }
 
-fn all(
-    document: &Document<'_>,
-    base: &Base,
-    operations: &[Operation<'_>],
-    options: &BridgeOptions,
-    filled: &Filled,
-    bytes_max: usize,
-) -> (Vec<Made>, Vec<LeftOut>) {
-    let mut all = Vec::new();
-    let mut left_out = Vec::new();
-    for operation in operations {
-        match made(document, base, operation, options, filled, bytes_max) {
-            Ok(made) => all.push(made),
-            Err(reason) => left_out.push(LeftOut { operation: operation.shown(), reason }),
+/// An operation with what the host fills into its requests.
+struct Secured<'s, 'a> {
+    operation: &'s Operation<'a>,
+    requirement: Requirement<'a>,
+    filled: Filled,
+}
+
+/// What all operations of a document share.
+struct OfDocument<'d, 'a> {
+    document: &'d Document<'a>,
+    base: &'d Base,
+    options: &'d BridgeOptions,
+}
+
+impl<'a> OfDocument<'_, 'a> {
+    /// The operations whose requirements can be met.
+    fn secured<'s>(
+        &self,
+        operations: &'s [Operation<'a>],
+        security: &Security<'_>,
+        left_out: &mut Vec<LeftOut>,
+    ) -> Vec<Secured<'s, 'a>> {
+        let mut secured = Vec::new();
+        for operation in operations {
+            match security.requirement(self.document, operation) {
+                Ok(requirement) => {
+                    secured.push(Secured { operation, requirement, filled: security.filled(requirement) });
+                }
+                Err(reason) => left_out.push(LeftOut { operation: operation.shown(), reason }),
+            }
         }
+        secured
     }
-    (all, left_out)
+
+    /// The tools with schemas of at most `bytes_max` bytes; `None` once their definitions are
+    /// larger than a host lists. The rest is not made then: all together may need far more memory.
+    fn all(&self, operations: &[Secured<'_, 'a>], bytes_max: usize) -> Option<(Vec<Made>, Vec<LeftOut>)> {
+        let mut all = Vec::new();
+        let mut left_out = Vec::new();
+        let mut bytes = 0;
+        for one in operations {
+            match self.made(one, bytes_max) {
+                Ok(made) => {
+                    bytes += definition_bytes(&made.tool);
+                    all.push(made);
+                }
+                Err(reason) => left_out.push(LeftOut { operation: one.operation.shown(), reason }),
+            }
+            if bytes > DEFINITIONS_BYTES_MAX {
+                return None;
+            }
+        }
+        Some((all, left_out))
+    }
+
+    /// One operation as a tool. `Err` says why it cannot be one, as the end of a sentence.
+    fn made(&self, one: &Secured<'_, 'a>, bytes_max: usize) -> Result<Made, String> {
+        let Secured { operation, filled, .. } = one;
+        let document = self.document;
+        let base = base_of(self.base, operation, self.options)?;
+        let parts = [operation.item, operation.value];
+        let mut parameters = parameters::of_operation(document, &operation.target, parts, filled, bytes_max)?;
+        let body = body::of_operation(document, operation.value, &mut parameters, bytes_max)?;
+        let answer = responses::of_operation(document, operation.value, bytes_max);
+        let mut input = json!({"type": "object", "properties": parameters.properties});
+        if let (Value::Object(input), false) = (&mut input, parameters.required.is_empty()) {
+            input.insert("required".to_owned(), parameters.required.into());
+        }
+        if let Value::Object(input) = &mut input {
+            input.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
+        let request = Request {
+            method: operation.method.to_owned(),
+            path: format!("{}{}{}", base.path, operation.target.path, operation.target.fixed()),
+            parameters: parameters.list,
+            body,
+            accept: answer.accept,
+            output: answer.form,
+        };
+        let tool = ToolDefinition {
+            name: operation.tool.clone(),
+            title: title(operation),
+            description: description(operation),
+            input,
+            output: answer.output,
+            hints: hints_of_method(operation.method),
+            icons: None,
+            call: ToolCall::Http(request),
+        };
+        Ok(Made { tool, base, is_cut: parameters.is_cut || answer.is_cut, notes: parameters.notes })
+    }
 }
 
 /// Those that the host can serve.
@@ -110,48 +185,6 @@ fn served(
 fn definition_bytes(tool: &ToolDefinition) -> usize {
     let schemas = [Some(&tool.input), tool.output.as_ref()];
     schemas.into_iter().flatten().map(crate::merge::json_bytes).sum::<usize>() + tool.description.len()
-}
-
-/// One operation as a tool. `Err` says why it cannot be one, as the end of a sentence.
-fn made(
-    document: &Document<'_>,
-    base: &Base,
-    operation: &Operation<'_>,
-    options: &BridgeOptions,
-    filled: &Filled,
-    bytes_max: usize,
-) -> Result<Made, String> {
-    let base = base_of(base, operation, options)?;
-    let parts = [operation.item, operation.value];
-    let mut parameters = parameters::of_operation(document, &operation.target, parts, filled, bytes_max)?;
-    let body = body::of_operation(document, operation.value, &mut parameters, bytes_max)?;
-    let answer = responses::of_operation(document, operation.value, bytes_max);
-    let mut input = json!({"type": "object", "properties": parameters.properties});
-    if let (Value::Object(input), false) = (&mut input, parameters.required.is_empty()) {
-        input.insert("required".to_owned(), parameters.required.into());
-    }
-    if let Value::Object(input) = &mut input {
-        input.insert("additionalProperties".to_owned(), Value::Bool(false));
-    }
-    let request = Request {
-        method: operation.method.to_owned(),
-        path: format!("{}{}{}", base.path, operation.target.path, operation.target.fixed()),
-        parameters: parameters.list,
-        body,
-        accept: answer.accept,
-        output: answer.form,
-    };
-    let tool = ToolDefinition {
-        name: operation.tool.clone(),
-        title: title(operation),
-        description: description(operation),
-        input,
-        output: answer.output,
-        hints: hints_of_method(operation.method),
-        icons: None,
-        call: ToolCall::Http(request),
-    };
-    Ok(Made { tool, base, is_cut: parameters.is_cut || answer.is_cut, notes: parameters.notes })
 }
 
 /// The server of an operation, which must be the document's own host.
@@ -213,9 +246,6 @@ fn notes(base: &Base, options: &BridgeOptions, made: &[Made], deprecated: usize)
         let names = cut.iter().take(SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
         notes
             .push(format!("schemas that are large, recursive or refer elsewhere are left open in part: {names}{rest}"));
-    }
-    for made in made {
-        notes.extend(made.notes.iter().map(|note| format!("{}: {note}", made.tool.name)));
     }
     notes
 }

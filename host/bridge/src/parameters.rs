@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use toolcell_bridge_lines::{Parameter, Place, Style};
 
 use crate::document::Document;
-use crate::limits::{PARAMETERS_MAX, SCHEMA_TEXT_BYTES_MAX};
+use crate::limits::{PARAMETERS_BYTES_MAX, PARAMETERS_MAX, SCHEMA_TEXT_BYTES_MAX, VISIT_BYTES};
+use crate::merge::json_bytes;
 use crate::names::{Names, clipped, of_argument, shown};
-use crate::schema::{SchemaUse, inlined};
+use crate::schema::{Inlined, SchemaUse, add_text, inlined, opened};
 use crate::target::Target;
 
 /// Longest name of a parameter, in bytes.
@@ -45,6 +46,8 @@ pub(crate) struct Parameters {
     pub(crate) required: Vec<String>,
     pub(crate) names: Names,
     pub(crate) is_cut: bool,
+    /// Bytes of its schemas, or what was looked at for them.
+    spent: usize,
     /// Parameters that are not used, with the reason.
     pub(crate) notes: Vec<String>,
 }
@@ -149,6 +152,10 @@ impl Parameters {
                 return Ok(());
             }
             if HEADERS_IGNORED.contains(&header.as_str()) {
+                if header == "authorization" && written.get("required") == Some(&Value::Bool(true)) {
+                    let why = "OpenAPI wants a security scheme for it; a secret of the manifest can be it";
+                    self.notes.push(format!("the required header {} is left out: {why}", shown(name)));
+                }
                 return Ok(());
             }
             if HEADERS_OF_HOST.contains(&header.as_str()) {
@@ -182,8 +189,7 @@ impl Parameters {
         let explode = written.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
         let argument = self.names.unique(&of_argument(name), ARGUMENT_CHARS_MAX);
         let is_required = text("in") == "path" || written.get("required") == Some(&Value::Bool(true));
-        let made = inlined(document, schema.unwrap_or(&json!({})), SchemaUse::Input, bytes_max);
-        self.is_cut |= made.is_cut;
+        let made = self.inlined(document, schema.unwrap_or(&json!({})), bytes_max);
         let mut made = match made.schema {
             Value::Object(made) => made,
             _ => Map::new(),
@@ -192,16 +198,28 @@ impl Parameters {
         if !description.is_empty() {
             made.insert("description".to_owned(), description.into());
         }
-        // Without a schema, and for a number or a text, one value.
-        if made.get("type").is_none() && !made.contains_key("anyOf") && !made.contains_key("enum") {
-            made.insert("type".to_owned(), "string".into());
+        if argument != of_argument(name) {
+            add_text(&mut made, &format!("It is {} of the {}.", shown(name), place_word(place)));
         }
+        set_kind(&mut made, style);
         self.properties.insert(argument.clone(), made.into());
         if is_required {
             self.required.push(argument.clone());
         }
         self.list.push(Parameter { name: name.to_owned(), argument, place, style, explode });
         Ok(())
+    }
+
+    /// The schema of a parameter. Those of one operation share [`PARAMETERS_BYTES_MAX`]; behind
+    /// that each has its type and description alone.
+    fn inlined(&mut self, document: &Document<'_>, schema: &Value, bytes_max: usize) -> Inlined {
+        let made = match PARAMETERS_BYTES_MAX.saturating_sub(self.spent) {
+            0 => opened(document, schema, SchemaUse::Input),
+            left => inlined(document, schema, SchemaUse::Input, bytes_max.min(left)),
+        };
+        self.spent += json_bytes(&made.schema).max(made.visits * VISIT_BYTES);
+        self.is_cut |= made.is_cut;
+        made
     }
 
     /// Notes a parameter that is not used; without a required one, the operation is left out.
@@ -211,6 +229,25 @@ impl Parameters {
         }
         self.notes.push(format!("the parameter {} is left out: it is {what}", shown(name)));
         Ok(())
+    }
+}
+
+/// Sets the type of a parameter whose schema says none: what its style can write. A JSON text may
+/// be any value.
+fn set_kind(schema: &mut Map<String, Value>, style: Style) {
+    let says = ["type", "anyOf", "enum", "const"].iter().any(|key| schema.contains_key(*key));
+    if says || style == Style::Json {
+        return;
+    }
+    let is_object = style == Style::Deep || schema.contains_key("additionalProperties");
+    schema.insert("type".to_owned(), if is_object { "object" } else { "string" }.into());
+}
+
+const fn place_word(place: Place) -> &'static str {
+    match place {
+        Place::Path => "path",
+        Place::Query => "query",
+        Place::Header => "header",
     }
 }
 

@@ -1,4 +1,6 @@
 //! From the list of another MCP server to tools, and what they reach.
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use toolcell_bridge_lines::{
     BridgeServer, Era, FORMAT, Head, Hints, MirroredParameter, RemoteCall, RemoteServer, Selection,
@@ -11,7 +13,7 @@ use crate::limits::{
     DEFINITIONS_BYTES_MAX, MIRRORED_LEVELS_MAX, MIRRORED_MAX, OPERATIONS_DEFAULT, OPERATIONS_MAX,
     REMOTE_ICON_BYTES_MAX, REMOTE_ICONS_MAX, REMOTE_NAME_BYTES_MAX, REMOTE_TEXT_BYTES_MAX, TITLE_BYTES_MAX,
 };
-use crate::names::{Names, clipped, of_remote, prefix_of, shown, tool_chars_max};
+use crate::names::{Names, clipped, of_remote, prefix_of, shown, tool_chars_max, without_prefix};
 use crate::parameters::is_header;
 use crate::served::served;
 use crate::server::{Base, Origin};
@@ -98,7 +100,8 @@ impl Bridge {
         let mut secrets = options.secrets;
         secrets.iter_mut().for_each(|secret| secret.target.clone_from(&endpoint.url));
         let http = vec![format!("{methods} {}", endpoint.url)];
-        let grants = BridgeGrants { http, secrets, login: None, passes_elicitation: options.passes_elicitation };
+        let passes_elicitation = options.passes_elicitation;
+        let grants = BridgeGrants { http, secrets, passes_elicitation, ..BridgeGrants::default() };
         if endpoint.origin.scheme == "http" {
             notes.push(format!("requests to {} are not encrypted", endpoint.origin));
         }
@@ -146,7 +149,7 @@ fn selected(
     // Another order of the same tools is the same list.
     written.sort_by(|one, other| one.0.cmp(&other.0));
     let mut names = Names::default();
-    let mut known: Vec<&str> = Vec::new();
+    let mut known: BTreeSet<&str> = BTreeSet::new();
     let mut tools = Vec::new();
     for (name, written) in &written {
         let name = name.as_str();
@@ -157,12 +160,11 @@ fn selected(
             continue;
         }
         let own = names.unique(&of_remote(name), tool_chars_max(&selection.prefix));
-        if known.contains(&name) {
+        if !known.insert(name) {
             leave_out("is in the list twice");
             continue;
         }
-        known.push(name);
-        if !selection.only.is_empty() && !selection.only.iter().any(|word| word == name || *word == own) {
+        if !selection.only.is_empty() && !selection.only.iter().any(|word| is_named(word, name, &own, selection)) {
             continue;
         }
         match tool(written, name, own) {
@@ -174,8 +176,17 @@ fn selected(
     Ok(tools)
 }
 
-fn check_selection(selection: &Selection, known: &[&str], tools: &[ToolDefinition]) -> Result<(), BridgeError> {
-    let is_known = |word: &str| known.contains(&word) || tools.iter().any(|tool| tool.name == word);
+/// True if this word of `--only` names the tool: by its name there, its own, or that of clients.
+fn is_named(word: &str, name: &str, own: &str, selection: &Selection) -> bool {
+    word == name || without_prefix(word, &selection.prefix).contains(&own)
+}
+
+fn check_selection(selection: &Selection, known: &BTreeSet<&str>, tools: &[ToolDefinition]) -> Result<(), BridgeError> {
+    let is_tool = |word: &str| {
+        let words = without_prefix(word, &selection.prefix);
+        tools.iter().any(|tool| words.contains(&tool.name.as_str()))
+    };
+    let is_known = |word: &str| known.contains(word) || is_tool(word);
     if let Some(word) = selection.only.iter().find(|word| !is_known(word)) {
         let names: Vec<String> = known.iter().take(NAMES_SHOWN_MAX).map(|name| shown(name)).collect();
         let rest = if known.len() > names.len() { ", …" } else { "" };

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::limits::{OPERATIONS_DEFAULT, OPERATIONS_MAX, PATHS_MAX};
-use crate::names::{Names, of_operation, shown, tool_chars_max};
+use crate::names::{Names, of_operation, shown, tool_chars_max, without_prefix};
 use crate::target::Target;
 use crate::{BridgeError, BridgeOptions, LeftOut};
 
@@ -59,9 +59,10 @@ impl Operation<'_> {
     }
 
     /// True if this word of `--only` names it.
-    fn is_named(&self, word: &str) -> bool {
+    fn is_named(&self, word: &str, prefix: &str) -> bool {
         let id = self.value.get("operationId").and_then(Value::as_str);
-        id == Some(word) || self.tool == word || self.tags().any(|tag| tag.eq_ignore_ascii_case(word))
+        let is_tool = without_prefix(word, prefix).contains(&self.tool.as_str());
+        id == Some(word) || is_tool || self.tags().any(|tag| tag.eq_ignore_ascii_case(word))
     }
 }
 
@@ -70,12 +71,15 @@ pub(crate) fn select<'a>(document: &Document<'a>, options: &BridgeOptions) -> Re
     let mut left_out = Vec::new();
     let mut operations = all(document, options, &mut left_out)?;
     for word in &options.only {
-        if !operations.iter().any(|operation| operation.is_named(word)) {
+        if !operations.iter().any(|operation| operation.is_named(word, &options.prefix)) {
             let problem = format!("the document has no tag and no operation {}", shown(word));
             return Err(BridgeError::new(problem, tags_hint(&operations)));
         }
     }
-    operations.retain(|operation| options.only.is_empty() || options.only.iter().any(|word| operation.is_named(word)));
+    let is_wanted = |operation: &Operation<'_>| {
+        options.only.is_empty() || options.only.iter().any(|word| operation.is_named(word, &options.prefix))
+    };
+    operations.retain(is_wanted);
     let before = operations.len();
     operations.retain(|operation| options.deprecated || !operation.is_deprecated());
     let deprecated = before - operations.len();

@@ -11,6 +11,9 @@ use crate::{BridgeError, BridgeOptions};
 /// Variables of one server's address. 20: the largest public ones have four.
 const VARIABLES_MAX: usize = 20;
 
+/// Servers that are looked at for one with a host. 20: the largest public list has some ten.
+const SERVERS_MAX: usize = 20;
+
 /// Longest address of a server, in bytes.
 const ADDRESS_BYTES_MAX: usize = 2_048;
 
@@ -49,11 +52,8 @@ pub(crate) fn of_document(document: &Document<'_>, options: &BridgeOptions) -> R
     if let Some(server) = &options.server {
         return Base::parse(server).map_err(|problem| BridgeError::new(format!("--server {problem}"), hint));
     }
-    let address = match document.root.get("servers").and_then(Value::as_array).and_then(|servers| servers.first()) {
-        Some(server) => address_of(server).map_err(|problem| BridgeError::new(problem, hint))?,
-        None => "/".to_owned(),
-    };
-    resolved(&address, options.address.as_deref()).map_err(|problem| BridgeError::new(problem, hint))
+    let own = address_of_part(document.root.get("servers"), options).unwrap_or_else(|| Ok("/".to_owned()));
+    own.and_then(|own| resolved(&own, options.address.as_deref())).map_err(|problem| BridgeError::new(problem, hint))
 }
 
 /// The server of a path or an operation, if it has one of its own.
@@ -61,8 +61,23 @@ pub(crate) fn of_part(part: &Value, options: &BridgeOptions) -> Option<Result<Ba
     if options.server.is_some() {
         return None;
     }
-    let server = part.get("servers")?.as_array()?.first()?;
-    Some(address_of(server).and_then(|address| resolved(&address, options.address.as_deref())))
+    let own = address_of_part(part.get("servers"), options)?;
+    Some(own.and_then(|own| resolved(&own, options.address.as_deref())))
+}
+
+/// The address of the first server. In a file, which relative ones cannot refer to, that of the
+/// first one with a host.
+fn address_of_part(servers: Option<&Value>, options: &BridgeOptions) -> Option<Result<String, String>> {
+    let mut addresses = servers?.as_array()?.iter().take(SERVERS_MAX).map(address_of);
+    let first = addresses.next()?;
+    if options.address.is_some() || first.as_ref().map_or(true, |first| has_host(first)) {
+        return Some(first);
+    }
+    Some(addresses.flatten().find(|other| has_host(other)).map_or(first, Ok))
+}
+
+fn has_host(address: &str) -> bool {
+    address.contains("://") || address.starts_with("//")
 }
 
 /// A server's address with the defaults of its variables.
@@ -94,20 +109,33 @@ fn resolved(address: &str, document: Option<&str>) -> Result<Base, String> {
     if address.contains("://") {
         return Base::parse(address);
     }
-    let relative = || format!("the document's server {} has no host, and a file has none either", shown(address));
-    let document = document.ok_or_else(relative)?;
     if let Some(rest) = address.strip_prefix("//") {
-        let scheme = document.split_once("://").map_or("https", |(scheme, _)| scheme);
+        // A file has no scheme.
+        let scheme = document.and_then(|document| document.split_once("://")).map_or("https", |(scheme, _)| scheme);
         return Base::parse(&format!("{scheme}://{rest}"));
     }
-    let document = Base::of_document(document)?;
+    let relative = || format!("the document's server {} has no host, and a file has none either", shown(address));
+    let document = Base::of_document(document.ok_or_else(relative)?)?;
     let path = if address.starts_with('/') {
         address.to_owned()
     } else {
         let folder = document.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        format!("{folder}/{}", address.strip_prefix("./").unwrap_or(address))
+        format!("{folder}/{address}")
     };
-    Base::parse(&format!("{}{path}", document.origin))
+    Base::parse(&format!("{}{}", document.origin, without_dots(&path)))
+}
+
+/// A path without the segments `.` and `..`, merged as RFC 3986, section 5.2.4, has it.
+fn without_dots(path: &str) -> String {
+    let mut merged: Vec<&str> = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match segment {
+            "." => {}
+            ".." => drop(merged.pop()),
+            segment => merged.push(segment),
+        }
+    }
+    format!("/{}", merged.join("/"))
 }
 
 impl Base {
@@ -168,6 +196,11 @@ fn authority_of(scheme: &str, authority: &str) -> Option<String> {
             Some(if port == default { host } else { format!("{host}:{port}") })
         }
     }
+}
+
+/// True for a host and perhaps a port, without a name and a password.
+pub(crate) fn is_host(scheme: &str, authority: &str) -> bool {
+    authority_of(scheme, authority).is_some()
 }
 
 /// True if every server reads this part of a path in the same way.

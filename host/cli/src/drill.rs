@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod edit;
 mod exit;
+mod listed;
 mod lock_text;
 mod logging;
 mod manifest;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use toolcell_policy::AdvisedFault;
 
-use crate::terminal;
+use crate::terminal::{self, StdoutClosed};
 
 /// Result of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct Failure {
     message: String,
     hint: String,
     exit: Exit,
+    /// True if people have read the message already; JSON has it all the same.
+    is_said: bool,
     /// Further members of its JSON.
     more: Vec<(String, Value)>,
 }
@@ -43,7 +45,7 @@ pub struct Failure {
 impl Failure {
     /// The manifest, a component or a file is at fault.
     pub fn at_fault(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), exit: Exit::AtFault, more: Vec::new() }
+        Self { message: message.into(), hint: hint.into(), exit: Exit::AtFault, is_said: false, more: Vec::new() }
     }
 
     /// The command line is at fault.
@@ -59,6 +61,11 @@ impl Failure {
     /// The reason was already printed.
     pub fn said(exit: Exit) -> Self {
         Self { exit, ..Self::at_fault("", "") }
+    }
+
+    /// A manifest, a component or a file is at fault, and this was already printed.
+    pub fn said_at_fault(message: impl Into<String>) -> Self {
+        Self { is_said: true, ..Self::at_fault(message, "") }
     }
 
     /// This failure, with one more member of its JSON.
@@ -78,7 +85,7 @@ impl Failure {
                 members.extend(self.more.iter().cloned());
             }
             terminal::print(&format!("{answer:#}\n"))?;
-        } else if !self.message.is_empty() {
+        } else if !self.message.is_empty() && !self.is_said {
             terminal::error(&self.message, hint);
         }
         Ok(self.exit)
@@ -111,10 +118,18 @@ impl Exit {
     /// host.
     pub fn of(outcome: anyhow::Result<Self>) -> Self {
         reported(outcome, false).unwrap_or_else(|error| {
+            if is_closed_stdout(&error) {
+                return Self::Done;
+            }
             terminal::error(&format!("{error:#}"), None);
             Self::HostFailed
         })
     }
+}
+
+fn is_closed_stdout(error: &anyhow::Error) -> bool {
+    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    inner.is_some_and(|inner| inner.is::<StdoutClosed>())
 }
 
 impl From<Exit> for ExitCode {

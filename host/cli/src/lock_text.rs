@@ -1,6 +1,9 @@
 //! Differences from the lock and errors of the lock file, as people see them.
+use std::path::Path;
+
 use toolcell_server::lock::{self, Drift, Lock, LockError, LockPath};
 
+use crate::args::manifest_words;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -14,12 +17,19 @@ pub fn differences(drifts: &[Drift]) -> String {
     text
 }
 
-/// Reads the lock at this path, or reports why it cannot be read.
-pub fn read_or_report(path: &LockPath) -> Result<Lock, Exit> {
+/// Reads the lock at this path, or reports why it cannot be read. The manifest is the one beside
+/// it.
+pub fn read_or_report(path: &LockPath, manifest: &Path) -> Result<Lock, Exit> {
     match lock::read(path) {
         Ok(Some(locked)) => Ok(locked),
+        Ok(None) if !manifest.exists() => {
+            let hint = "name the manifest with --manifest, or run this in its folder";
+            terminal::error(&format!("there is no {}", manifest.display()), Some(hint));
+            Err(Exit::AtFault)
+        }
         Ok(None) => {
-            terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
+            let hint = format!("write it with `toolcell lock{}`", manifest_words(manifest));
+            terminal::error(&format!("there is no {}", path.display()), Some(&hint));
             Err(Exit::AtFault)
         }
         Err(error) => Err(lock_at_fault(&error)),

@@ -8,13 +8,21 @@ use toolcell_server::{
     LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, OperatorLog as _, Ready, Refusal, shell,
 };
 
-use crate::args::{CallArgs, CodeCacheArgs, SketchRights};
+use crate::args::{CallArgs, CodeCacheArgs, SketchRights, manifest_words};
 use crate::lock_text::{differences, lock_at_fault};
 use crate::logging::LogControl;
 use crate::sandbox_process;
 use crate::sketch::{self, Sketch};
 use crate::terminal::{self, Progress};
 use crate::warned;
+
+/// True if both paths lead to one file that exists.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
 
 /// Reads a manifest and loads its components, or prints the problems. Records nothing. A component
 /// instead of a manifest is loaded without rights.
@@ -153,7 +161,8 @@ pub fn open_sketch_or_report(
 }
 
 fn ready_or_report(opened: Opened) -> Option<(ManifestFile, Ready)> {
-    opened.refusal.iter().for_each(report_refusal);
+    let words = manifest_words(opened.file.path());
+    opened.refusal.iter().for_each(|refusal| report_refusal(refusal, &words));
     let ready = opened.ready.filter(|_| opened.refusal.is_none())?;
     Some((opened.file, ready))
 }
@@ -209,14 +218,16 @@ fn line_of(opened: &Opened, problem: &Diagnostic) -> String {
     terminal::json_line(level, fields)
 }
 
-fn report_refusal(refusal: &Refusal) {
+/// Prints why nothing is served. `words` names the manifest in commands.
+fn report_refusal(refusal: &Refusal, words: &str) {
     match refusal {
         Refusal::Audit(problem) => {
             terminal::error(problem, Some("name another file with --audit or in [audit], or mend this one"))
         }
         Refusal::NoLock(path) => {
             let problem = format!("there is no {}, and --locked serves nothing else", path.display());
-            terminal::error(&problem, Some("write it with `toolcell lock`, read it, and keep it in version control"));
+            let hint = format!("write it with `toolcell lock{words}`, read it, and keep it in version control");
+            terminal::error(&problem, Some(&hint));
         }
         Refusal::Lock(error) => drop(lock_at_fault(error)),
         Refusal::Drift { lock, drifts } => {
@@ -225,10 +236,10 @@ fn report_refusal(refusal: &Refusal) {
             let others = drifts.iter().any(|drift| drift.other_signers);
             let flag = if others { "; other signers need --allow-signer-change" } else { "" };
             let pins = match drifts.as_slice() {
-                [drift] => format!("`toolcell approve {}` pins it as it is now", shell::word(&drift.component)),
-                _ => "`toolcell approve NAME` pins one of them as it is now".to_owned(),
+                [drift] => format!("`toolcell approve {}{words}` pins it as it is now", shell::word(&drift.component)),
+                _ => format!("`toolcell approve NAME{words}` pins one of them as it is now"),
             };
-            let hint = format!("{pins}, `toolcell lock` all");
+            let hint = format!("{pins}, `toolcell lock{words}` all");
             terminal::eprint(&format!("\nhint: {hint}{flag}\n"));
         }
     }

@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
 use crate::logging::escaped;
 
-/// Style of stderr. `NO_COLOR` (any value but empty) turns colours off.
+/// Style of stderr. `NO_COLOR` (any value but empty) and `TERM=dumb` turn colours off.
 pub fn stderr_style() -> Style {
     style(std::io::stderr().is_terminal())
 }
@@ -30,7 +30,8 @@ pub fn stdout_style() -> Style {
 
 fn style(terminal: bool) -> Style {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if terminal && !refused { Style::Color } else { Style::Plain }
+    let knows_none = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+    if terminal && !refused && !knows_none { Style::Color } else { Style::Plain }
 }
 
 /// Bold text, if the style has colours.
@@ -170,6 +171,11 @@ fn clean(text: &str, style: Style) -> Cow<'_, str> {
     escaped(text, style == Style::Color).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
+/// `1 rule`, `2 rules`: a number with a noun that takes an s.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Prints a warning of one sentence to stderr.
 pub fn warning(text: &str) {
     if !shows(LogLevel::Warn) {
@@ -190,9 +196,28 @@ pub fn write(text: &str) {
 pub fn print(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     let text = if stdout.is_terminal() { clean(text, stdout_style()) } else { Cow::Borrowed(text) };
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(unwritten)
 }
+
+/// Why stdout took no more: its reader closed it, or something is wrong.
+fn unwritten(error: std::io::Error) -> std::io::Error {
+    match error.kind() {
+        std::io::ErrorKind::BrokenPipe => std::io::Error::new(std::io::ErrorKind::BrokenPipe, StdoutClosed),
+        kind => std::io::Error::new(kind, format!("stdout cannot be written: {error}")),
+    }
+}
+
+/// The reader of stdout closed it: it wants no more, and nothing is wrong.
+#[derive(Debug)]
+pub struct StdoutClosed;
+
+impl std::fmt::Display for StdoutClosed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("stdout was closed")
+    }
+}
+
+impl std::error::Error for StdoutClosed {}
 
 /// True if stderr is a terminal for people, where a line can be redrawn.
 pub fn draws() -> bool {

@@ -8,9 +8,11 @@ use toolkit::bindings::toolcell::mcp::calling::{self, Called, NotCalled, Place, 
 type ScriptCall = (String, String, Option<(u32, u32)>);
 
 /// Makes these calls: `[[tool, arguments as JSON, [line, column] or null], …]`. Gives a JSON list
-/// with an object for each, in their order: `value`, or `error` with the `reason`.
-pub(crate) fn all(calls_json: &str) -> String {
-    let calls: Vec<ScriptCall> = serde_json::from_str(calls_json).unwrap_or_default();
+/// with an object for each, in their order: `value`, or `error` with the `reason`. `Err` says why
+/// the calls cannot be read: then none is made.
+pub(crate) fn all(calls_json: &str) -> Result<String, String> {
+    let calls: Vec<ScriptCall> =
+        serde_json::from_str(calls_json).map_err(|error| format!("the calls cannot be written as JSON: {error}"))?;
     let place = |(_, _, at): &ScriptCall| at.map(|(line, column)| Place { line, column });
     calling::stand_at(&calls.iter().map(place).collect::<Vec<_>>());
     let wanted = |(tool, arguments_json, _): ScriptCall| Wanted { tool, arguments_json };
@@ -20,7 +22,7 @@ pub(crate) fn all(calls_json: &str) -> String {
         all => calling::call_all(all),
     };
     let ends: Vec<String> = ends.into_iter().map(end).collect();
-    format!("[{}]", ends.join(","))
+    Ok(format!("[{}]", ends.join(",")))
 }
 
 /// When the run began, in milliseconds since 1970.

@@ -22,9 +22,10 @@ const RUN_CODE: &str = "run_code";
 const DESCRIPTION: &str = "Runs a JavaScript program that calls tools of this server. Use it where a task takes \
      several calls, or where only a part of what tools return matters: the program's result is all that comes back.\n\n\
      `await tools.NAME(arguments)` calls a tool. It gives the tool's structured result, else its text, and throws an \
-     Error with the tool's words where it fails. Calls in one `Promise.all` run at once. `tools.find(words)` finds \
-     tools, `tools.describe(name)` gives their schemas. `input` is the value passed with the program, `console.log` \
-     is returned with the result. End with `return VALUE`. There are no other imports, no network, files or timers.";
+     Error with the tool's words where it fails. Calls in one `Promise.all` run at once. Await every call: a \
+     program that ends before one was made fails. `tools.find(words)` finds tools, `tools.describe(name)` gives their \
+     schemas. `input` is the value passed with the program, `console.log` is returned with the result. End with \
+     `return VALUE`. There are no other imports, no network, files or timers.";
 
 const INPUT: &str = r#"{
   "type": "object",

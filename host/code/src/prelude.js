@@ -2,14 +2,17 @@
 // script which changes that breaks nothing but itself.
 (host) => {
   "use strict";
-  const { callAll, find, describe, input, began } = host;
+  const { callAll, input, began } = host;
   const { stringify, parse } = JSON;
   const { freeze, defineProperty } = Object;
   const { construct, apply } = Reflect;
-  const { replace, slice, split, match, trim } = Object.getOwnPropertyDescriptors(String.prototype);
+  const { max } = Math;
+  const texts = Object.getOwnPropertyDescriptors(String.prototype);
+  const { charCodeAt, includes, match, replace, slice, split, toWellFormed, trim } = texts;
   const on = (method, text, ...rest) => apply(method.value, text, rest);
   const OwnPromise = Promise;
   const OwnError = Error;
+  const OwnSyntaxError = SyntaxError;
   const OwnMap = Map;
   const mapGet = Map.prototype.get;
   const mapSet = Map.prototype.set;
@@ -20,8 +23,35 @@
   // host makes fewer.
   const CONSOLE_MAX = 256 * 1024;
   const BATCH_MAX = 64;
+  // Characters of a result beside calls that were not made: what a model needs to recognize it.
+  const RESULT_SHOWN = 1000;
   // Lines before the script's first, in what the engine makes of it.
   const LINES_BEFORE = 3;
+
+  // The host takes no text with half of a surrogate pair, as a cut within an emoji leaves it: U+FFFD stands for it. In
+  // JSON it is an escape, and after another backslash it is none.
+  const whole = (text) => on(toWellFormed, text);
+  const wholeJson = (json) => {
+    if (!on(includes, json, "\\ud")) return json;
+    return on(replace, json, /\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (escape) => (escape.length === 6 ? "\ufffd" : escape));
+  };
+  const find = (words, limit) => host.find(whole(words), limit);
+  const describe = (name) => host.describe(whole(name));
+
+  // The beginning of a text, of at most so many characters and without half of a pair.
+  const beginning = (text, most) => {
+    if (text.length <= most) return text;
+    const last = on(charCodeAt, text, most - 1);
+    return on(slice, text, 0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
+  };
+
+  // JSON would have an empty object for a promise: a call that nothing awaits would seem to have given one.
+  defineProperty(OwnPromise.prototype, "toJSON", {
+    value: (key) => {
+      const where = typeof key !== "string" || key === "" ? "it" : `the value of ${stringify(key)}`;
+      throw new TypeError(`${where} is a promise: await it`);
+    },
+  });
 
   // No clock but the run's start, and the same random numbers each time that the same script has the same input.
   const OwnDate = Date;
@@ -55,11 +85,12 @@
   const shown = (value) => {
     if (typeof value === "string") return value;
     if (value instanceof OwnError) return `${value.name}: ${value.message}`;
+    if (value instanceof OwnPromise) return "(a promise: await it)";
     try {
       const text = typeof value === "object" ? stringify(value) : undefined;
       return text === undefined ? String(value) : text;
-    } catch {
-      return "(cannot be shown)";
+    } catch (error) {
+      return error instanceof OwnError ? `(cannot be shown: ${error.message})` : "(cannot be shown)";
     }
   };
   const print = (...values) => {
@@ -69,7 +100,7 @@
     }
     let line = "";
     for (let place = 0; place < values.length; place += 1) line += (place === 0 ? "" : " ") + shown(values[place]);
-    printed += (printed === "" ? "" : "\n") + on(slice, line, 0, CONSOLE_MAX - printed.length);
+    printed += (printed === "" ? "" : "\n") + beginning(line, CONSOLE_MAX - printed.length);
   };
   globalThis.console = { log: print, info: print, warn: print, error: print, debug: print };
 
@@ -82,9 +113,10 @@
     }
   }
 
-  // The line and column of the script in a stack trace. Errors that the engine throws by itself may have none.
+  // The line and column of the script in a stack trace. Errors that the engine throws by itself may have none. Frames of
+  // the script are in parentheses: without them stands a place in a text that was read, such as that of JSON.parse.
   const spot = (error) => {
-    const found = typeof error.stack === "string" ? on(match, error.stack, /<input>:(\d+):(\d+)/) : null;
+    const found = typeof error.stack === "string" ? on(match, error.stack, /\(<input>:(\d+):(\d+)\)/) : null;
     if (found === null || !(found[1] > LINES_BEFORE)) return null;
     return [(found[1] - LINES_BEFORE) >>> 0, found[2] >>> 0];
   };
@@ -92,12 +124,14 @@
   // Calls that wait to be made, each with its promise.
   let waiting = [];
   let calls = 0;
-  const call = (name, values) => {
+  const call = (wanted, values) => {
+    const name = whole(wanted);
+    const json = stringify(values === undefined ? {} : values);
+    const given = json === undefined ? "{}" : wholeJson(json);
     calls += 1;
     const error = new ToolError(name, calls);
-    const given = stringify(values === undefined ? {} : values);
     return new OwnPromise((resolve, reject) => {
-      waiting[waiting.length] = { name, given: given === undefined ? "{}" : given, error, at: spot(error), resolve, reject };
+      waiting[waiting.length] = { name, given, error, at: spot(error), resolve, reject };
     });
   };
 
@@ -183,7 +217,7 @@
     ended = true;
     try {
       const json = stringify(value);
-      result = json === undefined ? "null" : json;
+      result = json === undefined ? "null" : wholeJson(json);
       if (value === undefined) print("(the script returned nothing: end it with `return VALUE`)");
     } catch (error) {
       problem = `the result has no JSON form: ${explain(error)}`;
@@ -192,6 +226,12 @@
   const fail = (error) => {
     ended = true;
     problem = explain(error);
+  };
+
+  // A script as some models send it, in a fence of Markdown. An empty line stays for the fence's: lines keep their numbers.
+  const unfenced = (code) => {
+    const fenced = on(match, code, /^(\s*)```[\w+-]*[ \t]*\r?\n([^]*?)\s*```\s*$/);
+    return fenced === null ? code : `${fenced[1]}\n${fenced[2]}`;
   };
 
   // The script as a function: an expression, such as `await tools.now()` or `async () => { … }`, else the body of one.
@@ -204,13 +244,55 @@
     }
   };
 
+  // True for a line with what only TypeScript and modules have: imports, declarations, types of variables, of parameters, of
+  // functions and by name, assertions, and arguments that are types.
+  const isForeign = (line) => {
+    const forms = [
+      /^\s*(?:import|export)\b(?!\s*[(.])/,
+      /\b(?:interface|enum|namespace|declare|abstract)\s+[A-Za-z_$]|\btype\s+[\w$]+\s*[=<]/,
+      /\b(?:const|let|var)\s+[\w$]+\s*:/,
+      /\(\s*[\w$]+\??\s*:/,
+      /\)\s*:\s*[A-Za-z_$][\w$<>[\], |]*(?:\{|=>)/,
+      /[\w$)\]}?]\s*:\s*(?:string|number|boolean|any|unknown|void|Record|Array|Promise)\b/,
+      /\b(?:as|satisfies)\s+(?:const|string|number|boolean|any|unknown|[A-Z{[])/,
+      /[)\]]!\s*[.;,]|[\w$]!\.[\w$]/,
+      /[\w$]<[\w$\s,|[\]{}:]+>\s*\(|=\s*<[\w$]+>/,
+    ];
+    for (let form = 0; form < forms.length; form += 1) if (on(match, line, forms[form]) !== null) return true;
+    return false;
+  };
+  // Why the engine cannot read a script. Without a column: the engine counts those of a text around the script's. What is
+  // missing or too much it finds past the script's end, and blames a bracket that is not the script's.
+  const misread = (code, error) => {
+    const at = error instanceof OwnSyntaxError ? on(match, error.stack, /at <input>:(\d+)/) : null;
+    if (at === null) return explain(error);
+    const lines = on(split, on(replace, code, /\s+$/, ""), "\n");
+    const line = max(at[1] - LINES_BEFORE, 1);
+    if (line > lines.length) return `SyntaxError: the end is missing, or there is a bracket too many (line ${lines.length})`;
+    const hint = isForeign(lines[line - 1]) ? ". Scripts are JavaScript, without types and imports" : "";
+    return `SyntaxError: ${error.message} (line ${line})${hint}`;
+  };
+  // Calls that the script has left behind. A result beside them would claim that they were made.
+  const unmade = () => {
+    const count = waiting.length;
+    const { name, error } = waiting[0];
+    const many = count === 1 ? "a call that it did not await was" : `${count} calls that it did not await were`;
+    const first = `${count === 1 ? "of" : "the first of"} ${name}${place(error)}`;
+    const made = calls - count;
+    const others = made === 0 ? "" : made === 1 ? " Its other call is not undone." : ` Its ${made} other calls are not undone.`;
+    const advice = "Await every call, several with `await Promise.all([…])`.";
+    return `the script ended before ${many} made, ${first}. ${advice}${others} It returned ${beginning(result, RESULT_SHOWN)}`;
+  };
+
   return {
-    begin: (code) => {
+    begin: (given) => {
+      const code = unfenced(given);
       let script;
       try {
         script = compiled(code);
       } catch (error) {
-        fail(error);
+        ended = true;
+        problem = misread(code, error);
         return;
       }
       const body = async () => {
@@ -219,7 +301,7 @@
       };
       apply(then, body(), [finish, fail]);
     },
-    // Makes the calls that wait. False if there are none, or nobody waits for them.
+    // Makes the calls that wait. False if there are none, or the script has ended.
     flush: () => {
       if (ended || waiting.length === 0) return false;
       const batch = [];
@@ -234,7 +316,13 @@
         wanted[at] = [waiting[at].name, waiting[at].given, waiting[at].at];
       }
       waiting = rest;
-      const ends = parse(callAll(stringify(wanted)));
+      let ends;
+      try {
+        ends = parse(callAll(stringify(wanted)));
+      } catch (error) {
+        for (let at = 0; at < batch.length; at += 1) batch[at].reject(error);
+        return true;
+      }
       for (let at = 0; at < batch.length; at += 1) {
         const { name, error, resolve, reject } = batch[at];
         const end = ends[at];
@@ -251,7 +339,9 @@
     },
     end: () => {
       if (!ended) problem = "the script waits for something that never comes; there are no timers, only calls of tools";
-      return { console: printed, unprinted: unprinted >>> 0, problem, result };
+      else if (problem === null && waiting.length > 0) problem = unmade();
+      const said = problem === null ? null : whole(problem);
+      return { console: whole(printed), unprinted: unprinted >>> 0, problem: said, result };
     },
   };
 }

@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Runtime};
+use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Exception, Function, Object, Runtime};
 
 use crate::calls;
 use crate::outcome::Outcome;
@@ -43,7 +43,8 @@ fn in_context(ctx: &Ctx<'_>, code: &str, input_json: &str) -> rquickjs::Result<O
     let result: Option<String> = end.get("result")?;
     let end = match problem {
         Some(problem) => Err(problem),
-        None => Ok(serde_json::from_str(&result.unwrap_or_default()).unwrap_or_default()),
+        None => serde_json::from_str(&result.unwrap_or_default())
+            .map_err(|error| format!("the result cannot be written as JSON: {error}")),
     };
     Ok(Outcome { end, console, unprinted })
 }
@@ -51,7 +52,7 @@ fn in_context(ctx: &Ctx<'_>, code: &str, input_json: &str) -> rquickjs::Result<O
 /// What the host gives the script's side.
 fn host<'js>(ctx: &Ctx<'js>, code: &str, input_json: &str) -> rquickjs::Result<Object<'js>> {
     let host = Object::new(ctx.clone())?;
-    host.set("callAll", Function::new(ctx.clone(), |calls: String| calls::all(&calls)))?;
+    host.set("callAll", Function::new(ctx.clone(), call_all)?)?;
     host.set("find", Function::new(ctx.clone(), |words: String, limit: u32| calls::find(&words, limit)))?;
     host.set("describe", Function::new(ctx.clone(), |name: String| calls::describe(&name)))?;
     host.set("input", ctx.json_parse(input_json)?)?;
@@ -62,6 +63,11 @@ fn host<'js>(ctx: &Ctx<'js>, code: &str, input_json: &str) -> rquickjs::Result<O
     #[expect(clippy::cast_possible_truncation, reason = "a seed is any number")]
     host.set("seed", hasher.finish() as u32 as f64)?;
     Ok(host)
+}
+
+/// Makes calls; throws where they cannot be read.
+fn call_all(ctx: Ctx<'_>, calls: String) -> rquickjs::Result<String> {
+    calls::all(&calls).map_err(|problem| Exception::throw_message(&ctx, &problem))
 }
 
 fn said(error: &CaughtError<'_>) -> String {

@@ -149,7 +149,7 @@ impl CallState {
         if self.capabilities().grants().calls().is_empty() || text.len() > WORDS_BYTES_MAX {
             return None;
         }
-        self.calling().0.take()?;
+        self.calling().0.take_search()?;
         self.caller.outside()
     }
 }

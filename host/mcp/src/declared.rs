@@ -111,7 +111,7 @@ pub struct HostContents {
 pub enum NotRead {
     /// It does not exist, or the caller may not see it.
     Unknown,
-    /// It exists, but cannot be read: a sentence for the client.
+    /// It exists, but a limit keeps it from being read: a sentence for the client.
     Refused(String),
     /// It cannot be read now: a sentence for the client.
     Failed(String),

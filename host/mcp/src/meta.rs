@@ -30,6 +30,14 @@ const TRACESTATE_BYTES_MAX: usize = 512;
 /// Longest `baggage` passed on, in bytes (W3C Baggage section 3.3.2).
 const BAGGAGE_BYTES_MAX: usize = 8_192;
 
+/// Longest name and version of a client that are kept, in bytes; longer ones are cut. 256: real
+/// ones have at most about 60, and each session keeps its own.
+const CLIENT_TEXT_BYTES_MAX: usize = 256;
+
+/// Longest further keys of `_meta` with their values, in bytes. 64 KiB: each call keeps its own
+/// while it runs, for minutes as a task. Real ones have at most some hundred bytes.
+const REST_BYTES_MAX: usize = 64 * 1024;
+
 /// Longest declaration that is kept, in bytes: dozens of extensions with their settings. A longer
 /// one is ignored.
 const EXTENSIONS_BYTES_MAX: usize = 4_096;
@@ -104,9 +112,9 @@ impl ClientLogLevel {
 /// The name and version that a client claims. Unverified: for logs, never for decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
-    /// Its name.
+    /// Its name, at most 256 bytes.
     pub name: String,
-    /// Its version.
+    /// Its version, at most 256 bytes.
     pub version: String,
 }
 
@@ -114,14 +122,22 @@ impl ClientInfo {
     /// Reads an `Implementation` from its JSON text.
     pub(crate) fn parse(value: &str, field: &str) -> Result<Self, RpcError> {
         #[derive(serde::Deserialize)]
-        struct Implementation {
-            name: String,
-            version: String,
+        struct Implementation<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+            #[serde(borrow)]
+            version: Cow<'a, str>,
         }
-        serde_json::from_str::<Implementation>(value)
-            .map(|info| Self { name: info.name, version: info.version })
+        let kept = |text: &str| cut(text, CLIENT_TEXT_BYTES_MAX).to_owned();
+        serde_json::from_str::<Implementation<'_>>(value)
+            .map(|info| Self { name: kept(&info.name), version: kept(&info.version) })
             .map_err(|_| RpcError::meta(format!("{field} must be an object with a name and a version")))
     }
+}
+
+/// The beginning of a text: at most this many bytes, in whole characters.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
 }
 
 /// The caller's trace context (W3C), to pass on.
@@ -140,7 +156,7 @@ pub struct TraceContext {
 pub(crate) struct RequestMeta {
     pub(crate) progress_token: Option<RequestId>,
     pub(crate) trace: Option<TraceContext>,
-    /// The other keys, as a JSON object.
+    /// The other keys, as a JSON object. Longer ones are refused.
     pub(crate) rest: String,
 }
 
@@ -149,11 +165,11 @@ impl RequestMeta {
         let progress_token = params
             .meta(PROGRESS_TOKEN)
             .map(|value| {
-                RequestId::parse(value)
-                    .ok_or_else(|| RpcError::params("progressToken must be a string or an integer within ±2^53"))
+                let wrong = || RpcError::params(format!("progressToken {}", RequestId::requirement(value)));
+                RequestId::parse(value).ok_or_else(wrong)
             })
             .transpose()?;
-        Ok(Self { progress_token, trace: trace_of(params), rest: rest(params) })
+        Ok(Self { progress_token, trace: trace_of(params), rest: rest(params)? })
     }
 }
 
@@ -262,7 +278,7 @@ fn is_traceparent(value: &str) -> bool {
     }
 }
 
-fn rest(params: &Params<'_>) -> String {
+fn rest(params: &Params<'_>) -> Result<String, RpcError> {
     let mut out = vec![b'{'];
     for (key, value) in params.metas().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX) && *key != PROGRESS_TOKEN) {
         if out.len() > 1 {
@@ -271,14 +287,32 @@ fn rest(params: &Params<'_>) -> String {
         push_string(&mut out, key);
         out.push(b':');
         out.extend_from_slice(value.as_bytes());
+        if out.len() > REST_BYTES_MAX {
+            let text = format!("params._meta has more than {REST_BYTES_MAX} bytes besides the protocol's own keys");
+            return Err(RpcError::params(text));
+        }
     }
     out.push(b'}');
-    String::from_utf8(out).unwrap_or_else(|_| "{}".to_owned())
+    Ok(String::from_utf8(out).unwrap_or_else(|_| "{}".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_keeps_the_beginning_of_its_name_and_version_however_long_they_are() {
+        for letter in ["x", "é", "\\n", "\\u00e9"] {
+            let long = letter.repeat(1_000_000);
+            let text = format!(r#"{{"name":"{long}","title":"{long}","version":"{long}"}}"#);
+            let client = ClientInfo::parse(&text, "clientInfo").unwrap();
+            for kept in [client.name, client.version] {
+                assert_eq!((kept.len(), kept.capacity()), (CLIENT_TEXT_BYTES_MAX, CLIENT_TEXT_BYTES_MAX), "{letter}");
+            }
+        }
+        let short = ClientInfo::parse(r#"{"name":"a\"b","version":""}"#, "clientInfo").unwrap();
+        assert_eq!((&*short.name, &*short.version), ("a\"b", ""));
+    }
 
     #[test]
     fn an_object_of_bounded_length_is_kept_as_it_is() {

@@ -121,7 +121,7 @@ struct Facts {
     modern: bool,
     /// The member of `params` that the header `Mcp-Name` repeats.
     named_by: Option<&'static str>,
-    /// The method exists only while the catalog offers this.
+    /// The method exists only once the server has offered this.
     feature: Option<Feature>,
 }
 
@@ -137,6 +137,11 @@ pub(crate) enum Feature {
     Tasks,
     /// Skills, and reading of folders.
     Skills,
+}
+
+impl Feature {
+    /// All features.
+    pub(crate) const ALL: [Self; 5] = [Self::Resources, Self::Prompts, Self::Completions, Self::Tasks, Self::Skills];
 }
 
 /// A method of revisions up to 2025-11-25.

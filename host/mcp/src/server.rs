@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use toolcell_shared::{Shelf, Tasks};
@@ -13,6 +13,7 @@ use crate::content::ContentIcon;
 use crate::declared::DeclaredResource;
 use crate::frame::{Object, push_json, push_number};
 use crate::host::{Executor, Host, Outbox, ServedCatalog};
+use crate::method::Feature;
 use crate::news::{NewsCarrier, ResourceNews, WatchCounts};
 use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
@@ -102,6 +103,26 @@ pub struct McpServer<H: Host> {
     listeners: Mutex<Listeners>,
     /// The tasks that run here, and the table of all.
     pub(crate) tasks: TaskHub,
+    /// What the replaced catalogs offered.
+    offered: OfferedFeatures,
+}
+
+/// A set of features that only grows.
+#[derive(Default)]
+struct OfferedFeatures(AtomicU8);
+
+impl OfferedFeatures {
+    fn add(&self, feature: Feature) {
+        self.0.fetch_or(Self::bit(feature), Ordering::Relaxed);
+    }
+
+    fn has(&self, feature: Feature) -> bool {
+        self.0.load(Ordering::Relaxed) & Self::bit(feature) != 0
+    }
+
+    const fn bit(feature: Feature) -> u8 {
+        1 << feature as u8
+    }
 }
 
 /// The listeners for a new catalog.
@@ -147,6 +168,7 @@ impl<H: Host> McpServer<H> {
         push_implementation(&mut identity, &info, Revision::V2026_07_28.features());
         let identity = String::from_utf8_lossy(&identity).into_owned();
         let (resources, connections, listeners, watches) = Default::default();
+        let offered = OfferedFeatures::default();
         let store = OnceLock::new();
         let carrier = OnceLock::new();
         // The standard library seeds its hashers with random numbers.
@@ -164,6 +186,7 @@ impl<H: Host> McpServer<H> {
             connections,
             listeners,
             tasks: TaskHub::default(),
+            offered,
         }
     }
 
@@ -175,6 +198,32 @@ impl<H: Host> McpServer<H> {
     /// From now on, calls may become tasks, which are kept there.
     pub fn keep_tasks_in(&self, store: Arc<dyn Tasks>, options: TaskOptions) {
         self.tasks.keep_in(store, options);
+    }
+
+    /// True if the catalog offers this feature now, as clients are told.
+    pub(crate) fn offers(&self, feature: Feature, catalog: &H::Catalog) -> bool {
+        match feature {
+            Feature::Resources => catalog.offers_resources(),
+            Feature::Prompts => catalog.offers_prompts(),
+            Feature::Completions => catalog.offers_completions(),
+            Feature::Tasks => self.tasks.kept().is_some() && catalog.tools().has_tasks(),
+            Feature::Skills => catalog.offers_skills(),
+        }
+    }
+
+    /// True if the methods of this feature exist.
+    ///
+    /// They outlast the last entry: after `list_changed` a client asks for the list, which is empty
+    /// then. Tasks outlast their tools, and this process.
+    pub(crate) fn has_methods(&self, feature: Feature, catalog: &H::Catalog) -> bool {
+        let keeps_tasks = feature == Feature::Tasks && self.tasks.kept().is_some();
+        keeps_tasks || self.offered.has(feature) || self.offers(feature, catalog)
+    }
+
+    /// Notes what a catalog offered that has been replaced.
+    fn note_offers(&self, old: &H::Catalog) {
+        let offered = Feature::ALL.into_iter().filter(|feature| self.offers(*feature, old));
+        offered.for_each(|feature| self.offered.add(feature));
     }
 
     /// Makes whoever runs, awaits or watches a task check it again. `None`: any task may have
@@ -253,6 +302,7 @@ impl<H: Host> McpServer<H> {
     /// Announces a changed catalog together with other replicas. `lists` identifies the change on
     /// all of them, so that a client is notified only once.
     pub fn catalog_replaced_by(&self, old: &H::Catalog, new: &H::Catalog, lists: Option<u64>) -> bool {
+        self.note_offers(old);
         if !old.tells_callers_apart() && !new.tells_callers_apart() {
             let changes = ListChanges::between(old.tools(), new.tools());
             let differs = !changes.is_none();
@@ -287,6 +337,7 @@ impl<H: Host> McpServer<H> {
     /// Announces changed resources, and addresses that are now read from something else, if several
     /// replicas replace their catalogs. Each announces that the list may have changed.
     pub fn resources_replaced_by(&self, old: &H::Catalog, new: &H::Catalog) {
+        self.note_offers(old);
         let list = old.resources() != new.resources();
         self.tell_of_resources(old, new, false);
         self.publish(ResourceNews { list, ..ResourceNews::default() });
@@ -314,7 +365,8 @@ impl<H: Host> McpServer<H> {
     /// Announces a changed catalog to everybody, without knowing the difference. `lists` identifies
     /// the change, as in [`catalog_replaced_by`](Self::catalog_replaced_by).
     pub fn catalog_changed(&self, lists: Option<u64>) {
-        let prompts = if self.host.snapshot().offers_prompts() { Revision::ALL.to_vec() } else { Vec::new() };
+        let has_prompts = self.has_methods(Feature::Prompts, &self.host.snapshot());
+        let prompts = if has_prompts { Revision::ALL.to_vec() } else { Vec::new() };
         let changes = ListChanges { tools: Revision::ALL.to_vec(), prompts };
         self.notify(&|_| changes.clone(), lists);
     }

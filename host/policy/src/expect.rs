@@ -122,7 +122,7 @@ fn expectation(section: &Section<'_>, span: &Span, problems: &mut Problems) -> O
 }
 
 fn question(entry: &Entry<'_>, problems: &mut Problems) -> Option<(Ask, Span)> {
-    match Ask::parse(entry.string(problems)?) {
+    match Ask::of_person(entry.string(problems)?) {
         Ok(ask) => Some((ask, entry.span.clone())),
         Err(error) => problems.refuse(entry.error("expect::ask", error.to_string()).hint(error.hint())),
     }

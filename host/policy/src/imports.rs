@@ -1,6 +1,7 @@
 //! Reports grants for capabilities that a component does not import: they can never be used.
 
 use crate::diagnostic::{Diagnostic, Span};
+use crate::grants::Capability;
 use crate::manifest::ComponentPolicy;
 use crate::rights::ALL;
 use crate::rights::args::ARGS;
@@ -15,24 +16,42 @@ pub(crate) struct Use {
     pub(crate) imports: &'static [&'static str],
 }
 
+impl Use {
+    /// True if a component with these imports can use it.
+    fn is_possible(&self, imports: &[String]) -> bool {
+        imports.iter().any(|import| self.imports.iter().any(|prefix| import.starts_with(prefix)))
+    }
+
+    /// What a component that cannot use it lacks.
+    fn lack(&self) -> String {
+        let wanted: Vec<&str> = self.imports.iter().map(|import| import.trim_end_matches(['@', '/'])).collect();
+        format!("it does not import {}", wanted.join(" or "))
+    }
+}
+
+/// Why a component with these imports cannot use what a rule would grant, as a sentence without a
+/// full stop; `None` if it can.
+pub(crate) fn unusable(capability: Capability, imports: &[String]) -> Option<String> {
+    let used = ALL.iter().find(|right| right.evidence == Some(capability))?.used(None);
+    let is_known = !used.imports.is_empty() && !used.is_possible(imports);
+    is_known.then(|| format!("the component cannot use {}: {}", used.what, used.lack()))
+}
+
 impl ComponentPolicy {
     /// Compares the component's grants with the interfaces it really imports, as they are named in
     /// it: `wasi:http/outgoing-handler@0.2.4`. Returns an error for each grant that the component
     /// cannot use.
     #[must_use]
     pub fn check_imports(&self, imports: &[String]) -> Vec<Diagnostic> {
-        let imported =
-            |wanted: &[&str]| imports.iter().any(|import| wanted.iter().any(|prefix| import.starts_with(prefix)));
-        let unused = self.uses().into_iter().filter(|used| !imported(used.imports));
+        let unused = self.uses().into_iter().filter(|used| !used.is_possible(imports));
         let problems = unused.filter_map(|used| {
-            let span = used.span?;
+            let span = used.span.clone()?;
             let name = self.name();
             let what = used.what;
-            let wanted = used.imports.iter().map(|import| import.trim_end_matches(['@', '/'])).collect::<Vec<_>>();
             Some(
                 Diagnostic::error("grants::not_imported", format!("component {name:?} cannot use {what}"))
                     .at(span)
-                    .label(format!("it does not import {}", wanted.join(" or ")))
+                    .label(used.lack())
                     .hint("remove the grant; toolcell inspect shows what a component imports"),
             )
         });
@@ -56,7 +75,7 @@ impl ComponentPolicy {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use crate::{Source, Style, parse, render_all};
+    use crate::{Ask, Source, Style, parse, render_all};
 
     const TEXT: &str = "version = 1
 [components.a]
@@ -114,6 +133,37 @@ L = { from = 'env:L', expose = true }
             .collect();
         assert_eq!(unused(&neither), ["env", "args", "config", "L"]);
         assert_eq!(unused(&["wasi:http/types@0.2.6", "wasi:clocks/wall-clock@0.2.6"]).len(), 11);
+    }
+
+    #[test]
+    fn an_explanation_advises_no_line_that_the_component_cannot_use() {
+        let manifest = parse(&Source { name: "m.toml", text: TEXT }).unwrap().manifest;
+        let grants = manifest.component("a").unwrap().grants();
+        for (asked, import, note) in [
+            (
+                "GET https://b.example/",
+                "wasi:http/client@0.3.0",
+                "the component cannot use HTTP requests: it does not import wasi:http/outgoing-handler or wasi:http/client",
+            ),
+            (
+                "tcp b.example:1",
+                "wasi:sockets/tcp@0.2.6",
+                "the component cannot use TCP: it does not import wasi:sockets/tcp",
+            ),
+            ("read /x", "wasi:filesystem/types@0.2.6", "it does not import wasi:filesystem"),
+            ("env B", "wasi:cli/environment@0.2.6", "it does not import wasi:cli/environment"),
+            ("config x", "wasi:config/store@0.2.0-rc.1", "it does not import wasi:config"),
+            ("call b", "toolcell:mcp/calling@1.3.0", "it does not import toolcell:mcp/calling"),
+        ] {
+            let explained = |imports: &[String]| grants.explain(&Ask::parse(asked).unwrap()).for_imports(imports);
+            let usable = explained(&[import.to_owned()]);
+            assert_eq!(usable, grants.explain(&Ask::parse(asked).unwrap()), "{asked}");
+            let unusable = explained(&[]);
+            assert!(unusable.denial().unwrap().allows().is_empty(), "{asked}");
+            assert!(unusable.notes().iter().any(|found| found.contains(note)), "{asked}: {:?}", unusable.notes());
+        }
+        let allowed = grants.explain(&Ask::parse("GET https://a.example/").unwrap());
+        assert_eq!(allowed.clone().for_imports(&[]), allowed);
     }
 
     #[test]

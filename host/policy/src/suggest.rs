@@ -9,6 +9,7 @@ use crate::edit::ManifestEntry;
 use crate::explain::{Ask, ENVIRONMENT};
 use crate::grants::{ANY_FOLDER, AddressClass, Capability, Denial, FileAccess, HostPort};
 use crate::manifest::CODE;
+use crate::names::check_tool;
 use crate::rights::{self, ALL, Narrowing};
 
 /// Attempts that are processed: as many as a long observation records.
@@ -128,6 +129,16 @@ pub(crate) fn private_addresses(asked: &str) -> Vec<String> {
     needs.names(Capability::Private).iter().cloned().collect()
 }
 
+/// Why no rule allows this and nothing else, as the rest of a sentence. A star that a guest names
+/// must not become a pattern.
+fn without_rule(ask: &Ask) -> Option<&'static str> {
+    match ask {
+        Ask::Http(ask) => ask.own_rule().err(),
+        Ask::Named(Capability::Call, name) => check_tool(name).is_err().then_some("no tool can have this name"),
+        _ => None,
+    }
+}
+
 /// The class of an address, or of the one that it contains.
 fn class_of(address: IpAddr) -> Option<AddressClass> {
     match AddressClass::of(address)? {
@@ -158,17 +169,16 @@ impl Needs {
             self.unknown.insert(visible(&attempt.asked));
             return;
         };
-        let is_pattern = matches!(&ask, Ask::Http(ask) if ask.path().contains('*'));
-        if let Some((host, port)) = ask.target().filter(|_| !is_pattern) {
+        if let Some(why) = without_rule(&ask) {
+            self.unknown.insert(visible(&format!("{} alone, as {why}", attempt.asked)));
+            return;
+        }
+        if let Some((host, port)) = ask.target() {
             // The guest named an address that is not public, or this machine.
             let missing = crate::grants::missing_private(host, port, &[]);
             self.named.entry(Capability::Private).or_default().extend(missing);
         }
         match ask {
-            Ask::Http(_) if is_pattern => {
-                // A star in a request must not become a pattern.
-                self.unknown.insert(visible(&format!("{} alone, as a star in a rule is a pattern", attempt.asked)));
-            }
             Ask::Http(ask) => rights::need_request(self, &ask),
             Ask::File { want, path } => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -51,6 +51,12 @@ impl Download<'_> {
             let store = self.store.clone();
             let digest = self.part.digest.clone();
             if let Some(partial) = blocking(move || store.partial(&digest)).await? {
+                // Another process may have made the blob between the look and the lock. Then this
+                // file is a new one.
+                if partial.bytes() == 0 && self.is_there().await? {
+                    partial.discard();
+                    return Ok(0);
+                }
                 return self.fill(partial, ends).await;
             }
             if Instant::now() >= ends {

@@ -49,8 +49,9 @@ pub(crate) const DEPTH_MAX: usize = 32;
 /// Most subschemas. 1,000: bounds the cost of one validation.
 pub(crate) const SUBSCHEMAS_MAX: usize = 1_000;
 
-/// Longest regular expression, in bytes. 1,024: matching is linear, compiling is not free.
-pub(crate) const PATTERN_BYTES_MAX: usize = 1_024;
+/// Most patterns of one schema that turn out to be too large. Finding it out takes as long as
+/// compiling the largest that is not.
+pub(crate) const LARGE_PATTERNS_MAX: usize = 16;
 
 /// Bounds on compiling the schemas of one tool.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Compiles a schema into a validator, after counting its memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,10 +10,12 @@ use serde_json::Value;
 use super::cost::Guard;
 use super::graph::{self, Graph, Traits};
 use super::meter::Rates;
-use super::pattern::{CACHE_BYTES, COMPILED_BYTES_MAX, Pattern, WALKS_MAX, keyword};
+use super::pattern::{
+    CACHE_BYTES, COMPILED_BYTES_MAX, NOT_RUN, NOT_RUN_HINT, Pattern, PatternRefusal, WALKS_MAX, keyword,
+};
 use super::view::Metered;
 use super::{DETAIL_ERROR_BYTES, Schema, problems};
-use crate::bounds::{BYTES_MAX, DefinitionProblem, SchemaBounds};
+use crate::bounds::{BYTES_MAX, DefinitionProblem, LARGE_PATTERNS_MAX, SchemaBounds};
 use crate::{loosen, sanitize};
 
 /// Memory of one JSON value of a schema, in bytes: in the listing, in the validator, and in the
@@ -29,6 +31,9 @@ const PARSED_BYTE_STEPS: u64 = 80;
 
 /// Steps of a division, whatever the number of digits.
 const DIVIDED_STEPS: u64 = 1_000;
+
+/// How to correct patterns that are too large.
+const LARGE_HINT: &str = "bound the length with minLength and maxLength, in place of a counted repetition";
 
 /// Steps of applying a subschema to a value, besides its keywords.
 const APPLIED_STEPS: u64 = 4;
@@ -47,18 +52,18 @@ impl Schema {
         }
         let draft = dialect(field, schema).map_err(|problem| vec![problem])?;
         let mut graph = Graph::build(field, schema)?;
-        let loosened = loosen::loosened(schema);
+        let mut memory = DefinitionMemory { field, bounds, bytes: 0 };
+        memory
+            .take("", values(schema) * VALUE_BYTES + graph.len() * SUBSCHEMA_BYTES + 2 * graph.places_bytes)
+            .map_err(|problem| vec![problem])?;
+        let patterns = Patterns::compile(&graph, &mut memory).map_err(|problem| vec![problem])?;
+        let loosened = (!patterns.left_out.is_empty()).then(|| loosen::loosened(schema, &patterns.left_out));
         let schema = loosened.as_ref().unwrap_or(schema);
         if loosened.is_some() {
             graph = Graph::build(field, schema)?;
         }
         let (guard, counts) = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
-        let mut memory = DefinitionMemory { field, bounds, bytes: 0 };
-        memory
-            .take("", values(schema) * VALUE_BYTES + graph.len() * SUBSCHEMA_BYTES + 2 * graph.places_bytes)
-            .and_then(|()| memory.take("", counts.kept_bytes))
-            .map_err(|problem| vec![problem])?;
-        let patterns = Patterns::compile(&graph, &mut memory).map_err(|problem| vec![problem])?;
+        memory.take("", counts.kept_bytes).map_err(|problem| vec![problem])?;
         let options = jsonschema::options_for::<Metered>().with_draft(draft);
         let built = build(options, patterns.by_text, schema);
         let validator = built.map_err(|error| vec![problems::of_schema(field, &error)])?;
@@ -68,7 +73,8 @@ impl Schema {
         let byte_steps = patterns.byte;
         let applied = counts.applied;
         let written = schema.clone();
-        Ok(Self { validator, written, subschemas, guard, rates, byte_steps, applied, bytes })
+        let unapplied = patterns.unapplied;
+        Ok(Self { validator, written, unapplied, subschemas, guard, rates, byte_steps, applied, bytes })
     }
 
     /// The problem of a schema that is too long.
@@ -90,8 +96,17 @@ impl Schema {
         let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let reads_texts = fields.into_iter().any(|(_, field)| field.get("format").is_some());
         let rates = rates(Traits { reads_texts, ..Traits::default() }, applied);
-        let written = schema.clone();
-        Ok(Self { validator, written, subschemas: applied, guard: None, rates, byte_steps: 0, applied, bytes: 0 })
+        Ok(Self {
+            validator,
+            written: schema.clone(),
+            unapplied: Vec::new(),
+            subschemas: applied,
+            guard: None,
+            rates,
+            byte_steps: 0,
+            applied,
+            bytes: 0,
+        })
     }
 }
 
@@ -147,6 +162,10 @@ impl DefinitionMemory<'_> {
 #[derive(Default)]
 struct Patterns {
     by_text: HashMap<String, Arc<Pattern>>,
+    /// Those that are not applied.
+    left_out: HashSet<String>,
+    /// The places of those.
+    unapplied: Vec<String>,
     /// Steps per byte of a text, for the most expensive pattern.
     byte: u64,
     /// Steps per byte of a member's name, for all patterns for names.
@@ -156,20 +175,33 @@ struct Patterns {
 impl Patterns {
     fn compile(graph: &Graph, memory: &mut DefinitionMemory<'_>) -> Result<Self, DefinitionProblem> {
         let mut walks = WALKS_MAX;
+        let mut large = 0;
         let mut found = Self::default();
         for written in &graph.patterns {
-            let problem = |text: String| DefinitionProblem::new(graph::place(memory.field, &written.place), text);
+            let place = graph::place(memory.field, &written.place);
             if memory.bounds.until.is_some_and(|until| Instant::now() >= until) {
-                return Err(problem("there was no time left to compile it".to_owned()));
+                return Err(DefinitionProblem::new(place, "there was no time left to compile it"));
             }
-            let pattern = match found.by_text.get(&written.text) {
-                Some(pattern) => Arc::clone(pattern),
-                None => {
-                    let compiled = Pattern::compile(&written.text, &mut walks);
-                    Arc::new(compiled.map_err(|refused| match refused.hint() {
-                        Some(hint) => problem(refused.text()).hint(hint),
-                        None => problem(refused.text()),
-                    })?)
+            if found.left_out.contains(&written.text) {
+                found.unapplied.push(place);
+                continue;
+            }
+            let known = found.by_text.get(&written.text).cloned();
+            let is_new = known.is_none();
+            let pattern = match known.map_or_else(|| Pattern::compile(&written.text, &mut walks).map(Arc::new), Ok) {
+                Ok(pattern) => pattern,
+                Err(PatternRefusal::NotRun) => {
+                    return Err(DefinitionProblem::new(place, NOT_RUN).hint(NOT_RUN_HINT));
+                }
+                Err(refusal) => {
+                    large += usize::from(refusal == PatternRefusal::Large);
+                    if large > LARGE_PATTERNS_MAX {
+                        let message = format!("one of more than {LARGE_PATTERNS_MAX} patterns that are too large");
+                        return Err(DefinitionProblem::new(place, message).hint(LARGE_HINT));
+                    }
+                    found.left_out.insert(written.text.clone());
+                    found.unapplied.push(place);
+                    continue;
                 }
             };
             if written.of_names {
@@ -179,7 +211,7 @@ impl Patterns {
             } else {
                 found.byte = found.byte.max(pattern.byte_steps);
             }
-            if !found.by_text.contains_key(&written.text) {
+            if is_new {
                 memory.take(&written.place, pattern.bytes + written.text.len())?;
                 found.by_text.insert(written.text.clone(), pattern);
             }

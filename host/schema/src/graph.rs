@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::keywords::{self, Applies, Child};
 use super::view;
-use crate::bounds::{DEPTH_MAX, DefinitionProblem, PATTERN_BYTES_MAX, SUBSCHEMAS_MAX};
+use crate::bounds::{DEPTH_MAX, DefinitionProblem, SUBSCHEMAS_MAX};
 use crate::sanitize;
 
 /// Keywords that refer to a schema elsewhere, over all drafts.
@@ -172,7 +172,7 @@ impl<'b> Builder<'b> {
             (None, name) => format!("{pointer}/{keyword}/{}", escaped(name)),
         };
         if keyword == "patternProperties" {
-            self.check_pattern(&place, name, true);
+            self.note_pattern(&place, name, true);
         }
         if !sanitize::is_plain_line(name) {
             self.problem(&place, "the name has control, bidirectional or zero-width characters");
@@ -192,7 +192,7 @@ impl<'b> Builder<'b> {
     fn check_members(&mut self, members: &Map<String, Value>, pointer: &str, node: usize) {
         let text = |keyword: &str| members.get(keyword).and_then(Value::as_str);
         if let Some(pattern) = text("pattern") {
-            self.check_pattern(&format!("{pointer}/pattern"), pattern, false);
+            self.note_pattern(&format!("{pointer}/pattern"), pattern, false);
         }
         self.note_traits(members);
         for keyword in ["$id", "id", "$schema"] {
@@ -235,11 +235,7 @@ impl<'b> Builder<'b> {
         traits.quoted_bytes = traits.quoted_bytes.max(told);
     }
 
-    fn check_pattern(&mut self, pointer: &str, pattern: &str, of_names: bool) {
-        if pattern.len() > PATTERN_BYTES_MAX {
-            self.problem(pointer, format!("a pattern longer than {PATTERN_BYTES_MAX} bytes"));
-            return;
-        }
+    fn note_pattern(&mut self, pointer: &str, pattern: &str, of_names: bool) {
         self.graph.patterns.push(WrittenPattern { place: pointer.to_owned(), text: pattern.to_owned(), of_names });
     }
 

@@ -38,13 +38,12 @@ pub use apis::{
 };
 pub use bounds::{DefinitionProblem, SchemaBounds};
 use cost::Guard;
-pub use loosen::unapplied_patterns;
 use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use meter::{GivenUp, Patience};
 pub use narrow::{NarrowedArgument, narrowed};
 pub use portable::{PORTABLE_INTEGER_MAX, SchemaUse, portable};
 pub use problems::{ArgumentProblem, ArgumentProblems, PROBLEMS_BYTES_MAX};
-pub use tool::{SchemaBudget, SchemaFindings, SchemaTexts, Schemas};
+pub use tool::{SchemaBudget, SchemaFindings, SchemaTexts, Schemas, ToolFindings};
 pub use typescript::{typescript, typescript_comment, typescript_key};
 use view::{Metered, MeteredValue};
 
@@ -65,8 +64,10 @@ const PARSE_STEPS: u64 = 60;
 /// One compiled schema.
 pub struct Schema {
     validator: jsonschema::Validator<Metered>,
-    /// As written, without irregular patterns.
+    /// As written, without the patterns that are not applied.
     written: Value,
+    /// The places of those patterns.
+    unapplied: Vec<String>,
     subschemas: usize,
     /// Set if a check may visit one value more often than the schema is long.
     guard: Option<Guard>,
@@ -94,6 +95,14 @@ impl Schema {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The places of its patterns that are not applied, such as
+    /// `inputSchema/properties/mail/pattern`: those with look-around or back-references, and those
+    /// that are too large.
+    #[must_use]
+    pub fn unapplied(&self) -> &[String] {
+        &self.unapplied
     }
 
     /// True if checking this text may take longer than a thread with other duties can spare.

@@ -38,8 +38,8 @@ const LETTERS_MAX: usize = 64;
 /// Classes in brackets in one pattern, such as `[a-z]`. The pattern of a 64-bit number has 76.
 const BRACKETS_MAX: usize = 256;
 
-/// Longest pattern that is searched for irregular parts, in bytes: as long as a pattern may be.
-const IRREGULAR_BYTES_MAX: usize = 1_024;
+/// Longest pattern that is applied, in bytes. Matching is linear, compiling is not free.
+const APPLIED_BYTES_MAX: usize = 1_024;
 
 /// Most steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one
 /// for any letters 20,000.
@@ -72,45 +72,28 @@ pub(super) struct Pattern {
     pub(super) bytes: usize,
 }
 
-/// Why a pattern is refused.
+/// Why a pattern is not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternRefusal {
-    /// It is not a pattern, or needs more than linear time.
+    /// It is not a pattern.
     NotRun,
-    /// It has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`].
-    Classes,
-    /// It compiles to more than [`COMPILED_BYTES_MAX`].
+    /// It has look-around or a back-reference, see [`is_irregular`].
+    Irregular,
+    /// It is longer than [`APPLIED_BYTES_MAX`], has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`]
+    /// classes, or compiles to more than [`COMPILED_BYTES_MAX`].
     Large,
-}
-
-impl PatternRefusal {
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::NotRun => NOT_RUN.to_owned(),
-            Self::Classes => {
-                format!("has more than {LETTERS_MAX} classes such as \\s, or {BRACKETS_MAX} such as [a-z]")
-            }
-            Self::Large => format!("makes an automaton of more than {} KiB", COMPILED_BYTES_MAX / 1024),
-        }
-    }
-
-    /// How to correct it.
-    pub(super) fn hint(self) -> Option<&'static str> {
-        match self {
-            Self::NotRun => Some(NOT_RUN_HINT),
-            Self::Classes => None,
-            Self::Large => Some("bound the length with minLength and maxLength, in place of a counted repetition"),
-        }
-    }
 }
 
 impl Pattern {
     /// Compiles a pattern. `walks` is the remaining budget for walking automata.
     pub(super) fn compile(text: &str, walks: &mut usize) -> Result<Self, PatternRefusal> {
+        if is_irregular(text) {
+            return Err(PatternRefusal::Irregular);
+        }
         let letters = text.as_bytes().windows(2).filter(|pair| is_class(pair)).count();
         let brackets = text.bytes().filter(|byte| *byte == b'[').count();
-        if letters > LETTERS_MAX || brackets > BRACKETS_MAX {
-            return Err(PatternRefusal::Classes);
+        if text.len() > APPLIED_BYTES_MAX || letters > LETTERS_MAX || brackets > BRACKETS_MAX {
+            return Err(PatternRefusal::Large);
         }
         let translated = jsonschema_regex::to_rust_regex(text).map_err(|()| PatternRefusal::NotRun)?;
         let config = meta::Config::new().nfa_size_limit(Some(COMPILED_BYTES_MAX)).hybrid_cache_capacity(CACHE_BYTES);
@@ -144,7 +127,7 @@ impl Pattern {
 /// True if a pattern is valid ECMAScript but not a regular language: it has look-around or
 /// back-references. Matching it may take exponential time, so it is not applied.
 pub(crate) fn is_irregular(text: &str) -> bool {
-    text.len() <= IRREGULAR_BYTES_MAX && has_look_around(text) && jsonschema_regex::is_valid_ecma_regex(text)
+    text.len() <= APPLIED_BYTES_MAX && has_look_around(text) && jsonschema_regex::is_valid_ecma_regex(text)
 }
 
 /// True if a pattern has look-around or a back-reference.

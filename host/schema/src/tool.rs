@@ -72,6 +72,11 @@ impl Schemas {
         self.output.as_ref()
     }
 
+    /// The places of their patterns that are [not applied](Schema::unapplied).
+    pub fn unapplied(&self) -> impl Iterator<Item = &String> {
+        self.input.unapplied().iter().chain(self.output.iter().flat_map(Schema::unapplied))
+    }
+
     /// Their memory, in bytes, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -197,19 +202,28 @@ fn compile_texts(
     Ok(schemas)
 }
 
+/// Findings about the schemas of one tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolFindings {
+    /// Why the tool cannot be served.
+    pub problems: Vec<DefinitionProblem>,
+    /// The places of patterns that are [not applied](Schema::unapplied), if it has no problems.
+    pub unapplied: Vec<String>,
+}
+
 /// Findings about the schemas of a component's tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchemaFindings {
-    /// The problems of each tool, in the order of the tools. If there are fewer lists than tools,
-    /// the last tools were skipped.
-    pub tools: Vec<Vec<DefinitionProblem>>,
+    /// Those of each tool, in the order of the tools. If there are fewer than tools, the last tools
+    /// were skipped.
+    pub tools: Vec<ToolFindings>,
     /// True if there was no time for them.
     pub too_late: bool,
 }
 
 impl SchemaFindings {
     /// Compiles the schemas of all tools, each given by its input and output schema, and keeps only
-    /// the problems. A tool without schemas is skipped.
+    /// what was found. A tool without schemas is skipped.
     pub fn of<'t>(
         tools: impl IntoIterator<Item = Option<(&'t str, Option<&'t str>)>>,
         mut budget: SchemaBudget,
@@ -224,9 +238,14 @@ impl SchemaFindings {
                 found.too_late = true;
                 break;
             }
-            let of_tool = texts.and_then(|(input, output)| compile_texts(input, output, &mut budget).err());
-            let of_tool = of_tool.unwrap_or_default();
-            problems += of_tool.len();
+            let of_tool = match texts.map(|(input, output)| compile_texts(input, output, &mut budget)) {
+                None => ToolFindings::default(),
+                Some(Ok(schemas)) => {
+                    ToolFindings { unapplied: schemas.unapplied().cloned().collect(), ..ToolFindings::default() }
+                }
+                Some(Err(problems)) => ToolFindings { problems, ..ToolFindings::default() },
+            };
+            problems += of_tool.problems.len();
             found.tools.push(of_tool);
         }
         found
@@ -250,7 +269,7 @@ mod tests {
         let time = Duration::from_secs(600);
         let found = findings(&[good, (text, None), ("[]", Some("7")), ("not JSON", None), good], time);
         let said: Vec<Vec<String>> =
-            found.tools.iter().map(|tool| tool.iter().map(ToString::to_string).collect()).collect();
+            found.tools.iter().map(|tool| tool.problems.iter().map(ToString::to_string).collect()).collect();
         assert!(said[0].is_empty() && said[3].is_empty() && said[4].is_empty(), "{said:?}");
         assert!(said[1][0].starts_with("inputSchema/properties/a/$ref: \"http://x\" leaves the schema"), "{said:?}");
         let none = "inputSchema/type: must be \"object\"";
@@ -260,7 +279,7 @@ mod tests {
         let cut = findings(&many, time);
         assert!(!cut.too_late && cut.tools.len() == 10, "{}", cut.tools.len());
         let skipped = SchemaFindings::of([None, Some(("[]", None))], SchemaBudget::within(time));
-        assert_eq!(skipped.tools.iter().map(Vec::len).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(skipped.tools.iter().map(|tool| tool.problems.len()).collect::<Vec<_>>(), [0, 2]);
         assert_eq!(findings(&many, Duration::ZERO), SchemaFindings { tools: Vec::new(), too_late: true });
     }
 

@@ -13,6 +13,7 @@ use crate::catalog::{
 use crate::error::StartError;
 use crate::files::file::read_bounded;
 use crate::http::check_certificates;
+use crate::identity::sources;
 use crate::lock::{self, Drift, Lock, LockError, PinnedComponent};
 use crate::machine::{CodeCacheOptions, GuestRunners, Machine};
 use crate::observing::open_audit;
@@ -46,7 +47,8 @@ pub struct OpenOptions<'a> {
     /// True if broken components are left out so that others are served, unless the manifest's
     /// `start` says otherwise. False by default: each error fails the manifest.
     pub what_works: bool,
-    /// True if certificates of listeners are checked as well: those that clients refuse are errors.
+    /// True if what else a start reads is checked as well: certificates that clients refuse are
+    /// errors, files and variables that are not there are warnings.
     /// False by default: a running server keeps the certificate that it has.
     pub certificates: bool,
     /// True if the guests' attempts are observed: then more of them reach a check that denies and
@@ -141,7 +143,11 @@ impl ManifestFile {
     pub fn read(path: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
         let bytes = read_bounded(path, MANIFEST_BYTES_MAX as u64).map_err(|problem| format!("{name} {problem}"))?;
-        let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+            format!("{name} is not UTF-8 text: line {line} has a byte that is not")
+        })?;
         Ok(Self { path: path.to_owned(), name, text, is_given: false })
     }
 
@@ -194,6 +200,9 @@ impl ManifestFile {
         let certificates = if options.certificates { check_certificates(&manifest, &folder) } else { Vec::new() };
         let is_refused = certificates.iter().any(|problem| problem.severity() == Severity::Error);
         problems.extend(certificates);
+        if options.certificates {
+            problems.extend(sources::unreadable(&manifest, &folder));
+        }
         let sink = match options.records {
             Records::Nowhere => Ok(Sink::disabled()),
             Records::In(file) => open_audit(file, manifest.audit(), &folder),

@@ -8,24 +8,40 @@ use async_trait::async_trait;
 
 use crate::local_replicated_sets::LocalReplicatedSets;
 use crate::requests::Requests;
-use crate::{AllowanceName, Allowances, Away, Begun, Claim, Place, Posted, Request, SharedState, Taken};
+use crate::{AllowanceName, Allowances, Away, Begun, Claim, Claimed, Place, Posted, Request, SharedState, Taken};
 
 /// Scopes with allowances. A manifest has one or two for each tool; those of former rates are
 /// dropped once they are full.
 const SCOPES_MAX: usize = 10_000;
 
-/// Most names noted, and most names used. A person gives a few approvals in an hour.
-const NAMES_MAX: usize = 4_096;
+/// Most names noted, and most names claimed: those of 64 callers who claim all they may.
+const NAMES_MAX: usize = 16_384;
+
+/// Most names that one caller may have claimed at once. A person gives a few approvals in an hour.
+const OWN_NAMES_MAX: usize = 256;
 
 /// Shared state of one process.
 #[derive(Debug, Default)]
 pub struct Embedded {
     rates: Mutex<EmbeddedRates>,
     noted: Mutex<HashMap<String, Instant>>,
-    used: Mutex<HashMap<String, (String, Instant)>>,
+    claimed: Mutex<EmbeddedClaims>,
     requests: Mutex<Requests>,
     claims: AtomicU64,
     sets: LocalReplicatedSets,
+}
+
+/// The claimed names of all callers.
+#[derive(Debug, Default)]
+struct EmbeddedClaims {
+    by_caller: HashMap<Box<str>, HashMap<String, EmbeddedClaim>>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct EmbeddedClaim {
+    holder: String,
+    until: Instant,
 }
 
 /// The allowances of all callers, by scope.
@@ -48,28 +64,14 @@ impl SharedState for Embedded {
         Ok(Place::default())
     }
 
-    async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away> {
-        let mut used = lock(&self.used);
-        let now = Instant::now();
-        if used.get(name).is_some_and(|(_, until)| *until > now) {
-            return Ok(None);
-        }
-        if used.len() >= NAMES_MAX {
-            used.retain(|_, (_, until)| *until > now);
-        }
-        if used.len() >= NAMES_MAX {
-            return Ok(None);
-        }
+    async fn claim(&self, caller: &str, name: &str, time: Duration) -> Result<Claimed, Away> {
         let holder = self.claims.fetch_add(1, Ordering::Relaxed).to_string();
-        used.insert(name.to_owned(), (holder.clone(), now + time));
-        Ok(Some(Claim { caller: String::new(), name: name.to_owned(), holder }))
+        let claim = Claim { caller: caller.to_owned(), name: name.to_owned(), holder };
+        Ok(lock(&self.claimed).claim(claim, Instant::now(), time))
     }
 
     async fn give_back(&self, claim: Claim) -> Result<(), Away> {
-        let mut used = lock(&self.used);
-        if used.get(&claim.name).is_some_and(|(holder, _)| *holder == claim.holder) {
-            used.remove(&claim.name);
-        }
+        lock(&self.claimed).give_back(&claim);
         Ok(())
     }
 
@@ -110,6 +112,46 @@ impl SharedState for Embedded {
 
     async fn posted(&self, set: &str) -> Result<Vec<Posted>, Away> {
         Ok(self.sets.posted(set))
+    }
+}
+
+impl EmbeddedClaims {
+    fn claim(&mut self, claim: Claim, now: Instant, time: Duration) -> Claimed {
+        let own = self.by_caller.get(&*claim.caller);
+        if own.and_then(|own| own.get(&claim.name)).is_some_and(|earlier| earlier.until > now) {
+            return Claimed::Before;
+        }
+        let share = if claim.caller.is_empty() { NAMES_MAX } else { OWN_NAMES_MAX };
+        if own.is_some_and(|own| own.len() >= share) || self.count >= NAMES_MAX {
+            self.forget(now);
+        }
+        if self.count >= NAMES_MAX {
+            return Claimed::NoRoom;
+        }
+        let own = self.by_caller.entry(claim.caller.as_str().into()).or_default();
+        if own.len() >= share {
+            return Claimed::NoRoom;
+        }
+        let kept = EmbeddedClaim { holder: claim.holder.clone(), until: now + time };
+        self.count += usize::from(own.insert(claim.name.clone(), kept).is_none());
+        Claimed::Now(claim)
+    }
+
+    /// Forgets claims whose time is over.
+    fn forget(&mut self, now: Instant) {
+        self.by_caller.retain(|_, own| {
+            own.retain(|_, claim| claim.until > now);
+            !own.is_empty()
+        });
+        self.count = self.by_caller.values().map(HashMap::len).sum();
+    }
+
+    fn give_back(&mut self, claim: &Claim) {
+        let Some(own) = self.by_caller.get_mut(&*claim.caller) else { return };
+        if own.get(&claim.name).is_some_and(|kept| kept.holder == claim.holder) {
+            own.remove(&claim.name);
+            self.count = self.count.saturating_sub(1);
+        }
     }
 }
 
@@ -179,11 +221,33 @@ mod tests {
         assert!(!state.is_noted("past").await.unwrap());
         for number in 0..NAMES_MAX + 10 {
             state.note(&number.to_string(), minute).await.unwrap();
-            let claim = state.claim(&number.to_string(), minute).await.unwrap();
-            assert_eq!(claim.is_some(), number < NAMES_MAX, "{number}");
+            let claim = state.claim("", &number.to_string(), minute).await.unwrap();
+            assert_eq!(claim.now().is_some(), number < NAMES_MAX, "{number}");
         }
         assert!(state.is_noted("0").await.unwrap());
         assert!(!state.is_noted(&(NAMES_MAX + 5).to_string()).await.unwrap());
-        assert!(lock(&state.noted).len() <= NAMES_MAX && lock(&state.used).len() <= NAMES_MAX);
+        assert!(lock(&state.noted).len() <= NAMES_MAX && lock(&state.claimed).count <= NAMES_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_caller_claims_its_share_and_leaves_room_for_others() {
+        let state = Embedded::default();
+        let minute = Duration::from_secs(60);
+        let claim = async |caller: &str, number: usize| state.claim(caller, &number.to_string(), minute).await.unwrap();
+        let first = claim("eve", 0).await.now().unwrap();
+        assert_eq!(claim("eve", 0).await, Claimed::Before);
+        for number in 1..OWN_NAMES_MAX {
+            assert!(claim("eve", number).await.now().is_some(), "{number}");
+        }
+        assert_eq!(claim("eve", OWN_NAMES_MAX).await, Claimed::NoRoom);
+        assert!(claim("bob", 0).await.now().is_some());
+        state.give_back(first).await.unwrap();
+        assert!(claim("eve", OWN_NAMES_MAX).await.now().is_some());
+        assert_eq!(state.claim("eve", "one more", minute).await, Ok(Claimed::NoRoom));
+        // Names whose time is over take no room.
+        for number in 0..2 * OWN_NAMES_MAX {
+            let claimed = state.claim("ann", &number.to_string(), Duration::ZERO).await.unwrap();
+            assert!(claimed.now().is_some(), "{number}");
+        }
     }
 }

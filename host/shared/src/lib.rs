@@ -78,7 +78,8 @@ pub use pace::{Allowance, Pace};
 pub use places::Place;
 pub use requests::{REQUEST_ANSWER_BYTES_MAX, Request};
 pub use state::{
-    AllowanceName, Begun, Claim, Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX, SharedState, Taken,
+    AllowanceName, Begun, Claim, Claimed, Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX,
+    SharedState, Taken,
 };
 pub use tasks::{
     Changed, Creation, LostTask, NewTask, SMALL_RESULT_BYTES, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{AllowanceName, Away, Begun, Claim, Embedded, Place, Posted, Request, SharedState, Taken};
+use crate::{AllowanceName, Away, Begun, Claim, Claimed, Embedded, Place, Posted, Request, SharedState, Taken};
 
 /// Shared state whose rates and running calls are counted in this process while it is unreachable.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl SharedState for LocalRatesWhileAway {
         }
     }
 
-    async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away> {
-        self.state.claim(name, time).await
+    async fn claim(&self, caller: &str, name: &str, time: Duration) -> Result<Claimed, Away> {
+        self.state.claim(caller, name, time).await
     }
 
     async fn give_back(&self, claim: Claim) -> Result<(), Away> {

@@ -31,11 +31,12 @@ pub trait SharedState: fmt::Debug + Send + Sync {
     /// [`Away`], as [`enter`](Self::enter).
     async fn wait(&self, name: &str, most: usize) -> Result<Place, Away>;
 
-    /// Claims this name for a time. `None` if it is claimed already, or if there is no room.
+    /// Claims this name for a caller and a time. Each caller has a share of the names; the host
+    /// itself, whose name is empty, may have all of them.
     ///
     /// # Errors
     /// [`Away`].
-    async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away>;
+    async fn claim(&self, caller: &str, name: &str, time: Duration) -> Result<Claimed, Away>;
 
     /// Releases a claim.
     ///
@@ -148,10 +149,32 @@ pub enum Begun {
     NoRoom,
 }
 
+/// The answer to [`SharedState::claim`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// It is claimed now.
+    Now(Claim),
+    /// It was claimed before.
+    Before,
+    /// The caller's claims, or all of them, are at their bound.
+    NoRoom,
+}
+
+impl Claimed {
+    /// The claim, if it was made now.
+    #[must_use]
+    pub fn now(self) -> Option<Claim> {
+        match self {
+            Self::Now(claim) => Some(claim),
+            Self::Before | Self::NoRoom => None,
+        }
+    }
+}
+
 /// A claim to a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Who made the request; empty for other claims.
+    /// Who made the request or the claim; empty for the host itself.
     pub(crate) caller: String,
     pub(crate) name: String,
     /// Distinguishes this claim from later ones.

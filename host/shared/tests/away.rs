@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use engine::patience::patience;
 use engine::{Disturbance, DisturbedWay, Engine, eventually};
 use replica::{HOUR, MINUTE, WITHIN, options, run};
-use toolcell_shared::{AllowanceName, Begun, Claim, Pace, Request, SharedState, Taken, Valkey, ValkeyOptions};
+use toolcell_shared::{AllowanceName, Begun, Claim, Claimed, Pace, Request, SharedState, Taken, Valkey, ValkeyOptions};
 
 fn replica(port: u16) -> Arc<Valkey> {
     Arc::new(Valkey::new(options(port)).unwrap())
@@ -23,9 +23,9 @@ const LATE: Duration = Duration::from_secs(5);
 /// answer.
 async fn claims(replicas: &[Arc<Valkey>; 2], name: &str) -> (u32, u32) {
     let [one, other] = replicas;
-    let (first, second) = tokio::join!(one.claim(name, MINUTE), other.claim(name, MINUTE));
+    let (first, second) = tokio::join!(one.claim("ann", name, MINUTE), other.claim("ann", name, MINUTE));
     let answers = [first, second];
-    let used = answers.iter().filter(|answer| matches!(answer, Ok(Some(_)))).count();
+    let used = answers.iter().filter(|answer| matches!(answer, Ok(Claimed::Now(_)))).count();
     let unknown = answers.iter().filter(|answer| answer.is_err()).count();
     (u32::try_from(used).unwrap(), u32::try_from(unknown).unwrap())
 }
@@ -87,17 +87,17 @@ fn an_answer_that_was_lost_with_its_connection_is_had_again() {
         let way = DisturbedWay::to(engine.port());
         let far = replica(way.port());
         let near = replica(engine.port());
-        assert!(far.claim("before", MINUTE).await.unwrap().is_some());
+        assert!(far.claim("ann", "before", MINUTE).await.unwrap().now().is_some());
         way.set(Disturbance::AnswersCutIt);
-        let claiming = tokio::spawn(async move { far.claim("chain", MINUTE).await });
+        let claiming = tokio::spawn(async move { far.claim("ann", "chain", MINUTE).await });
         // The server has done it, while its answer was lost.
         eventually("the server has it", async || engine.ask(&["DBSIZE"]) == ":2").await;
         way.set(Disturbance::Nothing);
-        let claim: Option<Claim> = claiming.await.unwrap().unwrap();
+        let claim: Option<Claim> = claiming.await.unwrap().unwrap().now();
         assert!(claim.is_some(), "who asks again gets the same answer");
-        assert_eq!(near.claim("chain", MINUTE).await, Ok(None));
+        assert_eq!(near.claim("ann", "chain", MINUTE).await, Ok(Claimed::Before));
         near.give_back(claim.unwrap()).await.unwrap();
-        assert!(near.claim("chain", MINUTE).await.unwrap().is_some());
+        assert!(near.claim("ann", "chain", MINUTE).await.unwrap().now().is_some());
     });
 }
 
@@ -111,20 +111,20 @@ fn a_network_that_loses_what_is_sent_is_a_server_that_is_away() {
             let near = replica(engine.port());
             let two = [AllowanceName { scope: "tool", pace: Pace::new(2, 60 * MINUTE), callers_max: 1 }];
             assert_eq!(far.take("ann", &two).await, Ok(Taken::All));
-            assert_eq!(far.claim("before", MINUTE).await.map(|claim| claim.is_some()), Ok(true));
+            assert_eq!(far.claim("ann", "before", MINUTE).await.map(|claim| claim.now().is_some()), Ok(true));
             way.set(lost);
             let began = Instant::now();
-            assert!(far.claim("chain", MINUTE).await.is_err());
+            assert!(far.claim("ann", "chain", MINUTE).await.is_err());
             let took = began.elapsed();
             assert!(took >= WITHIN && took < patience(), "{lost:?}: {took:?}");
             assert!(far.take("ann", &two).await.is_err());
             // The other side of the split goes on, and knows what the first side may have done.
-            assert_eq!(near.claim("chain", MINUTE).await.unwrap().is_none(), takes_place, "{lost:?}");
-            assert_eq!(near.claim("before", MINUTE).await, Ok(None));
+            assert_eq!(near.claim("ann", "chain", MINUTE).await.unwrap().now().is_none(), takes_place, "{lost:?}");
+            assert_eq!(near.claim("ann", "before", MINUTE).await, Ok(Claimed::Before));
             assert_eq!(near.take("ann", &two).await, Ok(Taken::All));
             way.set(Disturbance::Nothing);
             eventually("it answers again", async || far.is_noted("what").await.is_ok()).await;
-            assert_eq!(far.claim("chain", MINUTE).await, Ok(None), "{lost:?}");
+            assert_eq!(far.claim("ann", "chain", MINUTE).await, Ok(Claimed::Before), "{lost:?}");
             assert!(matches!(far.take("ann", &two).await, Ok(Taken::Refused { .. })), "{lost:?}");
         });
     }
@@ -136,26 +136,26 @@ fn a_slow_server_answers_as_long_as_it_is_in_time() {
     run(async {
         let way = DisturbedWay::to(engine.port());
         let state = Arc::new(Valkey::new(ValkeyOptions { within: LATE, ..options(way.port()) }).unwrap());
-        assert!(state.claim("before", MINUTE).await.unwrap().is_some());
+        assert!(state.claim("ann", "before", MINUTE).await.unwrap().now().is_some());
         way.set(Disturbance::AnswersTake(LATE / 5));
         let began = Instant::now();
         let many = (0..40).map(|number| {
             let state = Arc::clone(&state);
-            tokio::spawn(async move { state.claim(&number.to_string(), MINUTE).await })
+            tokio::spawn(async move { state.claim("ann", &number.to_string(), MINUTE).await })
         });
         let many: Vec<_> = many.collect();
         for claim in many {
-            assert!(claim.await.unwrap().unwrap().is_some());
+            assert!(claim.await.unwrap().unwrap().now().is_some());
         }
         let took = began.elapsed();
         assert!(took >= LATE / 5 && took < patience(), "those that wait at once wait together: {took:?}");
         way.set(Disturbance::AnswersTake(8 * LATE));
         let began = Instant::now();
-        assert!(state.claim("chain", MINUTE).await.is_err());
+        assert!(state.claim("ann", "chain", MINUTE).await.is_err());
         assert!(began.elapsed() < patience());
         way.set(Disturbance::Nothing);
         eventually("it is fast again", async || state.is_noted("what").await.is_ok()).await;
-        assert_eq!(state.claim("chain", MINUTE).await, Ok(None), "what came too late took place");
+        assert_eq!(state.claim("ann", "chain", MINUTE).await, Ok(Claimed::Before), "what came too late took place");
     });
 }
 

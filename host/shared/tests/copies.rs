@@ -12,7 +12,8 @@ use engine::patience::patience;
 use engine::{Cluster, Engine, Watched, eventually};
 use replica::{MINUTE, WITHIN, behind, of, options, run};
 use toolcell_shared::{
-    AllowanceName, Begun, Bucket, Kept, NotKept, Pace, Quota, Request, SharedState, Taken, Valkey, ValkeyOptions,
+    AllowanceName, Begun, Bucket, Claimed, Kept, NotKept, Pace, Quota, Request, SharedState, Taken, Valkey,
+    ValkeyOptions,
 };
 
 const QUOTA: Quota = Quota { bytes: 10 << 20, entries: 1_000, value_bytes: 5 << 20, namespaces: 2 };
@@ -46,7 +47,7 @@ async fn writes(state: &Valkey, kept: &Arc<Kept>, name: &str) -> Vec<&'static st
     if let Ok(Begun::Now(request)) = begun {
         note("end", state.end(request, "answer", MINUTE).await.is_ok());
     }
-    note("claim", state.claim(name, MINUTE).await.is_ok());
+    note("claim", state.claim("ann", name, MINUTE).await.is_ok());
     note("note", state.note(name, MINUTE).await.is_ok());
     note("post", state.post("set", name, MINUTE).await.is_ok());
     note("take down", state.take_down("set", name).await.is_ok());
@@ -76,7 +77,7 @@ fn a_write_is_done_once_copies_have_it_and_may_have_been_done_where_they_do_not(
         }
         copy.pause();
         let began = Instant::now();
-        let away = state.claim("two", MINUTE).await.unwrap_err();
+        let away = state.claim("ann", "two", MINUTE).await.unwrap_err();
         assert!(away.internal().ends_with("too few copies have it in time - Client: 0 of 1"), "{}", away.internal());
         assert!(began.elapsed() >= within / 3 && began.elapsed() < within, "{:?}", began.elapsed());
         assert_eq!(writes(&state, &kept, "three").await, [""; 0]);
@@ -86,7 +87,11 @@ fn a_write_is_done_once_copies_have_it_and_may_have_been_done_where_they_do_not(
         assert_eq!(kept.get(bucket(), "four", 10).await.unwrap(), Some(Vec::new()));
         copy.go_on();
         eventually("the copy follows", async || state.note("five", MINUTE).await.is_ok()).await;
-        assert_eq!(state.claim("two", MINUTE).await, Ok(None), "it was used, though nobody was told so");
+        assert_eq!(
+            state.claim("ann", "two", MINUTE).await,
+            Ok(Claimed::Before),
+            "it was used, though nobody was told so"
+        );
         assert_eq!(writes(&state, &kept, "six").await, ALL);
     });
 }
@@ -137,7 +142,7 @@ fn what_was_told_is_known_after_a_failover() {
             if number == 100 {
                 watched.main.kill();
             }
-            if let Ok(Some(_)) = state.claim(&number.to_string(), MINUTE).await {
+            if let Ok(Claimed::Now(_)) = state.claim("ann", &number.to_string(), MINUTE).await {
                 told.push(number);
             }
         }
@@ -145,10 +150,14 @@ fn what_was_told_is_known_after_a_failover() {
         let unwaited = Valkey::new(behind(&watched)).unwrap();
         eventually("another main server", async || unwaited.note("again", MINUTE).await.is_ok()).await;
         for number in told {
-            assert_eq!(unwaited.claim(&number.to_string(), MINUTE).await, Ok(None), "{number} was used");
+            assert_eq!(
+                unwaited.claim("ann", &number.to_string(), MINUTE).await,
+                Ok(Claimed::Before),
+                "{number} was used"
+            );
         }
         // The server that is left has no copy.
-        assert!(state.claim("last", MINUTE).await.is_err());
+        assert!(state.claim("ann", "last", MINUTE).await.is_err());
     });
 }
 
@@ -160,9 +169,9 @@ fn of_a_cluster_the_node_that_has_a_copy_takes_writes() {
         let mut told = 0;
         let mut behind = 0;
         for number in 0..30 {
-            match state.claim(&number.to_string(), MINUTE).await {
+            match state.claim("ann", &number.to_string(), MINUTE).await {
                 Ok(claim) => {
-                    assert!(claim.is_some(), "{number}");
+                    assert!(claim.now().is_some(), "{number}");
                     told += 1;
                 }
                 Err(away) => {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use engine::eventually;
 use replica::{HOUR, MINUTE, each_server, run};
 use toolcell_shared::{
-    AllowanceName, Begun, Embedded, Pace, Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX,
+    AllowanceName, Begun, Claimed, Embedded, Pace, Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX,
     REQUEST_ANSWER_BYTES_MAX, Request, SharedState, Taken,
 };
 
@@ -84,15 +84,19 @@ fn an_allowance_refills() {
 #[test]
 fn a_name_is_used_once_anywhere() {
     each(async |one, other| {
-        let claim = one.claim("chain", MINUTE).await.unwrap().unwrap();
-        assert_eq!(one.claim("chain", MINUTE).await, Ok(None));
-        assert_eq!(other.claim("chain", MINUTE).await, Ok(None));
-        assert!(other.claim("another chain", MINUTE).await.unwrap().is_some());
+        let claim = one.claim("ann", "chain", MINUTE).await.unwrap().now().unwrap();
+        assert_eq!(one.claim("ann", "chain", MINUTE).await, Ok(Claimed::Before));
+        assert_eq!(other.claim("ann", "chain", MINUTE).await, Ok(Claimed::Before));
+        assert!(other.claim("ann", "another chain", MINUTE).await.unwrap().now().is_some());
         one.give_back(claim.clone()).await.unwrap();
-        let again = other.claim("chain", MINUTE).await.unwrap().unwrap();
+        let again = other.claim("ann", "chain", MINUTE).await.unwrap().now().unwrap();
         assert_ne!(again, claim);
         one.give_back(claim).await.unwrap();
-        assert_eq!(one.claim("chain", MINUTE).await, Ok(None), "the first use does not end the second");
+        assert_eq!(
+            one.claim("ann", "chain", MINUTE).await,
+            Ok(Claimed::Before),
+            "the first use does not end the second"
+        );
     });
 }
 
@@ -101,10 +105,10 @@ fn of_many_at_once_one_uses_a_name() {
     each(async |one, other| {
         for round in 0..20 {
             let name = format!("chain {round}");
-            let claims = (0..24).map(|number| if number % 2 == 0 { one } else { other }.claim(&name, MINUTE));
+            let claims = (0..24).map(|number| if number % 2 == 0 { one } else { other }.claim("ann", &name, MINUTE));
             let mut used = 0;
             for claim in join_all(claims.collect()).await {
-                used += u32::from(claim.unwrap().is_some());
+                used += u32::from(claim.unwrap().now().is_some());
             }
             assert_eq!(used, 1, "{name}");
         }
@@ -252,8 +256,8 @@ fn a_replica_that_waited_and_is_gone_holds_nobody_up_for_long() {
 fn a_use_and_a_note_end_with_their_time() {
     each(async |one, other| {
         let short = Duration::from_millis(50);
-        assert!(one.claim("chain", short).await.unwrap().is_some());
-        eventually("the use ends", async || other.claim("chain", MINUTE).await.unwrap().is_some()).await;
+        assert!(one.claim("ann", "chain", short).await.unwrap().now().is_some());
+        eventually("the use ends", async || other.claim("ann", "chain", MINUTE).await.unwrap().now().is_some()).await;
         one.note("what", short).await.unwrap();
         eventually("the note ends", async || !other.is_noted("what").await.unwrap()).await;
     });
@@ -265,7 +269,7 @@ fn a_note_is_read_anywhere() {
         assert_eq!(other.is_noted("what").await, Ok(false));
         one.note("what", MINUTE).await.unwrap();
         assert_eq!(other.is_noted("what").await, Ok(true));
-        assert!(one.claim("what", MINUTE).await.unwrap().is_some(), "a note is no use");
+        assert!(one.claim("ann", "what", MINUTE).await.unwrap().now().is_some(), "a note is no use");
         let long = "x".repeat(1_000_000);
         let odd = "a\nb\0 {c}é";
         for name in [long.as_str(), odd, ""] {

@@ -12,7 +12,9 @@ use engine::{Cluster, Engine, MAIN, Watched, eventually};
 use redis::Script;
 use replica::{HOUR, MINUTE, NOT_REACHED, WITHIN, options, run};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use toolcell_shared::{Allowance, AllowanceName, Arrangement, Pace, SharedState, Taken, Valkey, ValkeyOptions};
+use toolcell_shared::{
+    Allowance, AllowanceName, Arrangement, Claimed, Pace, SharedState, Taken, Valkey, ValkeyOptions,
+};
 
 fn replica(engine: &Engine) -> Arc<Valkey> {
     Arc::new(Valkey::new(options(engine.port())).unwrap())
@@ -78,7 +80,7 @@ fn what_is_kept_ends_by_itself() {
             .take("ann", &[AllowanceName { scope: "tool", pace: Pace::new(2, MINUTE), callers_max: 1 }])
             .await
             .unwrap();
-        state.claim("chain", MINUTE).await.unwrap().unwrap();
+        state.claim("ann", "chain", MINUTE).await.unwrap().now().unwrap();
         state.note("what", MINUTE).await.unwrap();
         assert_eq!(engine.ask(&["DBSIZE"]), ":3");
         let without_end = "return #redis.pcall('KEYS', '*') - #redis.pcall('KEYS', 'test:1:*')";
@@ -272,11 +274,11 @@ fn scripts_and_keys_that_were_flushed_are_made_again() {
     let engine = Engine::start(&[]);
     run(async {
         let state = replica(&engine);
-        let claim = state.claim("chain", MINUTE).await.unwrap().unwrap();
+        let claim = state.claim("ann", "chain", MINUTE).await.unwrap().now().unwrap();
         engine.flush();
-        assert!(state.claim("chain", MINUTE).await.unwrap().is_some(), "its use is forgotten");
+        assert!(state.claim("ann", "chain", MINUTE).await.unwrap().now().is_some(), "its use is forgotten");
         assert_eq!(state.give_back(claim).await, Ok(()));
-        assert_eq!(state.claim("chain", MINUTE).await, Ok(None));
+        assert_eq!(state.claim("ann", "chain", MINUTE).await, Ok(Claimed::Before));
     });
 }
 
@@ -293,11 +295,11 @@ fn a_server_that_is_gone_is_away_and_comes_back_without_anything_else() {
         assert_eq!(away.to_string(), "the state that replicas share cannot be reached; try again");
         assert!(away.internal().contains(&engine.port().to_string()), "{}", away.internal());
         let began = Instant::now();
-        assert!(state.claim("chain", MINUTE).await.is_err());
+        assert!(state.claim("ann", "chain", MINUTE).await.is_err());
         assert!(began.elapsed() < NOT_REACHED, "while it is away, calls do not wait for it each");
         engine.start_again();
         eventually("it answers again", async || state.is_noted("what").await.is_ok()).await;
-        assert!(state.claim("chain", MINUTE).await.unwrap().is_some());
+        assert!(state.claim("ann", "chain", MINUTE).await.unwrap().now().is_some());
     });
 }
 
@@ -335,15 +337,15 @@ fn a_server_that_does_not_answer_is_away_in_time_and_nothing_is_used_twice() {
         assert_eq!(one.is_noted("what").await, Ok(false));
         engine.pause();
         let began = Instant::now();
-        let unknown = one.claim("chain", MINUTE).await;
+        let unknown = one.claim("ann", "chain", MINUTE).await;
         let waited = began.elapsed();
         engine.go_on();
         assert!(unknown.is_err() && waited >= WITHIN && waited < patience(), "{unknown:?} after {waited:?}");
         eventually("it answers again", async || one.is_noted("what").await.is_ok()).await;
         // The server may have done what nobody waited for. If not, the first of the two does now.
-        let first = other.claim("chain", MINUTE).await.unwrap();
-        let second = one.claim("chain", MINUTE).await.unwrap();
-        assert_eq!(second, None, "after {first:?}");
+        let first = other.claim("ann", "chain", MINUTE).await.unwrap();
+        let second = one.claim("ann", "chain", MINUTE).await.unwrap();
+        assert_eq!(second, Claimed::Before, "after {first:?}");
     });
 }
 
@@ -382,10 +384,10 @@ fn a_full_server_is_away_for_writes() {
         let state = replica(&engine);
         state.note("what", MINUTE).await.unwrap();
         assert_eq!(engine.ask(&["CONFIG", "SET", "maxmemory", "1"]), "+OK");
-        let full = state.claim("chain", MINUTE).await.unwrap_err();
+        let full = state.claim("ann", "chain", MINUTE).await.unwrap_err();
         assert!(full.internal().contains("memory"), "{}", full.internal());
         assert_eq!(engine.ask(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
-        eventually("there is room", async || state.claim("chain", MINUTE).await.is_ok()).await;
+        eventually("there is room", async || state.claim("ann", "chain", MINUTE).await.is_ok()).await;
     });
 }
 

@@ -11,9 +11,9 @@ use engine::patience::patience;
 use engine::{Access, Cluster, OPERATOR, Watched, eventually};
 use replica::{HOUR, MINUTE, NOT_REACHED, WITHIN, behind, of, options, run};
 use toolcell_shared::{
-    AllowanceName, Arrangement, Begun, Bucket, Bus as _, Changed, Creation, Kept, LostTask, NewTask, News, Pace, Quota,
-    Request, SharedState, SharedTasks, Shelf, Shelved, Taken, TaskBounds, TaskChange, TaskStatus, Tasks as _, Valkey,
-    ValkeyOptions,
+    AllowanceName, Arrangement, Begun, Bucket, Bus as _, Changed, Claimed, Creation, Kept, LostTask, NewTask, News,
+    Pace, Quota, Request, SharedState, SharedTasks, Shelf, Shelved, Taken, TaskBounds, TaskChange, TaskStatus,
+    Tasks as _, Valkey, ValkeyOptions,
 };
 
 fn at(options: ValkeyOptions) -> Arc<Valkey> {
@@ -45,7 +45,7 @@ fn sentinels_that_name_another_main_server_are_followed() {
             let replicas = [at(behind(&watched)), at(behind(&watched))];
             let one = [AllowanceName { scope: "tool", pace: Pace::new(1, 60 * MINUTE), callers_max: 1 }];
             assert_eq!(replicas[0].take("ann", &one).await, Ok(Taken::All));
-            assert!(replicas[1].claim("before", MINUTE).await.unwrap().is_some());
+            assert!(replicas[1].claim("ann", "before", MINUTE).await.unwrap().now().is_some());
             // The copy has what it was sent: the server says so itself.
             assert_eq!(watched.main.ask(&["WAIT", "1", "5000"]), ":1");
             if is_paused {
@@ -53,22 +53,30 @@ fn sentinels_that_name_another_main_server_are_followed() {
             } else {
                 watched.main.kill()
             }
-            assert!(replicas[0].claim("chain", MINUTE).await.is_err());
+            assert!(replicas[0].claim("ann", "chain", MINUTE).await.is_err());
             let took = all_answer(&replicas, 1).await;
             println!("another main server after {took:?}, the first was paused: {is_paused}");
             let is_named = async || watched.main_port() == watched.copy.port();
             eventually("the sentinels agree", is_named).await;
             for replica in &replicas {
                 assert!(matches!(replica.take("ann", &one).await, Ok(Taken::Refused { .. })), "the rate is kept");
-                assert_eq!(replica.claim("before", MINUTE).await, Ok(None), "what was used stays used");
+                assert_eq!(
+                    replica.claim("ann", "before", MINUTE).await,
+                    Ok(Claimed::Before),
+                    "what was used stays used"
+                );
             }
-            assert!(replicas[0].claim("chain", MINUTE).await.unwrap().is_some());
+            assert!(replicas[0].claim("ann", "chain", MINUTE).await.unwrap().now().is_some());
             if is_paused {
                 // The old main server still believes that it is one.
                 watched.main.go_on();
-                assert_eq!(replicas[1].claim("chain", MINUTE).await, Ok(None));
+                assert_eq!(replicas[1].claim("ann", "chain", MINUTE).await, Ok(Claimed::Before));
                 let late = at(behind(&watched));
-                assert_eq!(late.claim("chain", MINUTE).await, Ok(None), "its sentinels say who it is");
+                assert_eq!(
+                    late.claim("ann", "chain", MINUTE).await,
+                    Ok(Claimed::Before),
+                    "its sentinels say who it is"
+                );
             }
         });
     }
@@ -82,7 +90,7 @@ fn a_sentinel_that_is_away_or_stands_still_is_not_waited_for() {
         watched.sentinels[1].kill();
         let began = Instant::now();
         let state = at(ValkeyOptions { within: NOT_REACHED, ..behind(&watched) });
-        assert!(state.claim("chain", MINUTE).await.unwrap().is_some());
+        assert!(state.claim("ann", "chain", MINUTE).await.unwrap().now().is_some());
         assert!(began.elapsed() < NOT_REACHED);
         watched.sentinels[0].go_on();
     });
@@ -110,8 +118,8 @@ fn a_main_server_without_its_copies_that_wants_some_is_away() {
         let state = at(behind(&watched));
         all_answer(std::slice::from_ref(&state), 1).await;
         watched.copy.kill();
-        eventually("it refuses", async || state.claim("chain", MINUTE).await.is_err()).await;
-        let away = state.claim("another", MINUTE).await.unwrap_err();
+        eventually("it refuses", async || state.claim("ann", "chain", MINUTE).await.is_err()).await;
+        let away = state.claim("ann", "another", MINUTE).await.unwrap_err();
         let says = ["NOREPLICAS", "a moment ago"].iter().any(|text| away.internal().contains(text));
         assert!(says, "{}", away.internal());
         watched.copy.start_again();
@@ -126,8 +134,8 @@ fn each_key_is_kept_by_its_node_and_one_node_that_is_away_is_the_only_one() {
         let replicas = [at(of(&cluster)), at(of(&cluster))];
         for number in 0..60 {
             let name = number.to_string();
-            assert!(replicas[number % 2].claim(&name, MINUTE).await.unwrap().is_some());
-            assert_eq!(replicas[(number + 1) % 2].claim(&name, MINUTE).await, Ok(None));
+            assert!(replicas[number % 2].claim("ann", &name, MINUTE).await.unwrap().now().is_some());
+            assert_eq!(replicas[(number + 1) % 2].claim("ann", &name, MINUTE).await, Ok(Claimed::Before));
         }
         let kept = cluster.nodes.each_ref().map(|node| node.ask(&["DBSIZE"]));
         assert!(!kept.contains(&":0".to_owned()), "{kept:?}");
@@ -136,9 +144,9 @@ fn each_key_is_kept_by_its_node_and_one_node_that_is_away_is_the_only_one() {
         let mut known = 0;
         let mut unknown = 0;
         for number in 0..60 {
-            match replicas[0].claim(&number.to_string(), MINUTE).await {
+            match replicas[0].claim("ann", &number.to_string(), MINUTE).await {
                 Ok(claim) => {
-                    assert_eq!(claim, None, "{number}");
+                    assert_eq!(claim, Claimed::Before, "{number}");
                     known += 1;
                 }
                 Err(_) => unknown += 1,
@@ -163,7 +171,7 @@ fn a_copy_that_becomes_a_main_node_of_a_cluster_is_found() {
         run(async {
             let replicas = [at(of(&cluster)), at(of(&cluster))];
             for number in 0..30 {
-                assert!(replicas[0].claim(&number.to_string(), MINUTE).await.unwrap().is_some());
+                assert!(replicas[0].claim("ann", &number.to_string(), MINUTE).await.unwrap().now().is_some());
             }
             assert_eq!(cluster.nodes[0].ask(&["WAIT", "1", "5000"]), ":1");
             if is_paused {
@@ -174,7 +182,11 @@ fn a_copy_that_becomes_a_main_node_of_a_cluster_is_found() {
             let took = all_answer(&replicas, 30).await;
             println!("another main node after {took:?}, the first was paused: {is_paused}");
             for number in 0..30 {
-                assert_eq!(replicas[number % 2].claim(&number.to_string(), MINUTE).await, Ok(None), "{number}");
+                assert_eq!(
+                    replicas[number % 2].claim("ann", &number.to_string(), MINUTE).await,
+                    Ok(Claimed::Before),
+                    "{number}"
+                );
             }
             if is_paused {
                 cluster.nodes[0].go_on();
@@ -266,7 +278,7 @@ async fn each_operation(options: ValkeyOptions) {
 async fn each_question(state: &Valkey) {
     let one = [AllowanceName { scope: "tool", pace: Pace::new(1, HOUR), callers_max: 1 }];
     assert_eq!(state.take("ann", &one).await, Ok(Taken::All));
-    let claim = state.claim("chain", MINUTE).await.unwrap().unwrap();
+    let claim = state.claim("ann", "chain", MINUTE).await.unwrap().now().unwrap();
     state.give_back(claim).await.unwrap();
     state.note("what", MINUTE).await.unwrap();
     assert_eq!(state.is_noted("what").await, Ok(true));

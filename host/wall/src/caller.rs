@@ -164,6 +164,11 @@ pub trait CallerLink: Send + Sync + 'static {
         let _ = (words, most);
         Vec::new()
     }
+    /// True if there is a tool of this name that the caller may call.
+    fn has_tool(&self, tool: &str) -> bool {
+        let _ = tool;
+        false
+    }
     /// The tool of this name, if the guest may call it.
     fn describe_tool(&self, tool: &str) -> Option<GuestTool> {
         let _ = tool;

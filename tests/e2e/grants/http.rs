@@ -174,18 +174,21 @@ fn a_denial_is_told_to_the_model_and_recorded_with_the_line_that_would_allow_it(
             "no rule of tool \"http\" allows it",
             format!("http = [\"POST http://path.example:{p}/v1/x\"]"),
         ),
-        (
-            json!({"url": format!("http://path.example:{p}/v1/..%2fv2")}),
-            format!("GET http://path.example:{p}/v1/..%2Fv2"),
-            "its path can be read in two ways, and no rule of tool \"http\" allows both",
-            format!("http = [\"GET http://path.example:{p}\"]"),
-        ),
     ];
     for (arguments, asked, because, allow) in rows {
         let answer = host.call("http", arguments);
         assert_eq!(came_to(&answer), Err(REFUSED.to_owned()));
         let denied = Denied { capability: "http", asked: &asked, because, section, allow: &allow };
         assert_denied(&host, &answer, &denied);
+    }
+    // A guest's path never leads to a rule that allows more than it: no line is advised.
+    for path in ["v1/..%2fv2", "other/*"] {
+        let answer = host.call("http", json!({"url": format!("http://path.example:{p}/{path}")}));
+        assert_eq!(came_to(&answer), Err(REFUSED.to_owned()));
+        let ends = path.replace("%2f", "%2F");
+        let asked = format!("GET http://path.example:{p}/{ends}");
+        let record = host.recorded(&asked, |record| record["event"] == "call.denied" && record["asked"] == asked);
+        assert!(record["section"].is_null() && record["allow"].is_null(), "{record}");
     }
     // A query may hold secrets that only the server may know.
     assert!(!host.audit().iter().any(|record| record.to_string().contains("key=word")));

@@ -360,6 +360,18 @@ fn an_address_that_others_reach_has_to_be_meant() {
 }
 
 #[test]
+fn connections_that_say_nothing_keep_no_reader_waiting() {
+    let host = serving(&["good"], "");
+    let address = host.metrics_address();
+    let silent: Vec<Wire> = (0..200).map(|_| Wire::to(address)).collect();
+    let began = std::time::Instant::now();
+    assert_eq!(Wire::to(address).ask(&Ask::bare("GET", "/metrics")).status(), 200);
+    let waited = began.elapsed();
+    assert!(waited < std::time::Duration::from_secs(4), "{waited:?}: as long as silent ones are borne");
+    drop(silent);
+}
+
+#[test]
 fn readers_that_never_finish_take_nothing_from_calls_and_little_from_other_readers() {
     let mut host = serving(&["good"], "");
     let address = host.metrics_address();

@@ -60,6 +60,8 @@ fn what_is_pinned_is_digests_and_words_and_is_the_same_each_time() {
     }
     assert_eq!(Command::in_folder(&folder, &["lock"]).run().succeeded(), "toolcell.lock: nothing differs\n");
     assert_eq!(Command::in_folder(&folder, &["diff"]).run().succeeded(), "toolcell.lock: nothing differs\n");
+    let other = Command::in_folder(&folder, &["approve", "tool", "--digest", "0000000000000000"]).run();
+    assert!(other.failed_with(1).contains("tool is not what was seen any more"), "{other:?}");
     assert_eq!(folder.read(LOCK), text);
     std::fs::remove_file(folder.path().join(LOCK)).unwrap();
     let _ = Command::in_folder(&folder, &["lock"]).run();
@@ -172,7 +174,7 @@ fn without_a_lock_it_is_said_once_that_nothing_is_pinned_and_with_another_that_i
     folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
     let mut host = TestHost::in_folder(folder);
     assert_eq!(version(&mut host), "b", "it is served all the same");
-    host.will_say("pins it: tool; `toolcell diff` says how, --locked would refuse");
+    host.will_say("pins it: tool; `toolcell diff` says how, --locked would not serve it");
 }
 
 /// Asserts that a locked host quarantines other code: the old version serves, and the log, the

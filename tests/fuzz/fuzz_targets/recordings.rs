@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(format!("{recording:?}"), format!("{again:?}"));
     // If there is a manifest to replay it in, it can be read.
     drop(recording.manifest_to_replay("component.wasm"));
-    drop((recording.is_cut(), recording.digest_of_arguments()));
+    drop((recording.is_cut(), recording.digest_of_case()));
 });
 
 /// False of a number that JSON does not keep exactly. Recordings have floats as texts.

@@ -124,21 +124,26 @@ impl<'a> Exchange<'a> {
         http::send("POST", self.target, &borrowed(&fields), Some(body.as_bytes()))
     }
 
-    /// One message of the server's. `Some` is the outcome of the request with this number.
+    /// One message of the server's, or a batch of them. `Some` is the outcome of the request with
+    /// this number.
     fn heard(&mut self, text: &str, id: u32) -> Result<Option<Result<String, Failure>>, Failure> {
-        match Message::read(text) {
-            Some(Message::Request { id, method, params }) => self.answer(id, &method, params).map(|()| None),
-            Some(Message::Notification { method, params }) => {
-                let params = params.filter(|_| method == "notifications/progress");
-                params.into_iter().for_each(pass_on);
-                Ok(None)
+        let wrong = || Failure::Failed("the server says something that is not a message of JSON-RPC".to_owned());
+        for message in Message::read_all(text).ok_or_else(wrong)? {
+            match message {
+                Message::Request { id, method, params } => self.answer(id, &method, params)?,
+                Message::Notification { method, params } => {
+                    let params = params.filter(|_| method == "notifications/progress");
+                    params.into_iter().for_each(pass_on);
+                }
+                answer @ Message::Answer { .. } => {
+                    if let Some(outcome) = answer.answering(id) {
+                        let outcome = outcome.map(|result| result.get().to_owned());
+                        return Ok(Some(outcome.map_err(|error| failed(&error))));
+                    }
+                }
             }
-            Some(answer) => {
-                let outcome = answer.answering(id);
-                Ok(outcome.map(|outcome| outcome.map(|result| result.get().to_owned()).map_err(|error| failed(&error))))
-            }
-            None => Err(Failure::Failed("the server says something that is not a message of JSON-RPC".to_owned())),
         }
+        Ok(None)
     }
 
     /// Answers a request of the server's.
@@ -185,7 +190,8 @@ fn refused(answer: Answer, id: u32) -> Failure {
     let status = answer.status;
     let Ok(body) = answer.read(ERROR_BYTES_MAX) else { return Failure::Failed(format!("HTTP {status}")) };
     let text = String::from_utf8_lossy(&body);
-    if let Some(Err(error)) = Message::read(&text).and_then(|message| message.answering(id)) {
+    let messages = Message::read_all(&text).into_iter().flatten();
+    if let Some(Err(error)) = messages.filter_map(|message| message.answering(id)).next() {
         return failed(&error);
     }
     let is_text = !text.chars().any(|character| character.is_control() && !character.is_whitespace());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toolcell_bridge_lines::bytes_of_base64;
@@ -16,17 +16,26 @@ use crate::icons::Icons;
 /// Begins keys of `_meta` that belong to the protocol between the server and this bridge.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
+/// A member that some servers write as `null` where it is missing.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answered<'a> {
     result_type: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "or_default")]
     content: Vec<&'a RawValue>,
     #[serde(borrow)]
     structured_content: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     is_error: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     input_requests: BTreeMap<String, InputRequest>,
     request_state: Option<String>,
     #[serde(rename = "_meta")]
@@ -47,7 +56,7 @@ struct Piece {
     title: Option<String>,
     description: Option<String>,
     size: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     icons: Icons,
     resource: Option<Resource>,
     annotations: Option<Marks>,
@@ -69,7 +78,7 @@ struct Resource {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Marks {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     audience: Vec<String>,
     priority: Option<f64>,
     last_modified: Option<String>,
@@ -252,6 +261,18 @@ mod tests {
         let result = result.unwrap();
         assert_eq!((result.structured_json.as_deref(), result.is_error), (Some("{\"a\":1.50}"), true));
         assert_eq!(result.meta_json, None);
+    }
+
+    #[test]
+    fn null_is_a_member_that_is_missing() {
+        let result = result(
+            r#"{"content":[{"type":"text","text":"a","annotations":{"audience":null,"priority":null},"icons":null,"_meta":null}],
+                "isError":null,"structuredContent":null,"_meta":null,"resultType":null,"inputRequests":null}"#,
+        );
+        let result = result.unwrap();
+        assert_eq!((result.is_error, result.structured_json, result.meta_json), (false, None, None));
+        assert!(matches!(result.content.as_slice(), [Content::Text(text)] if text.text == "a"));
+        assert!(super::of(r#"{"content":null}"#).is_ok());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod answers;
 mod exchange;
 mod head;
+mod media;
 mod message;
 mod request;
 
@@ -16,7 +17,9 @@ pub use exchange::{
     initialize, initialized, list, refusal, reply,
 };
 pub use head::{BridgeServer, FORMAT, Head, Hints, PASSED, PASSES_ELICITATION, REQUEST, RemoteServer, Selection};
-pub use message::{Message, RpcFailure};
+pub use media::{charset, essence, is_json, is_text};
+pub use message::{MESSAGES_MAX, Message, RpcFailure};
 pub use request::{
-    Body, BodyForm, MirroredParameter, OutputForm, Parameter, Place, RemoteCall, Request, Style, bytes_of_base64,
+    Body, BodyForm, FieldStyle, MirroredParameter, OutputForm, Parameter, Place, RemoteCall, Request, Style,
+    bytes_of_base64,
 };

@@ -2,6 +2,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// Messages of one batch (2025-03-26). 1,000: progress that a server held back, and its answer.
+pub const MESSAGES_MAX: usize = 1_000;
+
 /// One message of a server.
 #[derive(Debug)]
 pub enum Message<'a> {
@@ -55,6 +58,18 @@ struct Frame<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// Reads a message, or those of a batch in their order; `None` if there is something else, or
+    /// more than [`MESSAGES_MAX`].
+    #[must_use]
+    pub fn read_all(text: &'a str) -> Option<Vec<Self>> {
+        if !text.trim_start().starts_with('[') {
+            return Self::read(text).map(|message| vec![message]);
+        }
+        let items: Vec<&'a RawValue> = serde_json::from_str(text).ok()?;
+        let is_batch = (1..=MESSAGES_MAX).contains(&items.len());
+        is_batch.then(|| items.into_iter().map(|item| Self::read(item.get())).collect())?
+    }
+
     /// Reads one message; `None` if it is not one.
     #[must_use]
     pub fn read(text: &'a str) -> Option<Self> {
@@ -104,5 +119,18 @@ mod tests {
         for text in ["", "[]", "{}", "1", "{\"id\":1}", "{\"id\":1,\"result\":{}"] {
             assert!(Message::read(text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_batch_is_its_messages_within_a_bound() {
+        let count = |text: &str| Message::read_all(text).map(|messages| messages.len());
+        let answer = r#"{"id":1,"result":{}}"#;
+        assert_eq!(count(answer), Some(1));
+        assert_eq!(count(&format!(" [{answer}, {{\"method\":\"notifications/message\"}}]")), Some(2));
+        for text in ["[]".to_owned(), "[1]".to_owned(), format!("[{answer},{{}}]"), format!("[[{answer}]]")] {
+            assert_eq!(count(&text), None, "{text}");
+        }
+        assert_eq!(count(&format!("[{}]", vec![answer; MESSAGES_MAX].join(","))), Some(MESSAGES_MAX));
+        assert_eq!(count(&format!("[{}]", vec![answer; MESSAGES_MAX + 1].join(","))), None);
     }
 }

@@ -17,7 +17,7 @@ pub struct Request {
     pub parameters: Vec<Parameter>,
     /// How the body is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub body: Option<Body>,
+    pub body: Option<Box<Body>>,
     /// The value of `Accept`.
     pub accept: String,
     /// How an answer in JSON becomes structured content.
@@ -78,15 +78,35 @@ pub struct Body {
     pub media: String,
     /// How the argument becomes bytes.
     pub form: BodyForm,
-    /// Fields of [`BodyForm::Pairs`] whose items have an index each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deep: Vec<String>,
+    /// Names of fields in the request, by their members of the argument. The others are the same.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
+    /// How fields of [`BodyForm::Pairs`] are written, where the document says so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub styles: BTreeMap<String, FieldStyle>,
     /// Fields of [`BodyForm::Parts`] that may be files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// True if fields of [`BodyForm::Parts`] that the document does not name may be files.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub others_are_files: bool,
     /// Media types of parts, by their fields, where the document names them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub part_media: BTreeMap<String, String>,
+}
+
+/// How a field of a form is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldStyle {
+    /// How its value is written.
+    pub style: Style,
+    /// True if each item of a list, and each member of an object, stands by itself.
+    pub explode: bool,
+}
+
+impl FieldStyle {
+    /// One JSON text.
+    pub const JSON: Self = Self { style: Style::Json, explode: false };
 }
 
 /// How an argument becomes a body.
@@ -134,6 +154,10 @@ pub struct MirroredParameter {
     pub header: String,
     /// Names of members that lead to the value.
     pub path: Vec<String>,
+}
+
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl MirroredParameter {

@@ -74,16 +74,20 @@ pub(super) fn bounds(written: &Map<String, Value>, made: &mut Map<String, Value>
     {
         made.insert("format".to_owned(), format.as_str().into());
     }
-    // In 3.1 a text is bytes where its media type says so and nothing encodes it.
-    if let Some(Value::String(media)) = written.get("contentMediaType")
-        && !written.contains_key("contentEncoding")
-        && !is_text(media)
-    {
+    if is_bytes(written) {
         made.insert("format".to_owned(), "binary".into());
     }
     if written.get("uniqueItems") == Some(&Value::Bool(true)) {
         made.insert("uniqueItems".to_owned(), Value::Bool(true));
     }
+}
+
+/// True for a text that is bytes: by its format, or, in 3.1, by its media type where nothing
+/// encodes it.
+pub(crate) fn is_bytes(written: &Map<String, Value>) -> bool {
+    let text = |key: &str| written.get(key).and_then(Value::as_str);
+    text("format") == Some("binary")
+        || (text("contentMediaType").is_some_and(|media| !is_text(media)) && !written.contains_key("contentEncoding"))
 }
 
 /// Adds a sentence to the description.

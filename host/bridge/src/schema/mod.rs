@@ -3,13 +3,15 @@
 //! that the server decides.
 mod keywords;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value, json};
 
 use crate::document::Document;
 use crate::limits::{ENUM_VALUES_MAX, LEVELS, MEMBERS_MAX, SCHEMA_TEXT_BYTES_MAX, SUBSCHEMAS_MAX, VALUE_BYTES_MAX};
 use crate::merge;
-use crate::names::{clipped, is_property};
-pub(crate) use keywords::add_text;
+use crate::names::{clipped, is_property, of_argument};
+pub(crate) use keywords::{add_text, is_bytes};
 use keywords::{bounds, made_nullable};
 
 /// Schemas, references and members of `allOf` inside each other. 64: the stack of a thread holds
@@ -27,6 +29,9 @@ const TYPES: [&str; 7] = ["object", "array", "string", "integer", "number", "boo
 pub(crate) enum SchemaUse {
     /// Of arguments: every keyword, without what only answers have.
     Input,
+    /// Of an argument whose members are the fields of a form. It is as of arguments, and fields
+    /// whose names no API takes get others.
+    Fields,
     /// Of answers: names, types and descriptions. Servers send what their documents do not say,
     /// such as `null` and new values, and an answer must not be lost for that.
     Output,
@@ -37,6 +42,10 @@ pub(crate) struct Inlined {
     pub(crate) schema: Value,
     /// True if something of it is left open.
     pub(crate) is_cut: bool,
+    /// Names of fields in the document, by those that they got.
+    pub(crate) names: BTreeMap<String, String>,
+    /// Schemas and properties that were looked at for it, in all attempts.
+    pub(crate) visits: usize,
 }
 
 /// Stops an attempt that exceeds a bound.
@@ -45,21 +54,16 @@ struct Over;
 /// The schema of the document as one without references, of at most `bytes_max` bytes. It is tried
 /// with few levels first, since those cost little, and with more until a bound is reached.
 pub(crate) fn inlined(document: &Document<'_>, schema: &Value, usage: SchemaUse, bytes_max: usize) -> Inlined {
-    let mut best = Inlined { schema: json!({}), is_cut: true };
+    let mut best = Inlined { schema: json!({}), is_cut: true, names: BTreeMap::new(), visits: 0 };
     for levels in LEVELS {
-        let mut inliner = Inliner {
-            document,
-            usage,
-            levels,
-            subschemas: 0,
-            visits: 0,
-            is_cut: false,
-            is_deeper: false,
-            trail: Vec::new(),
-        };
-        match inliner.schema(schema, 0, 0) {
-            Ok(made) if merge::json_bytes(&made) <= bytes_max => {
-                best = Inlined { schema: made, is_cut: inliner.is_cut }
+        let mut inliner = Inliner::of(document, usage, levels);
+        let made = inliner.schema(schema, 0, 0);
+        best.visits += inliner.visits;
+        match made {
+            Ok(mut made) if merge::json_bytes(&made) <= bytes_max => {
+                require_only_what_is_left(&mut made, &inliner.left_out);
+                let names = std::mem::take(&mut inliner.names);
+                best = Inlined { schema: made, is_cut: inliner.is_cut, names, ..best }
             }
             _ => return best,
         }
@@ -68,6 +72,14 @@ pub(crate) fn inlined(document: &Document<'_>, schema: &Value, usage: SchemaUse,
         }
     }
     best
+}
+
+/// The schema's type and description alone, for which little is looked at.
+pub(crate) fn opened(document: &Document<'_>, schema: &Value, usage: SchemaUse) -> Inlined {
+    let mut inliner = Inliner::of(document, usage, 0);
+    let made = inliner.schema(schema, 0, 0);
+    let Inliner { is_cut, visits, names, .. } = inliner;
+    Inlined { schema: made.unwrap_or_else(|_| json!({})), is_cut, names, visits }
 }
 
 struct Inliner<'d, 'a> {
@@ -79,11 +91,33 @@ struct Inliner<'d, 'a> {
     is_cut: bool,
     /// True if more levels would show more.
     is_deeper: bool,
+    /// True inside a property or an item: what is there has no fields of a form.
+    is_inside: bool,
     /// References that lead to the schema that is being read.
     trail: Vec<String>,
+    /// Names of properties that only answers have.
+    left_out: BTreeSet<String>,
+    /// As in [`Inlined`].
+    names: BTreeMap<String, String>,
 }
 
-impl Inliner<'_, '_> {
+impl<'d, 'a> Inliner<'d, 'a> {
+    const fn of(document: &'d Document<'a>, usage: SchemaUse, levels: usize) -> Self {
+        Self {
+            document,
+            usage,
+            levels,
+            subschemas: 0,
+            visits: 0,
+            is_cut: false,
+            is_deeper: false,
+            is_inside: false,
+            trail: Vec::new(),
+            left_out: BTreeSet::new(),
+            names: BTreeMap::new(),
+        }
+    }
+
     /// Counts a schema, or a property, that is looked at.
     fn look(&mut self) -> Result<(), Over> {
         self.visits += 1;
@@ -153,6 +187,9 @@ impl Inliner<'_, '_> {
         if let Value::Object(written) = schema {
             self.kind(written, &mut open);
             self.texts(written, &mut open);
+            if self.usage != SchemaUse::Output && is_bytes(written) {
+                open.insert("format".to_owned(), "binary".into());
+            }
         }
         Value::Object(made_nullable(open, &Map::new()))
     }
@@ -166,7 +203,7 @@ impl Inliner<'_, '_> {
         let mut made = Map::new();
         self.kind(written, &mut made);
         self.texts(written, &mut made);
-        if self.usage == SchemaUse::Input {
+        if self.usage != SchemaUse::Output {
             self.values(written, &mut made);
             bounds(written, &mut made);
         }
@@ -183,7 +220,7 @@ impl Inliner<'_, '_> {
             Some(kind) => Some(kind).filter(is_type).into_iter().cloned().collect(),
             None if written.contains_key("properties") => vec!["object".into()],
             // Real answers of such schemas are objects as well.
-            None if self.usage == SchemaUse::Input && written.get("items").is_some_and(Value::is_object) => {
+            None if self.usage != SchemaUse::Output && written.get("items").is_some_and(Value::is_object) => {
                 vec!["array".into()]
             }
             None => Vec::new(),
@@ -228,6 +265,14 @@ impl Inliner<'_, '_> {
         }
     }
 
+    /// A schema one level further down, whose members are no fields of a form.
+    fn inside(&mut self, schema: &Value, level: usize, nesting: usize) -> Result<Value, Over> {
+        let before = std::mem::replace(&mut self.is_inside, true);
+        let made = self.schema(schema, level + 1, nesting + 1);
+        self.is_inside = before;
+        made
+    }
+
     fn list(
         &mut self,
         written: &Map<String, Value>,
@@ -236,7 +281,7 @@ impl Inliner<'_, '_> {
         nesting: usize,
     ) -> Result<(), Over> {
         if let Some(items @ Value::Object(_)) = written.get("items") {
-            let items = self.schema(items, level + 1, nesting + 1)?;
+            let items = self.inside(items, level, nesting)?;
             made.insert("items".to_owned(), items);
         } else if made.get("type") == Some(&"array".into()) {
             made.insert("items".to_owned(), json!({}));
@@ -257,14 +302,15 @@ impl Inliner<'_, '_> {
             for (name, property) in properties {
                 self.look()?;
                 if self.leaves_out(property) {
+                    self.left_out.insert(name.clone());
                     continue;
                 }
-                if self.usage == SchemaUse::Input && !is_property(name) {
+                let Some(given) = self.given(name, properties) else {
                     unnamed.push(name.as_str());
                     continue;
-                }
-                let property = self.schema(property, level + 1, nesting + 1)?;
-                own.insert(name.clone(), property);
+                };
+                let property = self.inside(property, level, nesting)?;
+                own.insert(given, property);
             }
             made.insert("properties".to_owned(), own.into());
         }
@@ -276,14 +322,12 @@ impl Inliner<'_, '_> {
             add_text(made, &clipped(&format!("Also takes: {}.", unnamed.join(", ")), SCHEMA_TEXT_BYTES_MAX));
         }
         if let Some(Value::Array(required)) = written.get("required") {
-            // A member that only answers have is not required of a request.
-            let properties = written.get("properties");
-            let is_kept = |name: &&Value| {
-                let name = name.as_str().unwrap_or_default();
-                is_property(name)
-                    && !properties.and_then(|all| all.get(name)).is_some_and(|property| self.leaves_out(property))
-            };
-            let required = distinct(required.iter().take(SUBSCHEMAS_MAX).filter(is_kept));
+            let required = required.iter().take(SUBSCHEMAS_MAX).filter_map(Value::as_str);
+            let none = Map::new();
+            let properties = written.get("properties").and_then(Value::as_object).unwrap_or(&none);
+            let required: Vec<Value> =
+                required.filter_map(|name| self.given(name, properties)).map(Value::from).collect();
+            let required = distinct(required.iter());
             if !required.is_empty() {
                 made.insert("required".to_owned(), required.into());
             }
@@ -293,7 +337,7 @@ impl Inliner<'_, '_> {
                 made.insert("additionalProperties".to_owned(), Value::Bool(false));
             }
             Some(others @ Value::Object(members)) if !members.is_empty() && unnamed.is_empty() => {
-                let others = self.schema(others, level + 1, nesting + 1)?;
+                let others = self.inside(others, level, nesting)?;
                 made.insert("additionalProperties".to_owned(), others);
             }
             _ => {}
@@ -301,9 +345,29 @@ impl Inliner<'_, '_> {
         Ok(())
     }
 
+    /// The name that a property of these gets; `None` if no API takes one like it.
+    fn given(&mut self, name: &str, properties: &Map<String, Value>) -> Option<String> {
+        if self.usage == SchemaUse::Output || is_property(name) {
+            return Some(name.to_owned());
+        }
+        if self.usage != SchemaUse::Fields || self.is_inside {
+            return None;
+        }
+        if let Some((known, _)) = self.names.iter().find(|(_, field)| *field == name) {
+            return Some(known.clone());
+        }
+        let wanted = of_argument(name);
+        let numbered = (2..MEMBERS_MAX).map(|number| format!("{wanted}_{number}"));
+        let is_free =
+            |given: &String| is_property(given) && !properties.contains_key(given) && !self.names.contains_key(given);
+        let given = std::iter::once(wanted.clone()).chain(numbered).find(is_free)?;
+        self.names.insert(given.clone(), name.to_owned());
+        Some(given)
+    }
+
     /// True for a property that only the other direction has.
     fn leaves_out(&self, property: &Value) -> bool {
-        let key = if self.usage == SchemaUse::Input { "readOnly" } else { "writeOnly" };
+        let key = if self.usage == SchemaUse::Output { "writeOnly" } else { "readOnly" };
         let followed = self.document.followed(property).unwrap_or(property);
         [property, followed].iter().any(|property| property.get(key) == Some(&Value::Bool(true)))
     }
@@ -318,10 +382,15 @@ impl Inliner<'_, '_> {
     ) -> Result<(), Over> {
         let variants = ["oneOf", "anyOf"].iter().find_map(|key| written.get(*key)?.as_array());
         let Some(variants) = variants.filter(|variants| !variants.is_empty()) else { return Ok(()) };
+        let is_filled = |properties: &Map<String, Value>| !properties.is_empty();
+        let has_properties = made.get("properties").and_then(Value::as_object).is_some_and(is_filled);
         let mut own: Vec<Value> = Vec::new();
         for variant in self.members(variants) {
             let mut each = self.schema(variant, level + 1, nesting + 1)?;
             self.discriminate(written, variant, &mut each);
+            if let (true, Value::Object(each)) = (has_properties, &mut each) {
+                merge::open(each);
+            }
             if !own.contains(&each) {
                 own.push(each);
             }
@@ -342,7 +411,7 @@ impl Inliner<'_, '_> {
     /// Names the value of the discriminator in a variant: what `mapping` says, or the schema's
     /// name.
     fn discriminate(&self, written: &Map<String, Value>, variant: &Value, made: &mut Value) {
-        let Some(discriminator) = written.get("discriminator").filter(|_| self.usage == SchemaUse::Input) else {
+        let Some(discriminator) = written.get("discriminator").filter(|_| self.usage != SchemaUse::Output) else {
             return;
         };
         let Some(property) = discriminator.get("propertyName").and_then(Value::as_str) else { return };
@@ -367,6 +436,33 @@ impl Inliner<'_, '_> {
             self.is_cut = true;
         }
         members.get(..MEMBERS_MAX).unwrap_or(members)
+    }
+}
+
+/// Drops names from `required` whose properties are left out, wherever in the schema they were: a
+/// member of an `allOf` requires those of the others.
+fn require_only_what_is_left(schema: &mut Value, left_out: &BTreeSet<String>) {
+    if left_out.is_empty() {
+        return;
+    }
+    let Value::Object(members) = schema else { return };
+    if let Some(Value::Array(mut required)) = members.remove("required") {
+        let has = |name: &str| members.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        required.retain(|name| name.as_str().is_some_and(|name| has(name) || !left_out.contains(name)));
+        if !required.is_empty() {
+            members.insert("required".to_owned(), required.into());
+        }
+    }
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        properties.values_mut().for_each(|property| require_only_what_is_left(property, left_out));
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inside) = members.get_mut(key) {
+            require_only_what_is_left(inside, left_out);
+        }
+    }
+    if let Some(Value::Array(variants)) = members.get_mut("anyOf") {
+        variants.iter_mut().for_each(|variant| require_only_what_is_left(variant, left_out));
     }
 }
 

@@ -101,3 +101,36 @@ fn many_large_schemas_are_cut_until_a_host_lists_them() {
     let bytes: usize = bridge.definitions.tools.iter().map(|tool| json_bytes(&tool.input)).sum();
     assert!(bytes < DEFINITIONS_BYTES_MAX, "{bytes}");
 }
+
+#[test]
+fn parameters_that_share_a_large_schema_do_not_multiply_it() {
+    let property = json!({"type": "string", "description": "x".repeat(40)});
+    let properties: Map<String, Value> = (0..300).map(|at| (format!("p{at}"), property.clone())).collect();
+    let parameter = |at: usize| {
+        let schema = json!({"$ref": "#/components/schemas/s"});
+        json!({"name": format!("q{at}"), "in": "query", "schema": schema})
+    };
+    let item = json!({"parameters": (0..300).map(parameter).collect::<Vec<_>>(), "get": {}});
+    let paths: Map<String, Value> =
+        (0..40).map(|at| (format!("/{at}"), json!({"$ref": "#/components/pathItems/i"}))).collect();
+    let schema = json!({"type": "object", "properties": properties});
+    let components = json!({"schemas": {"s": schema}, "pathItems": {"i": item}});
+    let tools = bridge(&with(document(paths.into()), "components", components)).definitions.tools;
+    let bytes: usize = tools.iter().map(|tool| json_bytes(&tool.input)).sum();
+    assert!(bytes < DEFINITIONS_BYTES_MAX, "{bytes}");
+    // What is behind the bound keeps its type.
+    assert_eq!(tools[0].input["properties"]["q299"], json!({"type": "object"}));
+}
+
+#[test]
+fn many_operations_of_one_name_take_no_longer_than_others() {
+    let operation = json!({"operationId": "a"});
+    let methods = ["get", "put", "post", "delete", "head", "patch"];
+    let item: Map<String, Value> = methods.into_iter().map(|method| (method.to_owned(), operation.clone())).collect();
+    let paths: Map<String, Value> =
+        (0..PATHS_MAX).map(|at| (format!("/{at}"), json!({"$ref": "#/components/pathItems/i"}))).collect();
+    let document = with(document(paths.into()), "components", json!({"pathItems": {"i": item}}));
+    let last = BridgeOptions { only: vec!["a_120000".to_owned()], ..super::options() };
+    let tools = Bridge::of(&document, &last, |_| Ok(())).unwrap().definitions.tools;
+    assert_eq!((tools.len(), tools[0].operation()), (1, "PATCH /v1/19999".to_owned()));
+}

@@ -291,3 +291,30 @@ fn a_path_with_a_query_is_sent_with_it_and_a_fragment_is_not() {
         ]
     );
 }
+
+#[test]
+fn a_parameter_takes_what_its_document_says_and_says_where_it_goes() {
+    let parameters = json!([
+        {"name": "id", "in": "path", "required": true, "schema": {"type": "string"}},
+        {"name": "id", "in": "query", "description": "Of the owner.", "schema": {"type": "string"}},
+        {"name": "ID", "in": "header", "schema": {"type": "string"}},
+        {"name": "filter", "in": "query", "content": {"application/json": {}}},
+        {"name": "const", "in": "query", "schema": {"const": 5}},
+        {"name": "map", "in": "query", "style": "deepObject", "schema": {"additionalProperties": {"type": "string"}}},
+        {"name": "none", "in": "query"},
+    ]);
+    let document = document(json!({"/a/{id}": {"get": {"parameters": parameters}}}));
+    let properties = tool(&document).input["properties"].clone();
+    assert_eq!(
+        properties,
+        json!({
+            "id": {"type": "string"},
+            "id_2": {"type": "string", "description": "Of the owner. It is \"id\" of the query."},
+            "ID_3": {"type": "string", "description": "It is \"ID\" of the header."},
+            "filter": {},
+            "const": {"const": 5},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+            "none": {"type": "string"},
+        })
+    );
+}

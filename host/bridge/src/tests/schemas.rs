@@ -81,6 +81,40 @@ fn members_of_all_of_are_one_schema() {
 }
 
 #[test]
+fn a_name_that_only_answers_have_is_required_nowhere() {
+    let schemas = json!({"Base": {"type": "object", "properties": {
+        "id": {"type": "string", "readOnly": true}, "name": {"type": "string"},
+        "owner": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+    }}});
+    let base = json!({"$ref": "#/components/schemas/Base"});
+    for schema in [
+        json!({"allOf": [base, {"type": "object", "required": ["id", "name"]}]}),
+        json!({"allOf": [base], "required": ["name", "id"]}),
+        json!({"allOf": [{"required": ["id", "name"]}, base]}),
+    ] {
+        let made = body("3.0.0", schema, schemas.clone());
+        assert_eq!(made["required"], json!(["name"]), "{made}");
+        assert_eq!(made["properties"]["owner"]["required"], json!(["id"]), "{made}");
+    }
+    let variants =
+        body("3.0.0", json!({"allOf": [base, {"anyOf": [{"required": ["id"]}, {"required": ["name"]}]}]}), schemas);
+    assert_eq!(variants["anyOf"], json!([{}, {"required": ["name"]}]));
+}
+
+#[test]
+fn closed_variants_do_not_refuse_what_stands_next_to_them() {
+    let closed = |name: &str| json!({"type": "object", "properties": {name: {}}, "additionalProperties": false});
+    let open = |name: &str| json!({"type": "object", "properties": {name: {}}});
+    let id = json!({"type": "object", "properties": {"id": {}}});
+    let choice = json!({"oneOf": [closed("a"), closed("b")]});
+    let expected = json!({"type": "object", "properties": {"id": {}}, "anyOf": [open("a"), open("b")]});
+    assert_eq!(body("3.0.0", json!({"allOf": [id, choice]}), json!({})), expected);
+    let beside = json!({"type": "object", "properties": {"id": {}}, "oneOf": choice["oneOf"]});
+    assert_eq!(body("3.0.0", beside, json!({})), expected);
+    assert_eq!(body("3.0.0", choice, json!({})), json!({"anyOf": [closed("a"), closed("b")]}));
+}
+
+#[test]
 fn a_discriminator_names_its_variants() {
     let schemas = json!({
         "Cat": {"type": "object", "properties": {"kind": {"type": "string"}, "lives": {"type": "integer"}}},

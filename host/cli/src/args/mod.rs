@@ -245,8 +245,8 @@ pub struct ServeArgs {
     /// a changed list
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub watch: WatchArg,
-    /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what
-    /// changes later
+    /// Serve only what toolcell.lock pins, and quarantine everything else, now and after changes;
+    /// without a lock file, refuse to start
     #[arg(long)]
     pub locked: bool,
     /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in

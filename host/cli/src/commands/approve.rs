@@ -84,7 +84,7 @@ fn pin(args: &ApproveArgs, manifest: &Path, catalog: &Catalog) -> anyhow::Result
     let approval = &approval(args);
     let path = lock::path_beside(manifest);
     report_removed(lock::remove_drafts(&path));
-    let mut locked = match read_or_report(&path) {
+    let mut locked = match read_or_report(&path, manifest) {
         Ok(locked) => locked,
         Err(exit) => return Ok(exit),
     };
@@ -96,14 +96,14 @@ fn pin(args: &ApproveArgs, manifest: &Path, catalog: &Catalog) -> anyhow::Result
         return Ok(Exit::Usage);
     };
     let drifts: Vec<_> = drift(&locked, &now).into_iter().filter(|drift| drift.component == component).collect();
-    if drifts.is_empty() {
-        terminal::print(&format!("{component}: nothing differs\n"))?;
-        return Ok(Exit::Done);
-    }
     let digest = now.components.get(&component).map_or("", |now| now.digest.as_str());
     if let Err(problem) = approval.check(&component, digest) {
         terminal::error(&problem, Some("`toolcell diff` shows how it differs now"));
         return Ok(Exit::AtFault);
+    }
+    if drifts.is_empty() {
+        terminal::print(&format!("{component}: nothing differs\n"))?;
+        return Ok(Exit::Done);
     }
     let signers = now
         .components

@@ -10,6 +10,7 @@ use toolcell_server::shell;
 
 use crate::args::{ClientConfigArgs, ClientName};
 use crate::exit::Exit;
+use crate::sketch;
 use crate::terminal;
 
 /// Placeholder for the token. This program must not put a secret into a configuration file.
@@ -58,7 +59,8 @@ impl<'a> ServerForm<'a> {
         }
         let program = std::env::current_exe().context("this program's path is not known")?;
         let manifest = clean(&args.manifest.manifest).context("the manifest's path is not known")?;
-        let arguments = ["serve", "--manifest"].map(str::to_owned).into_iter().chain([manifest.display().to_string()]);
+        let serve: &[&str] = if sketch::is_component(&manifest) { &["serve"] } else { &["serve", "--manifest"] };
+        let arguments = serve.iter().map(|word| (*word).to_owned()).chain([manifest.display().to_string()]);
         Ok(Self::Local { command: program.display().to_string(), arguments: arguments.collect() })
     }
 

@@ -1,13 +1,14 @@
 //! `toolcell compile`: fills the cache of compiled code, for the next start.
 
 use toolcell_sandbox::CodeOrigin;
+use toolcell_server::Note;
 
 use crate::args::CompileArgs;
 use crate::exit::Exit;
 use crate::manifest::open_or_report;
 use crate::terminal;
 
-/// Compiles and prints the result.
+/// Compiles and prints the result. Fails where nothing could be kept: a start would compile again.
 pub fn run(args: &CompileArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_report(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let mut text = String::new();
@@ -19,5 +20,6 @@ pub fn run(args: &CompileArgs) -> anyhow::Result<Exit> {
         text.push_str(&format!("{} {done}\n", component.name()));
     }
     terminal::print(&text)?;
-    Ok(Exit::Done)
+    let is_kept = ready.machine.notes.iter().all(|note| !matches!(note, Note::CodeNotKept(_)));
+    Ok(if is_kept { Exit::Done } else { Exit::HostFailed })
 }

@@ -11,7 +11,7 @@ use crate::terminal;
 /// Compares and prints. Ends with 1 if anything differs.
 pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let path = lock::path_beside(&args.manifest.manifest);
-    let locked = match read_or_report(&path) {
+    let locked = match read_or_report(&path, &args.manifest.manifest) {
         Ok(locked) => locked,
         Err(exit) => return Ok(exit),
     };

@@ -8,12 +8,14 @@ use toolcell_server::{ManifestFile, requested_permissions};
 use crate::args::{GrantArgs, RevokeArgs};
 use crate::edit::{self, apply_or_report, rights};
 use crate::exit::{Exit, Failure};
+use crate::listed;
 use crate::terminal;
 
 /// Adds rights.
 pub fn run(args: &GrantArgs) -> anyhow::Result<Exit> {
     let (file, mut edit) = edit::read(&args.manifest.manifest)?;
     edit::check_known(&file, &edit, &args.component)?;
+    check_tool(&file, &args.component, args.tool.as_deref())?;
     for right in &args.rights {
         let entry = rights::read(right)?;
         let added = match &args.tool {
@@ -48,6 +50,7 @@ fn warn_beyond(file: &ManifestFile, text: &str, component: &str) {
 pub fn revoke(args: &RevokeArgs) -> anyhow::Result<Exit> {
     let (file, mut edit) = edit::read(&args.manifest.manifest)?;
     edit::check_known(&file, &edit, &args.component)?;
+    check_tool(&file, &args.component, args.tool.as_deref())?;
     for right in &args.rights {
         let entry = rights::read(right)?;
         let taken = match &args.tool {
@@ -64,7 +67,14 @@ pub fn revoke(args: &RevokeArgs) -> anyhow::Result<Exit> {
             return Err(Failure::at_fault(problem, hint).into());
         }
     }
-    apply_or_report(&file, &edit.text(), args.consent.consent())
+    let text = edit.text();
+    edit::loads(&file, &text)?;
+    apply_or_report(&file, &text, args.consent.consent())
+}
+
+/// Checks that the component has this tool.
+fn check_tool(file: &ManifestFile, component: &str, tool: Option<&str>) -> anyhow::Result<()> {
+    tool.map_or(Ok(()), |tool| listed::check_tool(file, component, tool))
 }
 
 /// Adds a right, with what it requires.

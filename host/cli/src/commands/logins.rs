@@ -12,7 +12,9 @@ use toolcell_server::login::{CallerLogins, ListedLogin, LoginError};
 use toolcell_server::secret_store::GivenSecret;
 use toolcell_server::{ManifestFile, caller_logins, open_audit};
 
-use crate::args::{LoginsArgs, LoginsCommand, LoginsListArgs, LoginsRevokeArgs, LoginsSetArgs, ManifestArg};
+use crate::args::{
+    LoginsArgs, LoginsCommand, LoginsListArgs, LoginsRevokeArgs, LoginsSetArgs, ManifestArg, manifest_words,
+};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
@@ -40,7 +42,9 @@ impl OpenedLogins {
         let path = &manifest.manifest;
         let hint = "name the manifest with --manifest, or run this in its folder";
         let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
-        let wrong = |_| Failure::at_fault(format!("{} has problems", path.display()), "`toolcell check` shows them");
+        let words = manifest_words(path);
+        let shows = format!("`toolcell check{words}` shows them");
+        let wrong = |_| Failure::at_fault(format!("{} has problems", path.display()), shows);
         let manifest = toolcell_policy::parse(&file.source()).map_err(wrong)?.manifest;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let failed = |error: toolcell_server::StartError| Failure::at_fault(error.to_string(), "");
@@ -133,7 +137,21 @@ fn list(args: &LoginsListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Why no caller can have this name; `None` for one that a token, an issuer or `local` gives.
+fn not_a_caller(name: &str) -> Option<String> {
+    let shown = sanitize::line(name);
+    if name.is_empty() || name.chars().any(|character| character.is_control() || character.is_whitespace()) {
+        return Some(format!("{shown:?} is not the name of a caller: it is empty, or has blanks"));
+    }
+    let is_nobody = ["anyone", "console"].contains(&name);
+    is_nobody.then(|| format!("{shown} stands for callers who have no logins of their own"))
+}
+
 fn set(args: &LoginsSetArgs) -> anyhow::Result<Exit> {
+    if let Some(problem) = not_a_caller(&args.caller) {
+        let hint = "name a caller as the audit does: of a token, ISSUER:SUBJECT, or local";
+        return Err(Failure::usage(problem, hint).into());
+    }
     let opened = OpenedLogins::open(&args.manifest)?;
     let policies = opened.of_callers();
     let Some(policy) = policies.iter().find(|policy| policy.name() == args.name && policy.pasted()) else {

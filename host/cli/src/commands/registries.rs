@@ -3,14 +3,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
-use toolcell_policy::{AdvisedFault, Manifest, Reference, parse, render_all};
+use toolcell_policy::{AdvisedFault, Manifest, Reference, Style, parse, render_all};
 use toolcell_registry::Progress as Downloaded;
 use toolcell_server::ManifestFile;
 use toolcell_server::registries::{LeftOut, Pulled, Registries};
 use toolcell_server::trust::Signed;
 
 use crate::args::MANIFEST;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::terminal::{self, Progress};
 
 /// Without a manifest, registries are reached with the defaults.
@@ -37,7 +37,7 @@ pub fn read_manifest(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
 pub fn manifest_of(file: &ManifestFile) -> Result<Manifest, Failure> {
     parse(&file.source()).map(|parsed| parsed.manifest).map_err(|problems| {
         terminal::eprint(&render_all(&file.source(), &problems, terminal::stderr_style()));
-        Failure::said(Exit::AtFault)
+        Failure::said_at_fault(render_all(&file.source(), &problems, Style::Plain))
     })
 }
 

@@ -1,5 +1,6 @@
 //! Bridges to other MCP servers: their lists read now, for the commands that add, compare and
 //! update them.
+use std::collections::HashSet;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -101,5 +102,13 @@ impl<'m> KnownBridge<'m> {
         };
         let now = bridge(read.list, options).map_err(|error| AdvisedFault::new(error.problem, error.hint))?;
         Ok(Some(now).filter(|now| now.definitions.bytes() != self.definitions))
+    }
+
+    /// The tools of this newer list that the component does not have in the same form.
+    pub fn new_or_changed(&self, now: &Bridge) -> Vec<ToolDefinition> {
+        let known: HashSet<&[u8]> = self.definitions.split(|byte| *byte == b'\n').collect();
+        // What cannot be written is shown.
+        let is_known = |tool: &&ToolDefinition| serde_json::to_vec(tool).is_ok_and(|line| known.contains(&*line));
+        now.definitions.tools.iter().filter(|tool| !is_known(tool)).cloned().collect()
     }
 }

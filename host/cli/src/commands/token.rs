@@ -6,7 +6,7 @@ use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::identity::{NewToken, TokenEntry, TokenFile};
 
-use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
+use crate::args::{TokenArgs, TokenCommand, TokenFileArg, manifest_words};
 use crate::commands::logins::OpenedLogins;
 use crate::exit::Exit;
 use crate::terminal;
@@ -102,9 +102,11 @@ fn opened(arg: &TokenFileArg) -> Result<TokenFile, String> {
     if let Some(path) = &arg.file {
         return Ok(TokenFile::at(path.clone()));
     }
-    let manifest = ManifestFile::read(&arg.manifest.manifest)?;
+    let path = &arg.manifest.manifest;
+    let manifest = ManifestFile::read(path)?;
+    let words = manifest_words(path);
     let parsed = toolcell_policy::parse(&manifest.source())
-        .map_err(|_| format!("{} has problems; `toolcell check` shows them", arg.manifest.manifest.display()))?;
+        .map_err(|_| format!("{} has problems; `toolcell check{words}` shows them", path.display()))?;
     let named = parsed.manifest.http().and_then(|http| http.tokens().map(str::to_owned));
     let named =
         named.ok_or("the manifest names no file of tokens; write [http] tokens = \"tokens.jsonl\", or --file")?;

@@ -2,7 +2,7 @@
 //! in part: for people and as JSON.
 use serde_json::{Value, json};
 use toolcell_mcp::{ServedCatalog as _, sanitize};
-use toolcell_policy::Style;
+use toolcell_policy::{CODE, Style};
 use toolcell_sandbox::{ShapeName, contract};
 use toolcell_schema::{ApiWarning, ListedDefinition, SchemaForms, SchemaUse, ShownParts, api_warnings, portable};
 use toolcell_server::catalog::Catalog;
@@ -84,7 +84,8 @@ impl ToolWarnings {
                 description: written_text(&written.description),
                 shown: Some(ShownParts {
                     has_title: written.title.is_some(),
-                    has_hints: hints.read_only.is_some() || hints.destructive.is_some(),
+                    // What a script does is up to its calls, and its own definition is the host's.
+                    has_hints: component.name() == CODE || hints.read_only.is_some() || hints.destructive.is_some(),
                 }),
                 input: by.forms(&written.input_schema, &served.input_schema),
                 output: output.map(|(written, served)| by.forms(written, served)),

@@ -11,7 +11,7 @@ use toolcell_policy::{CODE, Diagnostic, Severity, Source, parse, render_all};
 use toolcell_server::file::write_whole;
 use toolcell_server::{ManifestFile, OpenOptions, Opened, VALUE_MISSING, lock};
 
-use crate::args::Consent;
+use crate::args::{Consent, manifest_words};
 use crate::exit::{Exit, Failure};
 use crate::manifest;
 use crate::terminal;
@@ -65,30 +65,38 @@ pub fn apply_or_report(file: &ManifestFile, text: &str, consent: Consent) -> any
 /// not refused: the server may have it.
 ///
 /// # Errors
-/// This process cannot load components at all.
+/// It does not, or this process cannot load components at all.
 pub fn loads(file: &ManifestFile, text: &str) -> anyhow::Result<()> {
-    if text == file.text() || parse(&Source { name: file.name(), text }).is_err() {
-        return Ok(());
-    }
-    let after = opened(file.path(), text)?;
-    if !after.problems.iter().any(is_error) {
-        return Ok(());
-    }
-    let before = opened(file.path(), file.text())?;
-    let is_new = |problem: &&Diagnostic| {
-        let old = before.problems.iter();
-        is_error(problem)
-            && !old.into_iter().any(|old| old.code() == problem.code() && old.message() == problem.message())
-    };
-    let new: Vec<Diagnostic> = after.problems.iter().filter(is_new).cloned().collect();
+    let new = new_problems(file, text)?;
     if !new.is_empty() {
-        terminal::eprint(&render_all(&after.file.source(), &new, terminal::stderr_style()));
+        terminal::eprint(&render_all(&Source { name: file.name(), text }, &new, terminal::stderr_style()));
     }
     if new.iter().all(|problem| problem.code() == VALUE_MISSING) {
         return Ok(());
     }
     let problem = format!("{} would not load, and stays as it is", file.name());
     Err(Failure::at_fault(problem, "").into())
+}
+
+/// Errors that loading finds with a manifest's new text, and not with its old one. None for a text
+/// that is not a manifest: [`agree`] shows why.
+///
+/// # Errors
+/// This process cannot load components at all.
+pub fn new_problems(file: &ManifestFile, text: &str) -> anyhow::Result<Vec<Diagnostic>> {
+    if text == file.text() || parse(&Source { name: file.name(), text }).is_err() {
+        return Ok(Vec::new());
+    }
+    let after = opened(file.path(), text)?;
+    if !after.problems.iter().any(is_error) {
+        return Ok(Vec::new());
+    }
+    let before = opened(file.path(), file.text())?;
+    let is_new = |problem: &Diagnostic| {
+        let mut old = before.problems.iter();
+        !old.any(|old| old.code() == problem.code() && old.message() == problem.message())
+    };
+    Ok(after.problems.into_iter().filter(|problem| is_error(problem) && is_new(problem)).collect())
 }
 
 /// True if this text would load but for values that are missing in this process.
@@ -157,12 +165,12 @@ pub fn write(file: &ManifestFile, text: &str) -> Result<(), Failure> {
 }
 
 /// A note that new rights need approval if only a lock is served.
-fn lock_note(manifest: &Path) -> &'static str {
-    if lock::path_beside(manifest).exists() {
-        "; `toolcell lock` pins it, `toolcell diff` shows how it differs"
-    } else {
-        ""
+fn lock_note(manifest: &Path) -> String {
+    if !lock::path_beside(manifest).exists() {
+        return String::new();
     }
+    let words = manifest_words(manifest);
+    format!("; `toolcell lock{words}` pins it, `toolcell diff{words}` shows how it differs")
 }
 
 /// Asks a person on the terminal. Anything but yes counts as no.

@@ -4,7 +4,8 @@ import { count } from "./counts.js";
 import { explained } from "./errors.js";
 
 export const text = explained({
-  // `option` is `undefined` or the value; a string that is thrown becomes the error of a `result`.
+  // An absent `option` is `null` in QuickJS and `undefined` in StarlingMonkey: `??` takes both, a default parameter does not.
+  // A string that is thrown becomes the error of a `result`.
   countWords: (text, minLength) => count(text, minLength ?? 1),
 });
 

@@ -6,8 +6,9 @@ import { count } from "./counts";
 import { explained } from "./errors";
 
 export const text = explained({
-  // `option` is `undefined` or the value; a string that is thrown becomes the error of a `result`.
-  countWords: (text: string, minLength: number | undefined): Counts => count(text, minLength ?? 1),
+  // An absent `option` is `null` in QuickJS and `undefined` in StarlingMonkey: `??` takes both, a default parameter does not.
+  // A string that is thrown becomes the error of a `result`.
+  countWords: (text: string, minLength?: number | null): Counts => count(text, minLength ?? 1),
 });
 
 // This runs once, when the component is built. What the engine compiles here is over before any call.

@@ -84,7 +84,7 @@ impl<'s> FieldsForm<'s> {
             Some("integer") => FieldKind::Integer,
             Some("number") => FieldKind::Number,
             Some("boolean") => FieldKind::Boolean,
-            None if is_any_number(schema) => FieldKind::AnyNumber,
+            None if any_number(schema).is_some() => FieldKind::AnyNumber,
             Some("array") => self.lines(schema).unwrap_or(FieldKind::Json),
             Some("object") if depth > 0 => {
                 self.fields(schema, name, depth - 1).map_or(FieldKind::Json, FieldKind::Group)
@@ -112,7 +112,7 @@ impl<'s> FieldsForm<'s> {
         let each = match items.get("enum").and_then(Value::as_array) {
             Some(values) if is_text(values) => FieldKind::Text,
             Some(_) => return None,
-            None if is_any_number(items) => FieldKind::AnyNumber,
+            None if any_number(items).is_some() => FieldKind::AnyNumber,
             None => match type_of(items)? {
                 "string" => FieldKind::Text,
                 "integer" => FieldKind::Integer,
@@ -131,8 +131,8 @@ impl<'s> FieldsForm<'s> {
         let mut nullable = false;
         for _ in 0..HOPS {
             let Some(found) = at.as_object() else { return (None, nullable) };
-            if is_any_number(at) {
-                return (Some(at), nullable);
+            if let Some(with_null) = any_number(at) {
+                return (Some(at), nullable || with_null);
             }
             let leads = found.keys().filter(|key| LEADS.contains(&key.as_str())).count();
             let is_known = |key: &String| LEADS.contains(&key.as_str()) || WORDS.contains(&key.as_str());
@@ -163,13 +163,17 @@ fn members<'s>(schema: &'s Map<String, Value>, key: &str) -> Option<&'s Vec<Valu
     schema.get(key).and_then(Value::as_array)
 }
 
-/// True for a number, or one of the names of those that JSON lacks.
-fn is_any_number(schema: &Value) -> bool {
-    let members = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice);
-    let Some([number, names]) = members else { return false };
-    let names = names.get("enum").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+/// True if null is accepted too. `None` unless it is a number, or one of the names of those that
+/// JSON lacks. Typed tools also take decimal digits as text.
+fn any_number(schema: &Value) -> Option<bool> {
+    let members = schema.get("anyOf")?.as_array()?;
+    let mut others = members.iter().filter(|member| type_of(member) != Some("null"));
+    let is_number = type_of(others.next()?) == Some("number");
+    let names = others.next()?.get("enum")?.as_array()?;
     let is_name = |name: &Value| name.as_str().is_some_and(|name| UNWRITTEN.contains(&name));
-    type_of(number) == Some("number") && !names.is_empty() && names.iter().all(is_name)
+    let are_texts = others.all(|other| type_of(other) == Some("string"));
+    let is_it = is_number && !names.is_empty() && names.iter().all(is_name) && are_texts;
+    is_it.then(|| members.iter().any(|member| type_of(member) == Some("null")))
 }
 
 /// The only one of these that is not null, and true if null is among them.

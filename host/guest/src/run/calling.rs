@@ -25,8 +25,10 @@ impl From<&CallingFailed> for CallFailure {
 
 /// The sandbox's side of one call's calls.
 pub(crate) struct OutsideCalling {
-    /// Calls and searches that the guest may still begin. The host counts, too.
+    /// Calls that the guest may still begin. The host counts, too.
     left: usize,
+    /// Searches for tools that it may still make.
+    searches_left: usize,
     /// The sentence for one more.
     pub(crate) too_many: String,
     /// Opened when the guest first needs it.
@@ -42,7 +44,8 @@ impl OutsideCalling {
     /// Of a call with these limits.
     pub(crate) fn of(limits: &Limits) -> Self {
         let too_many = CallFailure::over(Limit::CallsMax, limits).to_string();
-        Self { left: limits.calls_max(), too_many, door: None, places: Vec::new() }
+        let most = limits.calls_max();
+        Self { left: most, searches_left: most, too_many, door: None, places: Vec::new() }
     }
 
     /// Closes the door to the host.
@@ -61,9 +64,15 @@ impl OutsideCalling {
         std::mem::take(&mut self.places).into_iter().chain(std::iter::repeat(None))
     }
 
-    /// Counts a call or a search; `None` if it is one too many.
+    /// Counts a call; `None` if it is one too many.
     pub(crate) fn take(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
+        Some(())
+    }
+
+    /// Counts a search; `None` if it is one too many.
+    pub(crate) fn take_search(&mut self) -> Option<()> {
+        self.searches_left = self.searches_left.checked_sub(1)?;
         Some(())
     }
 

@@ -189,10 +189,11 @@ pub struct AskTerms<'a> {
     pub answer_bytes_max: usize,
     /// The time in which a modern client must come back with the answers.
     pub answered_within: std::time::Duration,
-    /// True if an answer only counts after this server has asked the question: for questions whose
-    /// answer permits something. Otherwise a modern client could answer a question that was never
-    /// asked.
-    pub only_if_asked: bool,
+    /// Exactly what an answer permits, of which the person may see less; `None` for questions whose
+    /// answer permits nothing. An answer that permits something counts only after this server has
+    /// asked the question about the same thing. Otherwise a modern client could answer a question
+    /// that was never asked, or an asker could get more than the person allowed.
+    pub permits: Option<&'a str>,
 }
 
 /// How one call asks questions. Cheap to clone.
@@ -547,7 +548,7 @@ impl LegacyRequests {
             if !self.capabilities.has(kind) {
                 return Err(unsupported(kind, AskNeed::Kind(kind)));
             }
-            let question = PreparedQuestion::new(ask, terms.asker, self.revision)?;
+            let question = PreparedQuestion::new(ask, terms, self.revision)?;
             if let Some(need) = question.lacking(self.capabilities).next() {
                 return Err(unsupported(kind, need));
             }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::capabilities::AskNeed;
 use super::form::ClientForm;
 use super::pending::AskName;
-use super::{AskCapabilities, ClientAskError, ClientQuestion, KeyedQuestion, QuestionKind, sampling};
+use super::{AskCapabilities, AskTerms, ClientAskError, ClientQuestion, KeyedQuestion, QuestionKind, sampling};
 use crate::frame::{Object, push_base64, push_string};
 use crate::revision::Revision;
 use crate::sanitize;
@@ -32,12 +32,15 @@ pub(crate) struct PreparedQuestion {
     params: Box<RawValue>,
     pub(super) form: Option<ClientForm>,
     pub(super) sampling: sampling::SamplingNeeds,
+    /// What an answer permits, if it permits anything.
+    permits: Option<String>,
 }
 
 impl PreparedQuestion {
     /// Checks a question and writes it for a revision.
-    pub(super) fn new(ask: KeyedQuestion, asker: Option<&str>, revision: Revision) -> Result<Self, ClientAskError> {
+    pub(super) fn new(ask: KeyedQuestion, terms: AskTerms<'_>, revision: Revision) -> Result<Self, ClientAskError> {
         let KeyedQuestion { key, question } = ask;
+        let asker = terms.asker;
         let kind = question.kind();
         let rich = revision.features().rich_asks;
         let mut form = None;
@@ -75,7 +78,8 @@ impl PreparedQuestion {
         };
         let params = String::from_utf8(out).ok().and_then(|text| RawValue::from_string(text).ok());
         let params = params.ok_or_else(|| ClientAskError::Invalid("it cannot be written as JSON".to_owned()))?;
-        Ok(Self { key, kind, method, params, form, sampling: needs })
+        let permits = terms.permits.map(str::to_owned);
+        Ok(Self { key, kind, method, params, form, sampling: needs, permits })
     }
 
     /// Capabilities that the question needs and the client does not declare.
@@ -129,11 +133,15 @@ impl PreparedQuestion {
         params
     }
 
-    /// A digest that identifies the question.
+    /// A digest that identifies the question, and what its answer permits.
     pub(super) fn digest(&self) -> String {
         let mut text = self.method.as_bytes().to_vec();
         text.push(0);
         text.extend_from_slice(self.params.get().as_bytes());
+        if let Some(permits) = &self.permits {
+            text.push(0);
+            text.extend_from_slice(permits.as_bytes());
+        }
         let mut out = Vec::new();
         push_base64(&mut out, digest(&SHA256, &text).as_ref());
         String::from_utf8_lossy(&out).into_owned()

@@ -88,7 +88,10 @@ fn lacks(need: &str, lacking: &[AskNeed]) -> RpcError {
 }
 
 fn not_ours() -> RpcError {
-    RpcError::params("params.requestState is not one that this server gave out, or was changed")
+    RpcError::params(
+        "params.requestState is not one that this server gave out, or was changed. Processes that answer one client, \
+         or start anew for it, need the same state_key in [server]",
+    )
 }
 
 /// The identity of a call: its caller, its tool with the subject of questions, and its arguments.
@@ -102,9 +105,11 @@ pub(crate) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Arguments count by their values, not by their spelling.
+    /// Arguments count by their values, not by their spelling. Those that cannot be read as values
+    /// count by their text.
     fn digest(&self) -> String {
-        let arguments: Value = serde_json::from_str(self.arguments.get()).unwrap_or_default();
+        let text = self.arguments.get();
+        let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
         let text = serde_json::json!([self.method.name(), self.tool, self.binding, sorted(arguments)]).to_string();
         let mut out = Vec::new();
         push_base64(&mut out, digest(&SHA256, text.as_bytes()).as_ref());
@@ -268,7 +273,7 @@ impl Rounds {
         }
         let mut gathered = RoundAnswers { answers: Vec::with_capacity(asks.len()), missing: Vec::new() };
         for ask in asks {
-            let question = PreparedQuestion::new(ask, terms.asker, self.revision).map_err(AskOutcome::Refused)?;
+            let question = PreparedQuestion::new(ask, terms, self.revision).map_err(AskOutcome::Refused)?;
             question::claim_key(&mut self.used, &question).map_err(AskOutcome::Refused)?;
             match self.answer(&question, terms) {
                 Ok(Some(answer)) => gathered.answers.push(Some(answer)),
@@ -303,17 +308,23 @@ impl Rounds {
         let digest = question.digest();
         let wrong =
             |text: String| RoundFault::Request(RpcError::params(format!("params.inputResponses[{key:?}]: {text}")));
-        if let Some((_, asked, answer)) = self.answered.iter().find(|(known, ..)| known == key) {
-            if *asked != digest {
+        let known = self.answered.iter().find(|(known, ..)| known == key);
+        match known {
+            Some((_, asked, answer)) if *asked == digest => {
+                return question.read(answer, usize::MAX).map(Some).map_err(wrong);
+            }
+            // It would permit something else by now: the person is asked again.
+            Some(_) if terms.permits.is_some() => self.answered.retain(|(known, ..)| known != key),
+            Some(_) => {
                 let text = format!("{key:?} was another question when it was answered: a tool must ask the same again");
                 return Err(RoundFault::Question(ClientAskError::Failed(text)));
             }
-            return question.read(answer, usize::MAX).map(Some).map_err(wrong);
+            None => {}
         }
         let counts = match &self.asked {
             // The person answered exactly the questions of the last round.
             Some(asked) => asked.iter().any(|(known, asked)| known == key && *asked == digest),
-            None => !terms.only_if_asked,
+            None => terms.permits.is_none(),
         };
         let Some(response) = self.responses.get(key).filter(|_| counts) else { return Ok(None) };
         let text = response.get().to_owned();
@@ -424,4 +435,74 @@ impl RoundAnswers {
 enum RoundFault {
     Question(ClientAskError),
     Request(RpcError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ClientQuestion;
+    use super::*;
+
+    const ASKED: &str = "params.requestState belongs to another call";
+
+    fn peer() -> Peer {
+        let revision = Revision::V2026_07_28;
+        let capabilities = AskCapabilities::read(r#"{"elicitation":{}}"#, revision);
+        Peer { revision, client: None, log_level: None, capabilities, extensions: None }
+    }
+
+    fn round(key: &StateKey, arguments: &str, state: Option<String>) -> Result<Rounds, RpcError> {
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        let round =
+            Round { principal: "ann", method: Method::CallTool, tool: "t", binding: "c", arguments: &arguments };
+        let yes = RawValue::from_string(r#"{"action":"accept","content":{}}"#.to_owned()).unwrap();
+        let responses = state.iter().map(|_| ("k".to_owned(), yes.clone())).collect();
+        Rounds::resume(key, &peer(), &round, RoundInput { responses, state })
+    }
+
+    /// Asks for a permission. Returns the state of the next round if the person is asked.
+    fn asked(rounds: &mut Rounds, permits: Option<&str>) -> Result<Option<String>, ClientAskError> {
+        let schema_json = r#"{"type":"object","properties":{}}"#.to_owned();
+        let question = ClientQuestion::Form { message: "Allow it?".to_owned(), schema_json };
+        let answered_within = Duration::from_secs(60);
+        let terms = AskTerms { asker: None, need: "it", answer_bytes_max: 1_000, answered_within, permits };
+        match rounds.gather(vec![KeyedQuestion { key: "k".to_owned(), question }], terms, false) {
+            Ok(gathered) if gathered.is_whole() => Ok(None),
+            Ok(gathered) => {
+                let _ = rounds.require(gathered.missing(), terms);
+                Ok(Some(rounds.take_ending().unwrap().ok().unwrap().state))
+            }
+            Err(AskOutcome::Refused(error)) => Err(error),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_permits_only_what_the_question_was_about() {
+        let key = StateKey::random();
+        let next = |state: Option<String>| round(&key, "{}", state).unwrap_or_else(|error| panic!("{error:?}"));
+        let first = asked(&mut next(None), Some("this")).unwrap();
+        assert_eq!(asked(&mut next(first.clone()), Some("this")), Ok(None));
+        let second = asked(&mut next(first.clone()), Some("that")).unwrap();
+        assert!(second.is_some(), "the person is asked about that");
+        assert_eq!(asked(&mut next(second.clone()), Some("that")), Ok(None));
+        assert!(asked(&mut next(second), Some("this")).unwrap().is_some());
+        // What was answered in an earlier round is asked about again, too.
+        let mut later = next(first);
+        assert_eq!(asked(&mut later, Some("this")), Ok(None));
+        later.within_ms = 60_000;
+        let later = later.seal(&[], None);
+        assert_eq!(asked(&mut next(later.clone()), Some("this")), Ok(None));
+        assert!(asked(&mut next(later.clone()), Some("that")).unwrap().is_some());
+        assert!(asked(&mut next(later), None).is_err(), "what permits nothing stays one question");
+    }
+
+    #[test]
+    fn arguments_that_are_no_values_count_by_their_text() {
+        let key = StateKey::random();
+        let long = |text: &str| format!("{{\"n\":1e999,\"text\":\"{text}\"}}");
+        let first = asked(&mut round(&key, &long("a"), None).ok().unwrap(), Some("this")).unwrap();
+        assert!(round(&key, &long("a"), first.clone()).is_ok());
+        let other = round(&key, &long("b"), first).err().unwrap();
+        assert!(other.message.starts_with(ASKED), "{other:?}");
+    }
 }

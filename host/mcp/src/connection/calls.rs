@@ -121,7 +121,7 @@ impl RequestedCall {
     fn inner<'t>(self, call: &McpTool, tools: &'t ToolList) -> Result<(Self, PlacedTool<'t>), NoInner> {
         let refused = |refusal: Box<CallResult>| (refusal, None);
         let InnerCall { name, arguments } = InnerCall::read(call, &self.arguments).map_err(refused)?;
-        let Some(found) = tools.find(&name).filter(|(_, entry)| entry.is_tool()) else {
+        let Some(found) = tools.find(&name).filter(|(_, entry)| entry.is_for_models()) else {
             return Err((Box::new(InnerCall::unknown(&name)), Some(name)));
         };
         let arguments = arguments.filter(|arguments| arguments.get() != "null");
@@ -579,7 +579,7 @@ impl<H: Host> BegunCall<H> {
             match (asking.ending(), &becomes) {
                 (None, Becomes::Resource(read)) => {
                     let views = |uri: &str| catalog.view_meta(uri);
-                    shared.contents_of(id, read, &views, result.into_result(), revision)
+                    shared.contents_of(id, read, &views, result, revision)
                 }
                 (None, Becomes::Prompt) => shared.prompt_of(id, &tool, result, revision),
                 (None, _) => Ok(result_frame(id, |out| push_result(out, &result, revision.features(), identity))),
@@ -617,7 +617,7 @@ pub(super) async fn perform<C: ServedCatalog>(
     }
     if let Err(problems) = tool.check_arguments(&call.arguments, &patience) {
         catalog.arguments_refused(&call, &problems);
-        return CheckedResult::conforming(tool.refuse_arguments(&problems));
+        return CheckedResult::conforming(tool.refuse_arguments(&problems)).blaming_arguments(true);
     }
     catalog.call(call).await
 }

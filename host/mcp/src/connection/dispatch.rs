@@ -218,7 +218,7 @@ impl<H: Host> ConnectionParts<H> {
         let method = request
             .method
             .known()
-            .filter(|method| revision.has(*method) && method.feature().is_none_or(|of| self.offers(of, &catalog)));
+            .filter(|method| revision.has(*method) && method.feature().is_none_or(|of| self.has_methods(of, &catalog)));
         let method = method.ok_or_else(|| request.method.not_found())?;
         let exchange = RequestExchange { request, reply, peer: peer()?, catalog };
         match method {
@@ -249,20 +249,14 @@ impl<H: Host> ConnectionParts<H> {
         }
     }
 
-    pub(super) fn offers(&self, feature: Feature, catalog: &RequestCatalog<H::Catalog>) -> bool {
-        let catalog = catalog.get(&*self.server.host);
-        match feature {
-            Feature::Resources => catalog.offers_resources(),
-            Feature::Prompts => catalog.offers_prompts(),
-            Feature::Completions => catalog.offers_completions(),
-            Feature::Tasks => self.server.tasks.kept().is_some() && catalog.tools().has_tasks(),
-            Feature::Skills => catalog.offers_skills(),
-        }
+    fn has_methods(&self, feature: Feature, catalog: &RequestCatalog<H::Catalog>) -> bool {
+        self.server.has_methods(feature, catalog.get(&*self.server.host))
     }
 
     /// Everything that the catalog offers.
     fn all_offers(&self, catalog: &RequestCatalog<H::Catalog>) -> Offers {
-        let has = |feature| self.offers(feature, catalog);
+        let catalog = catalog.get(&*self.server.host);
+        let has = |feature| self.server.offers(feature, catalog);
         Offers {
             resources: has(Feature::Resources),
             prompts: has(Feature::Prompts),
@@ -270,7 +264,7 @@ impl<H: Host> ConnectionParts<H> {
             tasks: has(Feature::Tasks),
             lists_tasks: self.lists_tasks(),
             skills: has(Feature::Skills),
-            apps: catalog.get(&*self.server.host).offers_apps(),
+            apps: catalog.offers_apps(),
         }
     }
 

@@ -215,7 +215,7 @@ impl<H: Host> ConnectionParts<H> {
                     Ok(shared.contents(&id, std::iter::once(part), revision, scope))
                 }
                 Err(NotRead::Unknown) => Err(not_found(&uri, NOT_FOUND.to_owned(), revision)),
-                Err(NotRead::Refused(why)) => Err(not_found(&uri, format!("Resource cannot be read: {why}"), revision)),
+                Err(NotRead::Refused(why)) => Err(unreadable(&uri, &why)),
                 Err(NotRead::Failed(why)) => Err(RpcError::new(ErrorCode::Internal, why)),
             }
         });
@@ -228,16 +228,19 @@ impl<H: Host> ConnectionParts<H> {
         id: &RequestId,
         read: &ResourceCall,
         views: &Views<'_>,
-        result: CallResult,
+        result: CheckedResult,
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
+        let blames_uri = result.blames_arguments();
+        let result = result.into_result();
         let said = |content: &ResultContent| match &content.kind {
             ContentKind::Text(text) => Some(echo(text).into_owned()),
             _ => None,
         };
         if result.is_error {
             let why = result.content.iter().find_map(said).unwrap_or_default();
-            return Err(not_found(&read.uri, format!("Resource cannot be read: {why}"), revision));
+            let uri = &read.uri;
+            return Err(if blames_uri { not_found(uri, not_read(&why), revision) } else { unreadable(uri, &why) });
         }
         let embeds = result.content.iter().any(is_embedded);
         let part = |content: ResultContent| {
@@ -516,9 +519,23 @@ const NOT_KEPT: &str = "the result is too long for an answer, and could not be k
 /// Handling"). Older revisions have their own code for it.
 fn not_found(uri: &str, text: String, revision: Revision) -> RpcError {
     let code = if revision.is_modern() { ErrorCode::InvalidParams } else { ErrorCode::ResourceNotFound };
+    about(uri, RpcError::new(code, text))
+}
+
+/// The error for a resource that exists: its tool failed, a limit was met, or a person declined.
+fn unreadable(uri: &str, why: &str) -> RpcError {
+    about(uri, RpcError::new(ErrorCode::Internal, not_read(why)))
+}
+
+fn not_read(why: &str) -> String {
+    format!("Resource cannot be read: {why}")
+}
+
+/// The error with the address in its data.
+fn about(uri: &str, error: RpcError) -> RpcError {
     let mut data = Vec::new();
     let mut object = Object::open(&mut data);
     object.text("uri", &echo(uri));
     object.close();
-    RpcError { data: String::from_utf8(data).ok(), ..RpcError::new(code, text) }
+    RpcError { data: String::from_utf8(data).ok(), ..error }
 }

@@ -12,7 +12,7 @@ use super::{ConnectionParts, UnansweredRequest};
 use crate::frame::{ErrorCode, Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
 use crate::host::{Host, Outbox, ServedCatalog as _};
 use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
-use crate::method::{Feature, Notification};
+use crate::method::Notification;
 use crate::news::{ResourceNews, WatchShare};
 use crate::revision::Revision;
 use crate::server::ListChanges;
@@ -90,14 +90,9 @@ impl<H: Host> ConnectionParts<H> {
     /// Opens a subscription and acknowledges it.
     pub(super) fn listen(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let id = exchange.id();
-        let ListenRequest { mut wants, mut uris, tasks: task_ids } = wanted(&exchange.request.params)?;
+        // Lists and resources that there are none of yet count: a reload may add the first.
+        let ListenRequest { wants, uris, tasks: task_ids } = wanted(&exchange.request.params)?;
         let tasks = self.wanted_tasks(exchange, &task_ids)?;
-        // A server without prompts or resources does not promise notifications of them.
-        wants.prompts = wants.prompts && self.offers(Feature::Prompts, &exchange.catalog);
-        if !self.offers(Feature::Resources, &exchange.catalog) {
-            uris.clear();
-            wants.resources = false;
-        }
         let mut watched = WatchedUris::default();
         for uri in &uris {
             watched.add(uri, self.server.options.watched_max, || self.watch_share())?;
@@ -149,7 +144,7 @@ impl<H: Host> ConnectionParts<H> {
     /// The tasks that a listener watches.
     fn wanted_tasks(&self, exchange: &RequestExchange<'_, H>, ids: &[String]) -> Result<TaskWatch, RpcError> {
         let mut tasks = TaskWatch::default();
-        if ids.is_empty() || !self.offers(Feature::Tasks, &exchange.catalog) {
+        if ids.is_empty() || self.server.tasks.kept().is_none() {
             return Ok(tasks);
         }
         if !exchange.peer.capabilities.tasks() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use toolcell_shared::TaskRecord;
 
 use super::subscriptions::OpenListen;
+use super::tasks::TASK_ID_BYTES_MAX;
 use super::{ConnectionParts, UnansweredRequest};
 use crate::frame::{RequestId, notification_frame};
 use crate::host::{Host, Outbox};
@@ -18,8 +19,12 @@ use crate::task::{TaskOptions, push_detailed, push_legacy};
 pub(super) struct TaskWatch(BTreeSet<Box<str>>);
 
 impl TaskWatch {
-    /// Watches one more task, if there is room. Clients must not rely on notifications.
+    /// Watches one more task, if there is room. A name that is longer than those of tasks is left
+    /// out. Clients must not rely on notifications.
     pub(super) fn add(&mut self, id: &str, most: usize) -> bool {
+        if id.len() > TASK_ID_BYTES_MAX {
+            return true;
+        }
         (self.0.len() < most || self.0.contains(id)) && {
             self.0.insert(id.into());
             true
@@ -105,5 +110,19 @@ impl OpenListen {
             push_detailed(params, task, options.poll);
         }));
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_task_has_is_not_kept() {
+        let mut tasks = TaskWatch::default();
+        let longest = "t".repeat(TASK_ID_BYTES_MAX);
+        assert!(tasks.add(&longest, 1) && tasks.add(&format!("{longest}t"), 1));
+        assert_eq!(tasks.ids().collect::<Vec<_>>(), [&longest]);
+        assert!(!tasks.add("another", 1));
     }
 }

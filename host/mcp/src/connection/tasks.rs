@@ -21,8 +21,8 @@ use crate::task::{
     CANCELLED_MESSAGE, RELATED_TASK, TaskBody, TaskOptions, name_of, push_detailed, push_legacy, undeclared,
 };
 
-/// Longest name of a task that is looked up, in bytes. This server's have 32.
-const ID_BYTES_MAX: usize = 64;
+/// Longest name of a task that is looked up or watched, in bytes. This server's have 32.
+pub(super) const TASK_ID_BYTES_MAX: usize = 64;
 
 /// Bytes of all answers in one `tasks/update`: sixteen of the longest that the manifest allows.
 const ANSWERS_BYTES_MAX: usize = 16 << 20;
@@ -56,7 +56,7 @@ impl<H: Host> ConnectionParts<H> {
         }
         let id = exchange.request.params.string("taskId")?.into_owned();
         let (store, options) = self.server.tasks.kept().ok_or_else(unknown)?;
-        if id.len() > ID_BYTES_MAX { Err(unknown()) } else { Ok((store, *options, id)) }
+        if id.len() > TASK_ID_BYTES_MAX { Err(unknown()) } else { Ok((store, *options, id)) }
     }
 
     /// Answers with the current state of a task.

@@ -8,23 +8,35 @@ use super::scan;
 /// (JavaScript among them) confuse neighbours, so that the echo could be another id.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
 
+/// Longest id, in bytes of its text. Clients' ids have at most about 40. Each open request and
+/// stream keeps its own several times.
+const TEXT_BYTES_MAX: usize = 1_024;
+
 /// A request's id, or a progress token, which has the same form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestId {
     /// An integer within ±2^53.
     Integer(i64),
-    /// Any string.
+    /// A string of at most 1,024 bytes.
     Text(Box<str>),
 }
 
 impl RequestId {
-    /// Reads an id from its JSON text; `None` for anything but a string or such an integer.
+    /// Reads an id from its JSON text; `None` for anything but such a string or integer.
     pub(crate) fn parse(value: &str) -> Option<Self> {
         if let Some(text) = scan::string(value) {
-            return Some(Self::Text(text.into()));
+            return (text.len() <= TEXT_BYTES_MAX).then(|| Self::Text(text.into()));
         }
         let number = integer(value)?;
         (-INTEGER_MAX..=INTEGER_MAX).contains(&number).then_some(Self::Integer(number))
+    }
+
+    /// Says what a JSON text that is no id must be, to follow the member's name.
+    pub(crate) fn requirement(value: &str) -> String {
+        match scan::string(value) {
+            Some(_) => format!("must have at most {TEXT_BYTES_MAX} bytes"),
+            None => "must be a string or an integer within ±2^53".to_owned(),
+        }
     }
 
     /// Appends the id as JSON.
@@ -82,7 +94,19 @@ impl fmt::Display for RequestId {
 
 #[cfg(test)]
 mod tests {
-    use super::integer;
+    use super::{RequestId, TEXT_BYTES_MAX, integer};
+
+    #[test]
+    fn the_text_of_an_id_is_bounded_however_it_is_written() {
+        for written in ["x", "\\u0078", "\\n", "é"] {
+            let bytes = if written == "é" { 2 } else { 1 };
+            let id = |bytes_max: usize| format!("\"{}\"", written.repeat(bytes_max / bytes));
+            assert!(RequestId::parse(&id(TEXT_BYTES_MAX)).is_some(), "{written}");
+            let long = id(TEXT_BYTES_MAX + 2);
+            assert_eq!(RequestId::parse(&long), None, "{written}");
+            assert_eq!(RequestId::requirement(&long), "must have at most 1024 bytes");
+        }
+    }
 
     #[test]
     fn an_integer_is_one_however_it_is_written() {

@@ -217,8 +217,8 @@ fn message(scanned: Scanned<'_>) -> BatchEntry<'_> {
     };
     // Some clients write an `id` of `null` in notifications. Requests need a real one.
     let names_id = if method.starts_with(NOTIFICATION_PREFIX) { given("id") } else { written("id") };
-    if names_id.is_some() && id.is_none() {
-        return refuse_request(None, "The id must be a string or an integer within ±2^53".to_owned());
+    if let Some(wrong) = names_id.filter(|_| id.is_none()) {
+        return refuse_request(None, format!("The id {}", RequestId::requirement(wrong)));
     }
     let fault = params_fault(&scanned, given("params"));
     let params = Params { members: scanned.members, fault };

@@ -40,9 +40,6 @@ use crate::sealing::{Purpose, StateKey};
 /// For a longer one, only its length is passed on.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Longest id of a request whose cancellation is passed on, in bytes. Clients count, or use UUIDs.
-const REQUEST_ID_BYTES_MAX: usize = 1_024;
-
 /// Largest assumed difference between the clocks of two replicas: the end of a session is
 /// remembered for as long as any of them accepts its id.
 const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5 * 60);
@@ -272,9 +269,6 @@ impl Elsewhere for SessionElsewhere {
     fn cancel(&self, id: &RequestId) -> Option<Passed> {
         let mut text = Vec::new();
         id.push(&mut text);
-        if text.len() > REQUEST_ID_BYTES_MAX {
-            return None;
-        }
         Some(self.pass_on(PassedContent::Cancel(String::from_utf8_lossy(&text).into_owned())))
     }
 

@@ -127,7 +127,7 @@ pub(super) async fn listen<H: Host>(
     let id = session_id(headers)?.ok_or(HttpRefusal::NoSession)?;
     let session = find(service, id, &caller, Era::of(headers))?;
     if !Accepted::of(headers).events {
-        return Err(HttpRefusal::Accept);
+        return Err(HttpRefusal::AcceptEvents);
     }
     let guard = service.quotas.streams.take(&owner)?;
     if let Some(answer) = resume::wanted(headers) {

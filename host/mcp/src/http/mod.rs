@@ -6,6 +6,7 @@
 //! authenticates callers.
 
 mod body;
+mod checks;
 mod exchange;
 mod executor;
 mod headers;
@@ -43,6 +44,7 @@ use http::HeaderMap;
 use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 
+pub use checks::CredentialChecks;
 pub use limits::{CallerLimits, HttpLimits};
 pub use listener::HttpListener;
 pub use origin::{OriginError, OriginPolicy};
@@ -53,8 +55,9 @@ pub use traffic::{HttpLoad, Traffic};
 
 /// Authenticates callers.
 pub trait Gatekeeper: Send + Sync + 'static {
-    /// Authenticates the caller of one request by its headers. Called before the body is read.
-    fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h>;
+    /// Authenticates the caller of one request by its headers. Called before the body is read, on a
+    /// thread that drives connections: what takes longer than some 50 µs goes to `checks`.
+    fn admit<'h>(&'h self, headers: &'h HeaderMap, checks: &'h CredentialChecks) -> Admitting<'h>;
 
     /// The document at this path for unauthenticated callers: a JSON text about how to
     /// authenticate.
@@ -145,7 +148,7 @@ pub enum RefusalReason {
 pub struct AdmitEveryone;
 
 impl Gatekeeper for AdmitEveryone {
-    fn admit<'h>(&'h self, _: &'h HeaderMap) -> Admitting<'h> {
+    fn admit<'h>(&'h self, _: &'h HeaderMap, _: &'h CredentialChecks) -> Admitting<'h> {
         Box::pin(std::future::ready(Ok(Caller::anyone().into())))
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn begin<H: Host>(
 
 fn stream_guard<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, HttpRefusal> {
     if !accepted.events {
-        return Err(HttpRefusal::Accept);
+        return Err(HttpRefusal::AcceptEvents);
     }
     Ok(service.quotas.streams.take(owner)?)
 }

@@ -41,6 +41,8 @@ pub(super) enum HttpRefusal {
     Encoding,
     /// The client accepts no suitable kind of response.
     Accept,
+    /// The client accepts no stream, and the response is one.
+    AcceptEvents,
     /// The body is longer than this many bytes.
     TooLong(usize),
     /// The body did not arrive in time.
@@ -149,7 +151,7 @@ impl HttpRefusal {
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Host | Self::Origin | Self::AuthFailure(AuthFailure::NotAllowed { .. }) => StatusCode::FORBIDDEN,
             Self::MediaType | Self::Encoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Accept => StatusCode::NOT_ACCEPTABLE,
+            Self::Accept | Self::AcceptEvents => StatusCode::NOT_ACCEPTABLE,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Share | Self::Unread(QuotaError::Share) | Self::Sent(..) => StatusCode::TOO_MANY_REQUESTS,
@@ -209,9 +211,8 @@ impl HttpRefusal {
             Self::Framing => "The header Transfer-Encoding must be chunked and nothing else".into(),
             Self::MediaType => "The header Content-Type must be application/json".into(),
             Self::Encoding => "The body must not be compressed".into(),
-            Self::Accept => {
-                "The header Accept must allow application/json or text/event-stream, as the response needs".into()
-            }
+            Self::Accept => "The header Accept must allow application/json or text/event-stream".into(),
+            Self::AcceptEvents => "The header Accept must allow text/event-stream: the response is a stream".into(),
             Self::TooLong(max) => format!("The body is longer than {max} bytes").into(),
             Self::Slow => "The body did not arrive in time".into(),
             Self::Broken => "The body did not arrive whole".into(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::asking::{AskCapabilities, now_ms};
 use crate::caller::Caller;
 use crate::frame::{decode_base64, push_base64};
-use crate::meta::{ClientInfo, ClientLogLevel, Peer};
+use crate::meta::{ClientInfo, ClientLogLevel, Peer, cut};
 use crate::revision::Revision;
 use crate::sealing::{Purpose, StateKey};
 
@@ -48,8 +48,8 @@ pub(super) struct SealedSession {
 impl SealedSession {
     /// A session of this caller and client, for a limited time.
     pub(super) fn new(caller: &Caller, peer: &Peer, time: Duration) -> Self {
-        let cut = |text: &str| text.get(..text.floor_char_boundary(CLIENT_BYTES_MAX)).unwrap_or_default().to_owned();
-        let client = peer.client.as_ref().map(|client| (cut(&client.name), cut(&client.version)));
+        let kept = |text: &str| cut(text, CLIENT_BYTES_MAX).to_owned();
+        let client = peer.client.as_ref().map(|client| (kept(&client.name), kept(&client.version)));
         let extensions = peer.extensions.as_ref().filter(|text| text.len() <= EXTENSIONS_BYTES_MAX);
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {

@@ -31,6 +31,10 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Time for cancelled calls to end and their answers to be sent. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
+/// Checks of credentials at once. One: it makes a thousand a second of the costliest, and strangers
+/// take no second core.
+const CHECKS_MAX: usize = 1;
+
 /// Long messages that are processed at once: on half of the cores, so that short ones find the
 /// others free. At least one.
 fn long_messages_max() -> usize {
@@ -153,6 +157,7 @@ pub async fn serve<H: Host>(
         ending: false.into(),
         lone_requests: LoneRequests::default(),
         turns: FairTurns::new(TurnBounds { all: long_messages_max(), own: long_messages_max() }),
+        checks: FairTurns::new(TurnBounds { all: CHECKS_MAX, own: CHECKS_MAX }),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);

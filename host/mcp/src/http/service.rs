@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use http_body::Body;
 
 use super::body;
+use super::checks::CredentialChecks;
 use super::exchange::ReplicaExchange;
 use super::executor::LoneRequests;
 use super::headers::{self, Accepted, Era, SESSION_ID, check_content, check_framing};
@@ -81,6 +82,8 @@ pub(super) struct Service<H: Host> {
     pub(super) lone_requests: LoneRequests,
     /// Turns for reading long messages.
     pub(super) turns: Arc<FairTurns<Owner>>,
+    /// Turns for checks of credentials.
+    pub(super) checks: Arc<FairTurns<Owner>>,
 }
 
 /// The context of a message.
@@ -228,7 +231,8 @@ impl<H: Host> Service<H> {
             return Err(HttpRefusal::Stopping);
         }
         let admitted = {
-            let mut admitting = self.gatekeeper.admit(&parts.headers);
+            let checks = self.checks_of(arrival.peer);
+            let mut admitting = self.gatekeeper.admit(&parts.headers, &checks);
             match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
                 Poll::Ready(admitted) => admitted,
                 // While authentication takes time, the request counts against the quota of
@@ -272,6 +276,12 @@ impl<H: Host> Service<H> {
             MessageOutcome::Taken => Ok(accepted_response()),
             MessageOutcome::Answering(pending) => pending.respond(&self.limits).await,
         }
+    }
+
+    /// The checks of a credential from this address.
+    fn checks_of(&self, peer: Option<IpAddr>) -> CredentialChecks {
+        let executor = Arc::clone(&self.executor);
+        CredentialChecks { executor, turns: Arc::clone(&self.checks), owner: Owner::of_peer(peer) }
     }
 
     /// The document for unauthenticated callers.

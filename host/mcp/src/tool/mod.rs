@@ -11,7 +11,9 @@ use std::fmt;
 use std::ops::Deref;
 
 use serde_json::value::RawValue;
-use toolcell_schema::{ArgumentProblems, DefinitionProblem, NarrowedArgument, Patience, SchemaBounds, Schemas};
+use toolcell_schema::{
+    ArgumentProblems, DefinitionProblem, NarrowedArgument, Patience, SchemaBounds, Schemas, ToolFindings,
+};
 
 use crate::content::{CallResult, ContentKind, ResultContent};
 use crate::frame::scan;
@@ -38,6 +40,8 @@ pub struct McpTool {
     served: Option<Box<ToolDefinition>>,
     /// `None` if another process checks them.
     schemas: Option<Box<Schemas>>,
+    /// The places of the patterns in its schemas that are not applied.
+    unapplied: Vec<String>,
     checks_arguments: bool,
     /// The parameters that HTTP clients repeat in headers.
     parameters: Vec<parameter::Parameter>,
@@ -68,17 +72,16 @@ impl McpTool {
     ///
     /// # Errors
     /// Every problem, as [`compile`](Self::compile) would report it.
-    pub fn checked_elsewhere(
-        definition: ToolDefinition,
-        found: Vec<DefinitionProblem>,
-    ) -> Result<Self, Vec<DefinitionProblem>> {
-        Self::of(definition, |definition| {
+    pub fn checked_elsewhere(definition: ToolDefinition, found: ToolFindings) -> Result<Self, Vec<DefinitionProblem>> {
+        let ToolFindings { problems: found, unapplied } = found;
+        let tool = Self::of(definition, |definition| {
             let input = &definition.input_schema;
             let output = definition.output_schema.as_ref();
             // The other process may be wrong if it found nothing.
             let found = if found.is_empty() { Schemas::check(input, output) } else { found };
             if found.is_empty() { Ok(None) } else { Err(found) }
-        })
+        })?;
+        Ok(Self { unapplied, ..tool })
     }
 
     fn of(
@@ -98,7 +101,8 @@ impl McpTool {
         let has_view = definition.view().is_some();
         let task = TaskPlan::Never;
         let served = definition::served(&definition);
-        Ok(Self { definition, served, schemas, checks_arguments: true, parameters, offered, task, has_view })
+        let unapplied = schemas.iter().flat_map(|schemas| schemas.unapplied()).cloned().collect();
+        Ok(Self { definition, served, schemas, unapplied, checks_arguments: true, parameters, offered, task, has_view })
     }
 
     /// Leaves the check of arguments to the tool. It must refuse exactly what the input schema
@@ -131,6 +135,13 @@ impl McpTool {
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
+    }
+
+    /// The places of the patterns in its schemas that are [not
+    /// applied](toolcell_schema::Schema::unapplied).
+    #[must_use]
+    pub fn unapplied_patterns(&self) -> &[String] {
+        &self.unapplied
     }
 
     /// True if another process applies its schemas.
@@ -197,6 +208,7 @@ impl McpTool {
             definition: self.definition.clone(),
             served: Some(served),
             schemas: None,
+            unapplied: self.unapplied.clone(),
             checks_arguments: self.checks_arguments,
             parameters: self.parameters.clone(),
             offered: self.offered.clone(),
@@ -330,7 +342,8 @@ impl CheckedResult {
         self.complaint.as_deref()
     }
 
-    /// Notes that the arguments caused the error. For a prompt that is a different error.
+    /// Notes that the arguments caused the error. For prompts and resources that is a different
+    /// error.
     #[must_use]
     pub fn blaming_arguments(self, blames_arguments: bool) -> Self {
         Self { blames_arguments, ..self }

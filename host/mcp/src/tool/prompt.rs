@@ -148,6 +148,12 @@ impl McpTool {
         self.offered == Offered::Tool
     }
 
+    /// True if a model may call it, and another tool: views alone may call some.
+    #[must_use]
+    pub fn is_for_models(&self) -> bool {
+        self.is_tool() && !self.definition().is_for_views_alone()
+    }
+
     /// The prompt that it is, if it is one.
     #[must_use]
     pub fn prompt(&self) -> Option<&McpPrompt> {

@@ -290,10 +290,10 @@ fn answers_without_a_state_count_unless_the_question_must_have_been_asked() {
     let answers = json!({"who": accepted(&json!({"name": "Ada"})), "unknown": {"action": "accept"}});
     let call = || ModernCall::new(&client, &rounds).with("inputResponses", &answers);
     assert_eq!(call().text(), r#"accepted {"name":"Ada"}"#);
-    let asked = call().argument("only_if_asked", &json!(true)).answer();
+    let asked = call().argument("permits", &json!(true)).answer();
     assert_eq!(asked["result"]["resultType"], "input_required");
     let state = &asked["result"]["requestState"];
-    let said = call().argument("only_if_asked", &json!(true)).with("requestState", state).text();
+    let said = call().argument("permits", &json!(true)).with("requestState", state).text();
     assert_eq!(said, r#"accepted {"name":"Ada"}"#);
 }
 
@@ -321,6 +321,10 @@ fn malformed_answers_of_a_modern_client_are_refused() {
     }
 }
 
+/// The answer to a state of another process, or of nobody.
+const NOT_OURS: &str = "params.requestState is not one that this server gave out, or was changed. Processes that \
+                        answer one client, or start anew for it, need the same state_key in [server]";
+
 #[test]
 fn a_state_that_was_changed_or_made_up_is_refused() {
     let client = Client::new();
@@ -330,12 +334,10 @@ fn a_state_that_was_changed_or_made_up_is_refused() {
     let flipped = format!("{}{}", if state.starts_with('A') { 'B' } else { 'A' }, &state[1..]);
     for wrong in ["", "x", &format!("{state}-TAMPERED"), &flipped, &state[..state.len() - 4], &state.repeat(2)] {
         let refusal = ModernCall::new(&client, &rounds).with("requestState", &json!(wrong)).refusal();
-        let message = "params.requestState is not one that this server gave out, or was changed";
-        assert_eq!(refusal, (-32602, message.to_owned()), "{wrong}");
+        assert_eq!(refusal, (-32602, NOT_OURS.to_owned()), "{wrong}");
     }
     let never = client.ask_modern(3, "tools/call", &format!(r#""name":"echo","requestState":"{state}","#));
-    let message = "params.requestState is not one that this server gave out, or was changed";
-    assert_eq!(never, error("3", -32602, message), "a tool that never asks gives none out");
+    assert_eq!(never, error("3", -32602, NOT_OURS), "a tool that never asks gives none out");
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn ask_terms(arguments: &Value) -> AskTerms<'static> {
         need: "The tool \"ask\" needs an answer",
         answer_bytes_max: 1_000,
         answered_within: Duration::from_millis(arguments["within_ms"].as_u64().unwrap_or(600_000)),
-        only_if_asked: arguments["only_if_asked"] == true,
+        permits: (arguments["permits"] == true).then_some("something"),
     }
 }
 

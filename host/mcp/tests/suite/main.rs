@@ -7,6 +7,7 @@ mod batches;
 mod calls;
 mod definitions;
 mod eras;
+mod features;
 mod generations;
 mod host;
 mod listing;

@@ -349,6 +349,14 @@ fn metadata_of_the_wrong_type_is_invalid_params() {
             format!(r#"{version},{capabilities},"progressToken":1.5"#),
             "progressToken must be a string or an integer within ±2^53",
         ),
+        (
+            format!(r#"{version},{capabilities},"progressToken":"{}""#, "x".repeat(1_025)),
+            "progressToken must have at most 1024 bytes",
+        ),
+        (
+            format!(r#"{version},{capabilities},"a/b":"{}""#, "x".repeat(65_536)),
+            "params._meta has more than 65536 bytes besides the protocol's own keys",
+        ),
     ];
     let client = Client::new();
     for (meta, message) in table {

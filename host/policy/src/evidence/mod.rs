@@ -153,6 +153,19 @@ impl Evidence {
         known.left_out = known.left_out.saturating_add(uses);
     }
 
+    /// True if some call called another tool.
+    #[must_use]
+    pub fn has_calls_of_tools(&self) -> bool {
+        self.components.values().flat_map(ComponentUse::uses).any(|used| used.ask.name(Capability::Call).is_some())
+    }
+
+    /// Leaves out calls of tools that there are not: a guest may try any name that a star takes.
+    pub fn retain_calls_of_tools(&mut self, is_tool: impl Fn(&str) -> bool) {
+        for known in self.components.values_mut() {
+            known.uses.retain(|_, used| used.ask.name(Capability::Call).is_none_or(&is_tool));
+        }
+    }
+
     /// What is known of a component; `None` past the components that a manifest may have.
     fn known(&mut self, component: &str) -> Option<&mut ComponentUse> {
         let is_known = self.components.contains_key(component);

@@ -8,7 +8,7 @@ use crate::diagnostic::Source;
 use crate::edit::{Change, ManifestEdit};
 use crate::explain::Ask;
 use crate::grants::{Capability, Grants, HttpRule, Mount, MountKind, Network, RuleRef, SocketRule};
-use crate::manifest::{ComponentPolicy, Manifest};
+use crate::manifest::{CODE, ComponentPolicy, Manifest};
 use crate::parse;
 use crate::rights::{ALL, Narrower, Right, UsedGrants};
 
@@ -62,7 +62,8 @@ pub fn narrow(
 ) -> Result<Narrowed, String> {
     let mut narrowed = Narrowed { text: source.text.to_owned(), findings: Vec::new(), notes: Vec::new() };
     ManifestEdit::of(source.text)?;
-    for policy in manifest.components() {
+    // Scripts are written anew for each run: what past ones called says little about the next.
+    for policy in manifest.components().iter().filter(|policy| policy.name() != CODE) {
         let Some(known) = evidence.of(policy.name()).filter(|known| known.calls() > 0) else {
             if !policy.grants().is_sealed() {
                 let name = policy.name();

@@ -310,3 +310,25 @@ fn no_rule_reaches_another_host_port_scheme_or_folder_however_it_is_spelled() {
     }
     assert!(found.tried > 150, "{}", found.tried);
 }
+
+#[test]
+fn what_scripts_may_call_stays() {
+    let text = "version = 1\n[components.c]\nsource = \"c.wasm\"\n[code]\ncalls = [\"*\"]\n";
+    let mut evidence = Evidence::default();
+    evidence.call("code", Seen::Everything);
+    evidence.add(GrantUse::parse("code", "run_code", "call c_one").unwrap());
+    let source = Source { name: "toolcell.toml", text };
+    let narrowed = narrow(&source, &manifest(text), &evidence, &|_| false).unwrap();
+    assert_eq!((narrowed.text.as_str(), narrowed.findings.len(), narrowed.notes.len()), (text, 0, 0));
+}
+
+#[test]
+fn a_call_of_a_tool_that_there_is_not_is_no_reason_for_a_rule() {
+    let text = format!("{HEAD}calls = [\"*\"]\n");
+    let mut evidence = recorded(&[("t", "call weather_now"), ("t", "call wether_now"), ("t", "keyvalue")]);
+    assert!(evidence.has_calls_of_tools() && !recorded(&[("t", "keyvalue")]).has_calls_of_tools());
+    evidence.retain_calls_of_tools(|name| name == "weather_now");
+    let source = Source { name: "toolcell.toml", text: &text };
+    let narrowed = narrow(&source, &manifest(&text), &evidence, &|_| false).unwrap();
+    assert_eq!(narrowed.text, format!("{HEAD}calls = [\"weather_now\"]\n"));
+}

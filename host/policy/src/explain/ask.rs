@@ -17,6 +17,9 @@
 //!     assert_eq!(Ask::parse(text).map(|ask| ask.to_string()).as_deref(), Ok(text));
 //! }
 //! assert!(Ask::parse("fetch https://api.example.com").is_err());
+//! assert!(Ask::parse("call {\"city\":}").is_err());
+//! assert!(Ask::of_person("GETT https://api.example.com").is_err());
+//! assert!(Ask::of_person("BREW https://api.example.com").is_ok());
 //! ```
 
 use std::fmt;
@@ -89,7 +92,7 @@ impl Ask {
         let text = text.trim();
         let (verb, rest) = text.split_once(' ').map_or((text, ""), |(verb, rest)| (verb, rest.trim()));
         if verb == CALL && rest.starts_with('{') {
-            return Ok(Self::Call(rest.to_owned()));
+            return arguments(rest);
         }
         if rest.contains("://") {
             return rights::request(verb, rest);
@@ -98,6 +101,19 @@ impl Ask {
             Some(right) if right.stands_alone == rest.is_empty() => (right.ask)(right, verb, rest),
             None if rest.is_empty() => Err(bare(verb)),
             _ => Err(unknown(verb)),
+        }
+    }
+
+    /// Reads a question that a person wrote: a method that is a slip of one that rules name is
+    /// refused. A guest may send it, and a rule without methods allows it.
+    ///
+    /// # Errors
+    /// [`AskTextError`] for such a slip, and where [`parse`](Self::parse) has one.
+    pub fn of_person(text: &str) -> Result<Self, AskTextError> {
+        let ask = Self::parse(text)?;
+        match &ask {
+            Self::Http(request) if !request.has_named_method() => rights::check_slip(request.method()).map(|()| ask),
+            _ => Ok(ask),
         }
     }
 
@@ -116,6 +132,17 @@ impl Ask {
             Self::Http(ask) => Some((ask.host(), ask.port())),
             Self::Socket(_, host, port) => Some((host, *port)),
             Self::File { .. } | Self::Named(..) | Self::Call(_) => None,
+        }
+    }
+}
+
+/// A question about a call with these arguments.
+fn arguments(text: &str) -> Result<Ask, AskTextError> {
+    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
+        Ok(_) => Ok(Ask::Call(text.to_owned())),
+        Err(error) => {
+            let message = format!("the arguments are not a JSON object: {error}");
+            Err(AskTextError::hint_of(message, "write \"call {\"city\":\"Oslo\"}\""))
         }
     }
 }

@@ -5,6 +5,7 @@ mod ask;
 
 use crate::diagnostic::{Position, Source};
 use crate::grants::{Capability, Denial, FileAccess, Grants, Reason, RuleRef};
+use crate::imports::unusable;
 use crate::manifest::CallerRule;
 use crate::names::toml_key;
 use crate::rights::ALL;
@@ -70,6 +71,20 @@ impl Explanation {
     #[must_use]
     pub fn rule(&self) -> Option<&RuleRef> {
         self.verdict.as_ref().ok()?.as_ref()
+    }
+
+    /// This answer about a component with these imports, as they are named in it. If it cannot use
+    /// the lines that would allow it, a note says so in their place.
+    #[must_use]
+    pub fn for_imports(mut self, imports: &[String]) -> Self {
+        if let Err(Refused::Denied(denial)) = &mut self.verdict
+            && denial.allow().is_some()
+            && let Some(why) = unusable(denial.capability(), imports)
+        {
+            denial.forget_allows();
+            self.notes.push(why);
+        }
+        self
     }
 
     /// The denial, which knows the line that would allow it.

@@ -136,6 +136,11 @@ impl Denial {
         self.allowed_by(section, format!("private = [{}]", entries.join(", ")))
     }
 
+    /// Takes the lines away that would allow it.
+    pub(crate) fn forget_allows(&mut self) {
+        self.0.allows.clear();
+    }
+
     /// The kind of reach.
     #[must_use]
     pub fn capability(&self) -> Capability {

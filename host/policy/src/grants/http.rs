@@ -378,6 +378,11 @@ impl HttpAsk {
         &self.0.method
     }
 
+    /// True if a rule can name its method.
+    pub(crate) fn has_named_method(&self) -> bool {
+        self.0.methods != MethodSet::OTHER
+    }
+
     /// The scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
@@ -438,18 +443,33 @@ impl HttpAsk {
         format!("{} {}", self.0.method, self.url())
     }
 
-    /// The denial of this request by some rules, with the line that would allow it.
+    /// The rule for its path alone, by its method where rules can name that.
+    ///
+    /// # Errors
+    /// No rule can be for it alone: why, as the rest of a sentence.
+    pub(crate) fn own_rule(&self) -> Result<String, &'static str> {
+        if self.0.path.text.contains('*') {
+            return Err("a star in a rule is a pattern");
+        }
+        if self.0.path.ambiguous {
+            return Err("its path can be read in two ways");
+        }
+        let method = if self.has_named_method() { format!("{} ", self.0.method) } else { String::new() };
+        let rule = format!("{method}{}", self.url());
+        let is_rule = HttpRule::parse(&rule, 0..0).is_ok_and(|rule| rule.matches(self));
+        if is_rule { Ok(rule) } else { Err("no rule can name its path") }
+    }
+
+    /// The denial of this request by some rules, with the line that would allow it, if one can be
+    /// for its path alone.
     pub(crate) fn denied(&self, rules: &[HttpRule], subject: &Arc<Subject>, sections: &[String]) -> Denial {
         let ask = &*self.0;
         let ambiguous =
             ask.path.ambiguous && rules.iter().any(|rule| rule.methods.has(ask.methods) && rule.leads_to(ask));
         let reason = if ambiguous { Reason::AmbiguousPath } else { Reason::NoRule };
-        let url = if ask.path.ambiguous { format!("{}://{}", ask.scheme.name(), self.authority()) } else { self.url() };
-        let method = if ask.methods == MethodSet::OTHER { String::new() } else { format!("{} ", ask.method) };
         let denial = Denial::new(Capability::Http, self.describe(), reason, subject);
-        sections
-            .iter()
-            .fold(denial, |denial, section| denial.allowed_by(section, format!("http = [\"{method}{url}\"]")))
+        let Ok(rule) = self.own_rule() else { return denial };
+        sections.iter().fold(denial, |denial, section| denial.allowed_by(section, format!("http = [\"{rule}\"]")))
     }
 }
 

@@ -153,6 +153,9 @@ impl Network {
             Some(rule) => Ok(HttpPermit::new(ask, rule, self)),
             None => {
                 let denial = ask.denied(&self.http, &self.subject, &self.sections(|wider| wider.http(ask).is_ok()));
+                if denial.allow().is_none() {
+                    return Err(denial);
+                }
                 let private = private::missing(ask.host(), ask.port(), &self.private);
                 Err(denial.allowed_by_private(&self.private_section, &private))
             }

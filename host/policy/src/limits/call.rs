@@ -138,7 +138,8 @@ limits! {
     /// Name look-ups.
     Lookups lookups: usize = "lookups" Count { min: 0, default: 64, max: 10_000 }, like [1],
         "As many as requests, since each request may go to another host.";
-    /// Calls of other tools, those that they make in turn included, and searches for tools.
+    /// Calls of other tools, those that they make in turn included. As many searches for tools may
+    /// be made besides.
     CallsMax calls_max: usize = "calls_max" Count { min: 0, default: 200, max: 10_000 }, like [20],
         "A tool that writes a report asks a few; one that goes through a list asks once for each item. With 0 the tool \
          calls none.";

@@ -64,7 +64,12 @@ pub(crate) static HTTP: Right = Right {
 };
 
 fn explain(grants: &Grants, ask: &HttpAsk, notes: &mut Vec<String>) -> Result<RuleRef, Denial> {
-    let permit = grants.network().http(ask)?;
+    let permit = grants.network().http(ask).inspect_err(|_| {
+        notes.extend(ask.own_rule().err().map(|why| format!("no rule can be for this request alone, as {why}")));
+    })?;
+    if !ask.has_named_method() {
+        notes.push(format!("no rule can name the method {:?}: a rule without methods allows it", ask.method()));
+    }
     match ask.host() {
         Host::Addr(address) => {
             permit.check_address(*address)?;
@@ -78,6 +83,16 @@ fn explain(grants: &Grants, ask: &HttpAsk, notes: &mut Vec<String>) -> Result<Ru
         notes.push(format!("the request goes through {proxy}"));
     }
     Ok(permit.rule().clone())
+}
+
+/// Refuses a method without a name in rules that is close to one with a name.
+pub(crate) fn check_slip(method: &str) -> Result<(), AskTextError> {
+    match did_you_mean(method, MethodSet::names().iter().copied()) {
+        Some(meant) => {
+            Err(AskTextError::hint_of(format!("unknown method {method:?}"), format!("did you mean {meant}?")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The entry for a text with an address that begins with no other right's word.
@@ -109,18 +124,12 @@ pub(crate) fn request(method: &str, url: &str) -> Result<Ask, AskTextError> {
     })
 }
 
-/// Adds a request to the needs: the methods of each path, by scheme, host and port.
+/// Adds a request that has a rule of its own to the needs: the methods of each path, by scheme,
+/// host and port.
 pub(crate) fn need(needs: &mut Needs, ask: &HttpAsk) {
     let host = format!("{}://{}", ask.scheme().name(), ask.authority());
-    // An ambiguous path, or a method without a name, cannot be a rule.
-    let exact = format!("{} {host}{}", ask.method(), ask.path());
-    let is_rule = HttpRule::parse(&exact, 0..0).is_ok_and(|rule| rule.matches(ask));
-    let named = HttpRule::parse(&format!("{} {host}", ask.method()), 0..0).is_ok();
-    let path = if is_rule || !named { ask.path() } else { "" };
-    let path =
-        if HttpRule::parse(&format!("{host}{path}"), 0..0).is_ok_and(|rule| rule.matches(ask)) { path } else { "" };
-    let methods = needs.http.entry(host).or_default().entry(path.to_owned()).or_default();
-    methods.insert(if named { ask.method().to_owned() } else { String::new() });
+    let methods = needs.http.entry(host).or_default().entry(ask.path().to_owned()).or_default();
+    methods.insert(if ask.has_named_method() { ask.method().to_owned() } else { String::new() });
 }
 
 /// The rules that would allow the requests.
@@ -135,10 +144,6 @@ fn requests(host: &str, paths: &BTreeMap<String, BTreeSet<String>>) -> Vec<Strin
         // An unnamed method needs a rule for every method.
         if methods.contains(&"") { String::new() } else { format!("{} ", methods.join(",")) }
     };
-    if let Some(methods) = paths.get("") {
-        let all: BTreeSet<String> = paths.values().flatten().chain(methods).cloned().collect();
-        return vec![format!("{}{host}", every(&all))];
-    }
     if paths.len() > PATHS_MAX {
         let all: BTreeSet<String> = paths.values().flatten().cloned().collect();
         let folder = common_folder(paths.keys().map(String::as_str));

@@ -36,7 +36,7 @@ use crate::requested_permissions::RequestedPermissions;
 use crate::suggest::Needs;
 use crate::table::Key;
 
-pub(crate) use http::{entry as http_entry, need as need_request, request};
+pub(crate) use http::{check_slip, entry as http_entry, need as need_request, request};
 pub(crate) use secrets::named as secret_source;
 pub(crate) use used::{ALL_NAMES, Narrower, RuleNeighbours, UsedGrants};
 pub(crate) use values::named;

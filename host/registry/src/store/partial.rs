@@ -72,6 +72,12 @@ impl Partial {
         Ok(())
     }
 
+    /// Removes the file, which nobody needs. One that stays is only litter, which the next `gc`
+    /// takes.
+    pub(crate) fn discard(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
     /// Truncates it, to start again.
     pub(crate) fn restart(&mut self) -> Result<(), StoreError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));

@@ -31,6 +31,7 @@ const END_BYTES: usize = 64;
 pub(crate) struct CallingCounts {
     limits: Limits,
     begun: AtomicUsize,
+    searches: AtomicUsize,
     /// The number of the last call that the guest asked for.
     asked: AtomicU32,
 }
@@ -62,13 +63,19 @@ impl PersonWaits for WaitingCalls {
 impl CallingCounts {
     /// Of a call with these limits.
     pub(crate) fn of(limits: &Limits) -> Self {
-        Self { limits: *limits, begun: AtomicUsize::new(0), asked: AtomicU32::new(0) }
+        Self { limits: *limits, begun: AtomicUsize::new(0), searches: AtomicUsize::new(0), asked: AtomicU32::new(0) }
     }
 
-    /// Counts a call or a search; `Err` if it is one too many.
+    /// Counts a call; `Err` if it is one too many.
     fn take(&self) -> Result<(), NotCalled> {
         let before = self.begun.fetch_add(1, Ordering::Relaxed);
         if before < self.limits.calls_max() { Ok(()) } else { Err(self.over(Limit::CallsMax)) }
+    }
+
+    /// Counts a search for tools; false if it is one too many. There may be as many as calls: a
+    /// guest that looks a tool up before it calls it makes no fewer calls.
+    fn may_search(&self) -> bool {
+        self.searches.fetch_add(1, Ordering::Relaxed) < self.limits.calls_max()
     }
 
     /// The number of the next call. A guest that runs again in the same way gets the same numbers.
@@ -109,12 +116,12 @@ pub(crate) async fn serve(
             }
             CallingRequest::Find(words, limit) => {
                 let most = usize::try_from(limit.min(FOUND_MAX)).unwrap_or_default();
-                let may = calling.counts.take().is_ok();
+                let may = calling.counts.may_search();
                 let found = if may { calling.find(words, most).await } else { Vec::new() };
                 writer.message(&CallingReply::Found(found)).await?;
             }
             CallingRequest::Describe(tool) => {
-                let may = calling.counts.take().is_ok() && calling.capabilities.grants().call(&tool).is_ok();
+                let may = calling.counts.may_search() && calling.capabilities.grants().call(&tool).is_ok();
                 let described = may.then(|| calling.caller.describe_tool(&tool)).flatten();
                 let described = described.map(|tool| encoding::encode(&tool).map(Blob)).transpose()?;
                 writer.message(&CallingReply::Described(described)).await?;
@@ -194,7 +201,10 @@ impl CallingParts {
             self.denials.add(denial);
             return Ok(Err(NotCalled::refused(NotCalledReason::Denied, text)));
         }
-        self.net.used(|| Ask::Named(Capability::Call, call.tool.clone()).to_string());
+        // A name without a tool uses nothing of what a star grants.
+        if self.caller.has_tool(&call.tool) {
+            self.net.used(|| Ask::Named(Capability::Call, call.tool.clone()).to_string());
+        }
         if let Err(refusal) = self.counts.take() {
             return Ok(Err(refusal));
         }

@@ -409,11 +409,12 @@ impl<'s> Renderer<'s> {
         }
         values::choices(written, draft);
         let list = |keyword: &str| written.get(keyword).and_then(Value::as_array);
-        let any = list("anyOf").map(|branches| self.branches(branches, draft));
+        let any = list("anyOf").map(|branches| self.branches(branches, draft)).map(|all| spliced(all, draft));
         let one = list("oneOf").map(|branches| {
             // What matches two branches in one draft may match one in the other.
             draft.wider |= branches.len() > 1;
-            self.branches(branches, draft)
+            let branches = self.branches(branches, draft);
+            spliced(branches, draft)
         });
         for branches in [any, one].into_iter().flatten() {
             if draft.members.contains_key("anyOf") {
@@ -476,19 +477,46 @@ impl<'s> Renderer<'s> {
     }
 }
 
+/// The branches of a choice, with those of choices among them in their place: some clients fail on
+/// nested ones. The description of a choice moves up if null alone stands next to it.
+fn spliced(branches: Vec<Value>, draft: &mut PortableDraft) -> Vec<Value> {
+    let is_null = |branch: &Value| names_type(branch.get("type"), "null");
+    let is_only = branches.iter().filter(|branch| !is_null(branch)).count() == 1;
+    let mut flat = Vec::with_capacity(branches.len());
+    for mut branch in branches {
+        let members = branch.as_object_mut();
+        let choice = members
+            .filter(|members| members.keys().all(|keyword| keyword == "anyOf" || is_only && keyword == "description"));
+        let Some(Value::Array(inner)) = choice.and_then(|members| members.remove("anyOf")) else {
+            flat.push(branch);
+            continue;
+        };
+        flat.extend(inner);
+        if let Some(text) = branch.get("description").and_then(Value::as_str) {
+            describe(&mut draft.members, text);
+        }
+    }
+    flat
+}
+
+/// Appends a line to the description, unless it ends with it.
+fn describe(members: &mut Map<String, Value>, line: &str) {
+    let text = match members.get("description").and_then(Value::as_str) {
+        Some(written) if written.ends_with(line) => return,
+        Some(written) => format!("{written}\n{line}"),
+        None => line.to_owned(),
+    };
+    members.insert("description".to_owned(), Value::String(text));
+}
+
 fn finished(draft: PortableDraft) -> Rendered {
     let PortableDraft { mut members, wider, also, note } = draft;
     if !also.is_empty() {
         members.insert("allOf".to_owned(), Value::Array(also));
     }
     if let Some(note) = &note {
-        let text = match members.get("description").and_then(Value::as_str) {
-            // It is already in the schema that a reference names.
-            Some(written) if written.ends_with(note) => written.to_owned(),
-            Some(written) => format!("{written}\n{note}"),
-            None => note.clone(),
-        };
-        members.insert("description".to_owned(), Value::String(text));
+        // It may already be in the schema that a reference names.
+        describe(&mut members, note);
     }
     Rendered { schema: Value::Object(members), wider, note }
 }

@@ -50,6 +50,19 @@ fn each_habit_of_model_apis_has_its_form() {
             json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
         ),
         (
+            json!({"anyOf": [{"oneOf": [{"type": "string"}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}]}]}),
+            json!({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
+        ),
+        (
+            json!({"description": "How.", "anyOf": [
+                {"anyOf": [{"type": "string"}, {"type": "integer"}], "description": "A unit."}, {"type": "null"}]}),
+            json!({"description": "How.\nA unit.", "anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
+        ),
+        (
+            json!({"anyOf": [{"anyOf": [{"type": "string"}], "description": "One of two."}, {"type": "integer"}]}),
+            json!({"anyOf": [{"anyOf": [{"type": "string"}], "description": "One of two."}, {"type": "integer"}]}),
+        ),
+        (
             json!({"type": "string", "description": "A name.", "pattern": "^(?!x)"}),
             json!({"type": "string", "description": "A name.\nMust match the pattern ^(?!x)"}),
         ),
@@ -132,6 +145,15 @@ fn references_are_replaced_where_they_end_and_are_small() {
     // Up to draft-07 nothing next to a reference counts.
     let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"type": "string"}}, "properties": {"p": {"$ref": "#/definitions/a", "minLength": 9}}});
     assert_eq!(form(&old), json!({"properties": {"p": {"type": "string"}}}));
+}
+
+#[test]
+fn a_choice_that_may_be_null_and_stands_in_two_places_is_one_list() {
+    let unit = json!({"anyOf": [{"type": "string"}, {"type": "integer"}], "description": "A unit."});
+    let maybe = json!({"anyOf": [{"$ref": "#/$defs/unit"}, {"type": "null"}]});
+    let written = json!({"properties": {"a": maybe, "b": maybe}, "$defs": {"unit": unit}});
+    let flat = json!({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}], "description": "A unit."});
+    assert_eq!(form(&written), json!({"properties": {"a": flat, "b": flat}}));
 }
 
 #[test]

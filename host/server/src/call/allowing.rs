@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use toolcell_mcp::Call;
 use toolcell_policy::Approval;
 use toolcell_policy::quantity::show_millis;
+use toolcell_sandbox::ComponentDigest;
 
 use super::StartedCall;
 use super::nested::Lineage;
@@ -75,10 +77,18 @@ pub(super) fn shown(time: Duration) -> String {
     show_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// Exactly what an approval is for. A call that differs in any of it needs another one.
+pub(super) struct Permit {
+    /// Calls of the tool by this caller, with the code and the policy that its component has now.
+    pub(super) calls: String,
+    /// This call: with its whole arguments, of which the person may see a part.
+    pub(super) call: String,
+}
+
 impl Lineage {
-    /// What a person allows calls of: this tool, called by the one above.
-    fn subject(&self, tool: &str) -> String {
-        [self.asker.as_str(), tool].join("\n")
+    /// What a person allows several of: calls by the tool above.
+    fn subject(&self, permit: &Permit) -> String {
+        [self.asker.as_str(), &permit.calls].join("\n")
     }
 
     /// Sentences about the run, for the person. The place is what the program says: nothing checks
@@ -91,25 +101,36 @@ impl Lineage {
 }
 
 impl StartedCall<'_> {
+    /// What an approval of this call is for.
+    pub(super) fn permit(&self, call: &Call) -> Permit {
+        let component = &self.target.component;
+        let caller = call.context.caller.name();
+        let calls = [caller, self.name(), &component.digest, &component.policy_digest].join("\n");
+        let arguments = ComponentDigest::of(call.arguments.get().as_bytes()).to_string();
+        // The state of a client's rounds is bound to the tool and its rights by itself.
+        let call = if self.lineage.is_some() { [calls.as_str(), &arguments].join("\n") } else { arguments };
+        Permit { calls, call }
+    }
+
     /// True if a person has allowed this call in an earlier round, or with an earlier call.
-    pub(super) fn is_granted(&self) -> bool {
+    pub(super) fn is_granted(&self, permit: &Permit) -> bool {
         let Some(lineage) = self.lineage.as_deref() else { return false };
-        if lineage.run.is_allowed(&lineage.path) {
+        if lineage.run.is_allowed(&lineage.path, &permit.call) {
             self.note_approval("granted", Some("in an earlier round"));
             return true;
         }
-        let Some(left) = lineage.run.take_granted(&lineage.subject(self.name())) else { return false };
-        lineage.run.allow(&lineage.path);
+        let Some(left) = lineage.run.take_granted(&lineage.subject(permit)) else { return false };
+        lineage.run.allow(&lineage.path, &permit.call);
         self.note_approval("granted", Some(&format!("for this run; {left} left")));
         true
     }
 
     /// Notes that a person allows this call, and perhaps further ones.
-    pub(super) fn grant(&self, answer: NestedAnswer) {
+    pub(super) fn grant(&self, permit: &Permit, answer: NestedAnswer) {
         let Some(lineage) = self.lineage.as_deref() else { return };
-        lineage.run.allow(&lineage.path);
+        lineage.run.allow(&lineage.path, &permit.call);
         if let NestedAnswer::Run(calls) = answer {
-            lineage.run.grant(lineage.subject(self.name()), calls.saturating_sub(1));
+            lineage.run.grant(lineage.subject(permit), calls.saturating_sub(1));
         }
     }
 }

@@ -3,16 +3,17 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use toolcell_audit::Outcome;
-use toolcell_mcp::{AskOutcome, AskTerms, Call, ClientAnswer, ClientAskError, ClientQuestion, KeyedQuestion, sanitize};
+use toolcell_mcp::{AskOutcome, AskTerms, Call, ClientAnswer, ClientAskError, ClientQuestion, KeyedQuestion};
 use toolcell_policy::Approval;
-use toolcell_shared::{Away, Claim, SharedState};
+use toolcell_shared::{Away, Claim, Claimed, SharedState};
 
 use super::StartedCall;
-use super::allowing::{self, NestedAnswer};
+use super::allowing::{self, NestedAnswer, Permit};
 use super::clock::StoppedClocks;
 use super::execute::EndedCall;
 use super::operators::{OperatorAsked, UndecidedCall};
 use super::questions::named;
+use super::shown;
 use crate::observing::activity::{ApprovalQueue, CallPhase};
 
 /// Key of the question. No guest can use it.
@@ -21,7 +22,8 @@ const KEY: &str = "toolcell.approval";
 /// Form of the question, which has no fields: sending it is the confirmation.
 const FORM: &str = r#"{"type":"object","properties":{}}"#;
 
-/// Characters of the arguments that a client shows in its question. People do not read more there.
+/// Characters of the arguments that a client shows in its question: of longer ones half from their
+/// beginning and half from their end. People do not read more there.
 const ARGUMENTS_CHARS_MAX: usize = 1_000;
 
 /// Most bytes of an answer: its action, and additions of clients.
@@ -62,14 +64,14 @@ impl StartedCall<'_> {
     pub(super) async fn approve(&self, call: &Call, approval: Approval) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.services.state.as_ref();
         let free = ClaimedApproval { state, claim: None };
-        let caller = call.context.caller.name();
-        let what =
-            [caller, self.name(), &self.target.component.digest, &self.target.component.policy_digest].join("\n");
-        if approval.remember().is_some() && state.is_noted(&what).await.map_err(|away| self.state_away(&away))? {
+        let permit = self.permit(call);
+        if approval.remember().is_some()
+            && state.is_noted(&permit.calls).await.map_err(|away| self.state_away(&away))?
+        {
             self.note_approval("remembered", None);
             return Ok(free);
         }
-        if self.is_granted() {
+        if self.is_granted(&permit) {
             return Ok(free);
         }
         if let Some(text) = self.cannot_pause(call) {
@@ -83,13 +85,13 @@ impl StartedCall<'_> {
         // Held until what the person allows is noted.
         let _turn = self.turn_to_ask(call).await;
         // The answer to another question may hold for this call, too.
-        if self.is_granted() {
+        if self.is_granted(&permit) {
             undecided.end();
             return Ok(free);
         }
         let asked = match self.operators() {
-            Some(queue) => self.ask_operators(queue, call, approval).await,
-            None => OperatorAsked::Client(self.ask_person(call, approval, wait).await),
+            Some(queue) => self.ask_operators(queue, call, approval, &permit).await,
+            None => OperatorAsked::Client(self.ask_person(call, approval, &permit).await),
         };
         drop(clocks);
         undecided.end();
@@ -97,7 +99,7 @@ impl StartedCall<'_> {
         let asked = match asked {
             OperatorAsked::Client(asked) => asked,
             OperatorAsked::Operator(answer) => {
-                return self.decided_by(&answer, approval, &what).await.map(|()| free);
+                return self.decided_by(&answer, approval, &permit).await.map(|()| free);
             }
             OperatorAsked::NoRoom => return Err(self.not_approved("refused", "too many calls wait for an operator")),
         };
@@ -114,7 +116,7 @@ impl StartedCall<'_> {
                 return Err(self.not_approved("timed_out", &self.nobody_within(wait)));
             }
         };
-        self.answered(call, approval, &what, answer).await
+        self.answered(call, approval, &permit, answer).await
     }
 
     /// Notes the person's answer at the client. `Err` is the answer to a call that must not run.
@@ -122,7 +124,7 @@ impl StartedCall<'_> {
         &self,
         call: &Call,
         approval: Approval,
-        what: &str,
+        permit: &Permit,
         answer: Option<ClientAnswer>,
     ) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.services.state.as_ref();
@@ -133,9 +135,9 @@ impl StartedCall<'_> {
         match answer {
             Some((ClientAnswer::Accepted(_), allowed)) => {
                 self.note_approval(decided, allowed.detail().as_deref());
-                self.grant(allowed);
+                self.grant(permit, allowed);
                 if let Some(time) = approval.remember().filter(|_| allowed == NestedAnswer::Remember)
-                    && let Err(away) = state.note(what, time).await
+                    && let Err(away) = state.note(&permit.calls, time).await
                 {
                     tracing::warn!("an approval is not remembered: {}", away.internal());
                 }
@@ -187,10 +189,17 @@ impl StartedCall<'_> {
     /// call used it.
     async fn claim(&self, call: &Call, wait: Duration) -> Result<Option<Claim>, Box<EndedCall>> {
         let Some(chain) = call.context.asking.chain() else { return Ok(None) };
-        match self.catalog.services.state.claim(&chain, wait).await {
-            Ok(Some(claim)) => Ok(Some(claim)),
-            Ok(None) => {
+        match self.catalog.services.state.claim(call.context.caller.name(), &chain, wait).await {
+            Ok(Claimed::Now(claim)) => Ok(Some(claim)),
+            Ok(Claimed::Before) => {
                 let text = format!("the approval of {:?} was used already: it was for one call", self.name());
+                Err(self.not_approved("refused", &text))
+            }
+            Ok(Claimed::NoRoom) => {
+                let text = format!(
+                    "too many approvals of {:?} and other tools were used lately; try again later",
+                    self.name()
+                );
                 Err(self.not_approved("refused", &text))
             }
             Err(away) => Err(self.state_away(&away)),
@@ -206,7 +215,8 @@ impl StartedCall<'_> {
     }
 
     /// Asks; `None` if nobody answers in time, or the call is cancelled.
-    pub(super) async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<AskOutcome> {
+    pub(super) async fn ask_person(&self, call: &Call, approval: Approval, permit: &Permit) -> Option<AskOutcome> {
+        let wait = self.target.limits.ask_wait();
         let message = self.message(call, approval);
         let schema_json = if self.lineage.is_some() { allowing::form(approval) } else { FORM.to_owned() };
         let ask = KeyedQuestion { key: KEY.to_owned(), question: ClientQuestion::Form { message, schema_json } };
@@ -216,7 +226,7 @@ impl StartedCall<'_> {
             need: &need,
             answer_bytes_max: ANSWER_BYTES_MAX,
             answered_within: wait,
-            only_if_asked: true,
+            permits: Some(&permit.call),
         };
         tokio::select! {
             biased;
@@ -245,11 +255,10 @@ impl StartedCall<'_> {
     }
 
     fn shown_arguments(&self, call: &Call) -> String {
-        let (mut shown, left_out) = shown(&self.redacted_arguments(call), ARGUMENTS_CHARS_MAX);
-        if left_out > 0 {
-            shown.push_str(&format!("… ({left_out} characters more)"));
-        }
-        shown
+        let shown = shown::json(&self.redacted_arguments(call));
+        // What was written with escapes may be a value by now.
+        let shown = self.target.capabilities.redactor().text(&shown).into_owned();
+        shown::ends(shown, ARGUMENTS_CHARS_MAX)
     }
 
     fn message(&self, call: &Call, approval: Approval) -> String {
@@ -306,40 +315,17 @@ impl StartedCall<'_> {
     }
 }
 
-/// A text for a person to judge: on one line, shortened, with misleading characters escaped.
-pub(super) fn shown(text: &str, chars_max: usize) -> (String, usize) {
-    let mut out = String::new();
-    for character in text.chars().take(chars_max) {
-        if sanitize::is_plain_line(character.encode_utf8(&mut [0; 4])) {
-            out.push(character);
-        } else if character.is_whitespace() {
-            out.push(' ');
-        } else {
-            out.push_str(&format!("\\u{{{:x}}}", u32::from(character)));
-        }
-    }
-    (out, text.chars().count().saturating_sub(chars_max))
-}
-
 #[cfg(test)]
 mod tests {
     use toolcell_shared::Embedded;
 
     use super::*;
 
-    #[test]
-    fn what_a_person_is_shown_hides_nothing() {
-        assert_eq!(shown("{\"a\":\n 1}", 9), ("{\"a\":  1}".to_owned(), 0));
-        assert_eq!(shown("a\u{202e}b\u{1b}[2J\u{200b}", 9), ("a\\u{202e}b\\u{1b}[2J\\u{200b}".to_owned(), 0));
-        let (text, left_out) = shown(&"é".repeat(ARGUMENTS_CHARS_MAX + 7), ARGUMENTS_CHARS_MAX);
-        assert_eq!((text.chars().count(), left_out), (ARGUMENTS_CHARS_MAX, 7));
-    }
-
     #[tokio::test]
     async fn an_approval_in_rounds_is_for_one_call() {
         let state = Embedded::default();
         let minute = Duration::from_secs(60);
-        let claim = async || state.claim("a", minute).await.unwrap();
+        let claim = async || state.claim("ann", "a", minute).await.unwrap().now();
         let first = claim().await;
         assert!(first.is_some());
         assert!(claim().await.is_none(), "while it runs");
@@ -348,6 +334,6 @@ mod tests {
         assert!(second.is_some(), "a further round");
         ClaimedApproval { state: &state, claim: second }.ended(Outcome::Ok).await;
         assert!(claim().await.is_none(), "once it ran");
-        assert!(state.claim("b", minute).await.unwrap().is_some());
+        assert!(state.claim("ann", "b", minute).await.unwrap().now().is_some());
     }
 }

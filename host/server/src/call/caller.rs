@@ -337,6 +337,10 @@ impl CallerLink for McpCaller {
         self.calling.as_ref().map(|calling| calling.find(&self.context, words, most)).unwrap_or_default()
     }
 
+    fn has_tool(&self, tool: &str) -> bool {
+        self.calling.as_ref().is_some_and(|calling| calling.has(&self.context, tool))
+    }
+
     fn describe_tool(&self, tool: &str) -> Option<contract::GuestTool> {
         self.calling.as_ref()?.describe(&self.context, tool)
     }

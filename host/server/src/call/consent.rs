@@ -13,9 +13,10 @@ use toolcell_policy::Askable;
 use toolcell_sandbox::{ComponentDigest, ConsentAnswer, Redactor};
 use toolcell_shared::{Away, Claim};
 
-use super::approval::{give_back, shown};
+use super::approval::give_back;
 use super::caller::Interruptions;
 use super::record::AskRecords;
+use super::shown;
 use crate::catalog::Services;
 use crate::catalog::{CallTarget, Catalog, Choice, Consents};
 
@@ -89,7 +90,7 @@ impl Consenting {
     /// call, or as timed out.
     pub async fn ask(&self, offer: &Askable) -> ConsentAnswer {
         let mut open = Unanswered { consenting: self, offer, recorded: false };
-        let (text, left_out) = shown(offer.asked(), SHOWN_CHARS_MAX);
+        let (text, left_out) = shown::beginning(offer.asked(), SHOWN_CHARS_MAX);
         if left_out > 0 || self.redactor.text(offer.asked()) != offer.asked() {
             return open.refused("refused", "it is too long to be judged, or holds a secret");
         }
@@ -182,7 +183,8 @@ impl Consenting {
     /// becomes usable again if the call asks for more; any other decision stays.
     async fn claim(&self, offer: &Askable, choice: Option<Choice>) -> Result<bool, Away> {
         let Some(chain) = self.asking.chain() else { return Ok(true) };
-        let claim = self.services.state.claim(&format!("{chain}\n{}", offer.asked()), self.wait).await?;
+        let claim =
+            self.services.state.claim(&self.caller, &format!("{chain}\n{}", offer.asked()), self.wait).await?.now();
         let is_claimed = claim.is_some();
         if choice == Some(Choice::Once) {
             self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(claim);
@@ -208,12 +210,13 @@ impl Consenting {
             schema_json: form(&self.services.consents, choices).to_string(),
         };
         let need = format!("the tool {:?} needs a person's consent", self.records.tool());
+        let permits = self.what(offer);
         let terms = AskTerms {
             asker: None,
             need: &need,
             answer_bytes_max: ANSWER_BYTES_MAX,
             answered_within: self.wait,
-            only_if_asked: true,
+            permits: Some(&permits),
         };
         let asked = tokio::select! {
             biased;
@@ -244,12 +247,12 @@ impl Consenting {
         choices
     }
 
-    fn message(&self, offer: &Askable, shown: &str) -> String {
+    fn message(&self, offer: &Askable, asked: &str) -> String {
         let tool = self.records.tool();
         let component = &self.component;
         let mut text = format!(
             "The tool {tool:?} of the component {component:?} wants to reach what no rule of the manifest allows:\n  \
-             {shown}"
+             {asked}"
         );
         // Writing into a String cannot fail.
         if offer.is_private() {
@@ -257,7 +260,7 @@ impl Consenting {
         }
         let _ = write!(text, "\nIt would become, in [{}]:", offer.section());
         for line in offer.lines().lines() {
-            let _ = write!(text, "\n  {}", self::shown(line, SHOWN_CHARS_MAX).0);
+            let _ = write!(text, "\n  {}", shown::beginning(line, SHOWN_CHARS_MAX).0);
         }
         text
     }
@@ -268,7 +271,7 @@ impl Consenting {
     }
 
     fn note(&self, offer: &Askable, answer: &str, detail: Option<&str>) {
-        let asked = shown(offer.asked(), SHOWN_CHARS_MAX).0;
+        let asked = shown::beginning(offer.asked(), SHOWN_CHARS_MAX).0;
         let detail = detail.map_or_else(|| asked.clone(), |detail| format!("{asked}: {detail}"));
         self.records.write("ungranted", KEY, answer, Some(&detail));
     }

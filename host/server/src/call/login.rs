@@ -152,7 +152,7 @@ impl StartedCall<'_> {
             need: &need,
             answer_bytes_max: ANSWER_BYTES_MAX,
             answered_within: wait,
-            only_if_asked: true,
+            permits: Some(policy.name()),
         };
         let asks = vec![KeyedQuestion { key: key(policy), question }];
         let asked = tokio::select! {

@@ -25,6 +25,7 @@ mod recording;
 mod replaying;
 mod run;
 mod settling;
+mod shown;
 mod text;
 
 use std::sync::atomic::Ordering;

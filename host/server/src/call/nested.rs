@@ -319,6 +319,11 @@ impl CallingCall {
         found.collect()
     }
 
+    /// True if the caller may call a tool of this name.
+    pub(super) fn has(&self, context: &CallContext, tool: &str) -> bool {
+        visible(&self.serving(), context, tool).is_some()
+    }
+
     /// The tool of this name, if the guest may call it.
     pub(super) fn describe(&self, context: &CallContext, tool: &str) -> Option<contract::GuestTool> {
         let catalog = self.serving();
@@ -330,7 +335,7 @@ impl CallingCall {
         let name = &tool.definition().name;
         let grants = self.catalog.target(self.place).map(|target| target.capabilities.grants());
         let may = grants.is_some_and(|grants| grants.call(name).is_ok());
-        is_callable(tool) && may && self.may_still_call(catalog, name)
+        tool.is_for_models() && may && self.may_still_call(catalog, name)
     }
 
     /// The refusal of a call beneath the last level.
@@ -370,12 +375,7 @@ impl StartedCall<'_> {
 fn visible(catalog: &Catalog, context: &CallContext, tool: &str) -> Option<(usize, Arc<McpTool>)> {
     let view = catalog.view(&context.caller);
     let (place, entry) = view.as_deref().unwrap_or(&catalog.tools).find(tool)?;
-    is_callable(entry).then(|| (place, Arc::clone(entry)))
-}
-
-/// True for what other tools may call: no prompt, no other export, and nothing that only views may.
-fn is_callable(entry: &McpTool) -> bool {
-    entry.is_tool() && !entry.definition().is_for_views_alone()
+    entry.is_for_models().then(|| (place, Arc::clone(entry)))
 }
 
 /// The context of a call beneath the one with this context, at this place of the run.

@@ -5,7 +5,7 @@ use toolcell_mcp::{AskOutcome, Call, Caller, QuestionKind};
 use toolcell_policy::Approval;
 
 use super::StartedCall;
-use super::allowing::NestedAnswer;
+use super::allowing::{NestedAnswer, Permit};
 use super::approval::{CALLER, CANCELLED};
 use super::execute::EndedCall;
 use super::run::GRANTED_MAX;
@@ -83,12 +83,18 @@ impl StartedCall<'_> {
 
     /// Asks the operators, and the client if it can also be asked. The first answer decides. A
     /// modern client is asked by ending the call, so operators are not asked then.
-    pub(super) async fn ask_operators(&self, queue: &ApprovalQueue, call: &Call, approval: Approval) -> OperatorAsked {
+    pub(super) async fn ask_operators(
+        &self,
+        queue: &ApprovalQueue,
+        call: &Call,
+        approval: Approval,
+        permit: &Permit,
+    ) -> OperatorAsked {
         let wait = self.target.limits.ask_wait();
         let asking = &call.context.asking;
         let asks_client = queue.asks_clients() && asking.supports(QuestionKind::Form);
         if asks_client && (asking.chain().is_some() || asking.ends_calls()) {
-            return OperatorAsked::Client(self.ask_person(call, approval, wait).await);
+            return OperatorAsked::Client(self.ask_person(call, approval, permit).await);
         }
         let pending = PendingApproval {
             call: self.record.id(),
@@ -104,7 +110,7 @@ impl StartedCall<'_> {
         };
         let Some(mut queued) = queue.ask(pending) else {
             if asks_client {
-                return OperatorAsked::Client(self.ask_person(call, approval, wait).await);
+                return OperatorAsked::Client(self.ask_person(call, approval, permit).await);
             }
             return OperatorAsked::NoRoom;
         };
@@ -116,7 +122,7 @@ impl StartedCall<'_> {
         };
         let client = async {
             if asks_client {
-                match self.ask_person(call, approval, wait).await {
+                match self.ask_person(call, approval, permit).await {
                     // This does not count as an answer: the operators decide.
                     Some(AskOutcome::Refused(_)) => {}
                     asked => return asked,
@@ -138,7 +144,7 @@ impl StartedCall<'_> {
         &self,
         answer: &OperatorAnswer,
         approval: Approval,
-        what: &str,
+        permit: &Permit,
     ) -> Result<(), Box<EndedCall>> {
         if !answer.allows {
             return Err(self.not_approved("declined", &format!("an operator declined: {:?} was not run", self.name())));
@@ -146,9 +152,9 @@ impl StartedCall<'_> {
         let granted = answer.run_calls.map_or(NestedAnswer::Once, NestedAnswer::Run);
         let more = granted.detail().map(|calls| format!(": {calls}")).unwrap_or_default();
         self.note_approval("accepted", Some(&format!("by {}{more}", answer.by)));
-        self.grant(granted);
+        self.grant(permit, granted);
         if let Some(time) = approval.remember().filter(|_| answer.remembers)
-            && let Err(away) = self.catalog.services.state.note(what, time).await
+            && let Err(away) = self.catalog.services.state.note(&permit.calls, time).await
         {
             tracing::warn!("an approval is not remembered: {}", away.internal());
         }

@@ -59,7 +59,7 @@ impl Questions {
             need: &need,
             answer_bytes_max: self.answer_bytes_max,
             answered_within: self.answered_within,
-            only_if_asked: false,
+            permits: None,
         };
         match self.asking.ask(asks.into_iter().map(ask).collect(), terms).await {
             mcp::AskOutcome::Answered(answers) => open.answered(answers),

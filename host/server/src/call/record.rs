@@ -86,9 +86,20 @@ pub struct CallName<'a> {
     pub tool: &'a str,
 }
 
+/// Longest id of a request in a line of the log, in bytes; a longer one is cut. 128: real ones have
+/// at most about 40, and a call may write thousands of lines.
+const LOGGED_ID_BYTES_MAX: usize = 128;
+
+/// The id of a request, as the log has it.
+fn logged_id(id: &str) -> Cow<'_, str> {
+    let kept = id.get(..id.floor_char_boundary(LOGGED_ID_BYTES_MAX)).unwrap_or_default();
+    let line = sanitize::line(kept);
+    if kept.len() == id.len() { line } else { format!("{line}…").into() }
+}
+
 impl<'a> CallName<'a> {
     pub fn new(call: u64, context: &'a CallContext, tool: &'a str) -> Self {
-        let request = sanitize::line(&context.request_id);
+        let request = logged_id(&context.request_id);
         let caller = sanitize::line(context.caller.name());
         Self { call, request, caller, tool }
     }
@@ -440,7 +451,13 @@ fn trace_id(traceparent: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::trace_id;
+    use super::{LOGGED_ID_BYTES_MAX, logged_id, trace_id};
+
+    #[test]
+    fn the_log_has_the_beginning_of_a_long_id() {
+        assert_eq!(logged_id("a\nb"), "a b");
+        assert_eq!(logged_id(&"é".repeat(500)), format!("{}…", "é".repeat(LOGGED_ID_BYTES_MAX / 2)));
+    }
 
     #[test]
     fn the_trace_id_is_the_second_field() {

@@ -5,7 +5,7 @@
 //! beginning. So each call that it made is logged, and answered from the log: none runs twice. A
 //! call is found by its path: its number among the calls of the one that made it, after the path of
 //! that one. The log of a call that has ended stands for all that were beneath it.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,6 +19,9 @@ use crate::state::paused_runs::TakenRun;
 
 /// The most calls of a tool that one answer allows: what a person can still mean.
 pub(super) const GRANTED_MAX: u32 = 100;
+
+/// The form of a kept log. A run whose log has another one does not go on.
+const LOG_FORM: u32 = 2;
 
 /// The longest wait for calls whose client's call has ended. They are cancelled, and end at once;
 /// one that does not counts as cut short.
@@ -51,6 +54,7 @@ struct RunState {
 /// All that the next round has to know.
 #[derive(Default, Serialize, Deserialize)]
 struct RunLog {
+    form: u32,
     /// The digest of the component whose tool the client called.
     component: String,
     /// When its first round began, in milliseconds since 1970.
@@ -62,10 +66,17 @@ struct RunLog {
     /// Calls that had ended when a person was first asked about one, by its path. The same question
     /// is asked again with the same number.
     asked: BTreeMap<String, u32>,
-    /// Paths of calls that a person has allowed, and that have not ended.
-    allowed: BTreeSet<String>,
+    /// Exactly what a person has allowed of calls that have not ended, by their paths.
+    allowed: BTreeMap<String, String>,
     /// Calls that have ended.
     made: u32,
+}
+
+/// The part of a log that each form of it has.
+#[derive(Deserialize)]
+struct LogForm {
+    #[serde(default)]
+    form: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,10 +88,12 @@ struct LoggedCall {
     beneath: u32,
     /// A [`NestedEnd`]; none if it has not ended.
     end: Option<Box<RawValue>>,
+    /// True if it waits for a person, and is made again in the next round: the same one.
+    waits: bool,
 }
 
 /// A call that a tool wants made.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RunStep<'a> {
     pub(super) path: &'a str,
     pub(super) tool: &'a str,
@@ -90,7 +103,7 @@ pub(super) struct RunStep<'a> {
 
 /// What the log has for a call.
 pub(super) enum Replay {
-    /// Nothing: it is to be made.
+    /// No end: it is to be made.
     Live,
     /// Its end, and the number of calls that it made.
     Ended(Box<NestedEnd>, usize),
@@ -104,22 +117,19 @@ pub(super) struct OpenCall(Arc<NestedRun>);
 impl NestedRun {
     /// Of a call of this component. Without bounds nothing is logged.
     pub(super) fn new(component: &str, bounds: Option<PausedPolicy>) -> Self {
-        let log = RunLog { component: component.to_owned(), began_ms: now_ms(), ..RunLog::default() };
+        let log = RunLog { form: LOG_FORM, component: component.to_owned(), began_ms: now_ms(), ..RunLog::default() };
         Self::of(RunState { log, ..RunState::default() }, bounds)
     }
 
     /// The run goes on. `Err` is the sentence for the client: it cannot.
     pub(super) fn resumed(component: &str, bounds: Option<PausedPolicy>, taken: TakenRun) -> Result<Self, String> {
-        let mut log: RunLog =
-            serde_json::from_str(&taken.log).map_err(|error| format!("the log of this run cannot be read: {error}"))?;
+        let mut log = RunLog::read(&taken.log)?;
         if log.component != component {
             return Err("the component was replaced while this run waited for a person: call the tool again without \
                         requestState"
                 .to_owned());
         }
-        for call in log.calls.values_mut().filter(|call| call.end.is_none()) {
-            call.end = cut_short();
-        }
+        log.cut_short();
         let bytes = log.calls.values().map(LoggedCall::bytes).sum();
         // The text is not needed any more: a later one takes its place.
         let taken = Some(taken.with(String::new()));
@@ -142,7 +152,7 @@ impl NestedRun {
 
     /// Calls whose ends were known when it began.
     pub(super) fn logged(&self) -> usize {
-        self.state().log.calls.len()
+        self.state().log.calls.values().filter(|call| call.end.is_some()).count()
     }
 
     /// What the log has for this call.
@@ -150,10 +160,10 @@ impl NestedRun {
         let mut state = self.state();
         let Some(call) = state.log.calls.get(step.path) else { return Replay::Live };
         let end = call.end.as_ref().and_then(|end| serde_json::from_str(end.get()).ok());
+        let is_same = call.tool == step.tool && call.arguments == step.arguments;
         match end {
-            Some(end) if call.tool == step.tool && call.arguments == step.arguments => {
-                Replay::Ended(end, usize::try_from(call.beneath).unwrap_or(usize::MAX))
-            }
+            Some(end) if is_same => Replay::Ended(end, usize::try_from(call.beneath).unwrap_or(usize::MAX)),
+            None if is_same && call.waits => Replay::Live,
             _ => {
                 let before = &call.tool;
                 let what = if before == step.tool { "with other arguments" } else { "of another tool" };
@@ -171,9 +181,7 @@ impl NestedRun {
     pub(super) fn begin(self: &Arc<Self>, step: RunStep<'_>) -> OpenCall {
         self.open.send_modify(|open| *open = open.saturating_add(1));
         if self.bounds.is_some() {
-            let call =
-                LoggedCall { tool: step.tool.to_owned(), arguments: step.arguments.to_owned(), beneath: 0, end: None };
-            self.state().log.calls.insert(step.path.to_owned(), call);
+            self.state().log.calls.insert(step.path.to_owned(), LoggedCall::begun(step));
         }
         OpenCall(Arc::clone(self))
     }
@@ -201,9 +209,12 @@ impl NestedRun {
         }
     }
 
-    /// It waits for a person, and is made again in the next round.
+    /// It waits for a person, and is made again in the next round. No other call can then take its
+    /// place, and with it what the person says.
     pub(super) fn waits(&self, path: &str) {
-        self.state().log.calls.remove(path);
+        if let Some(call) = self.state().log.calls.get_mut(path) {
+            call.waits = true;
+        }
     }
 
     /// Why it cannot pause, if it cannot.
@@ -255,14 +266,15 @@ impl NestedRun {
         }
     }
 
-    /// A person has allowed this call.
-    pub(super) fn allow(&self, path: &str) {
-        self.state().log.allowed.insert(path.to_owned());
+    /// A person has allowed this call, with exactly what `permit` says.
+    pub(super) fn allow(&self, path: &str, permit: &str) {
+        self.state().log.allowed.insert(path.to_owned(), permit.to_owned());
     }
 
-    /// True if a person allowed this call in an earlier round, in which it did not come to its end.
-    pub(super) fn is_allowed(&self, path: &str) -> bool {
-        self.state().log.allowed.contains(path)
+    /// True if a person allowed exactly this in an earlier round, in which it did not come to its
+    /// end.
+    pub(super) fn is_allowed(&self, path: &str, permit: &str) -> bool {
+        self.state().log.allowed.get(path).is_some_and(|allowed| allowed == permit)
     }
 
     /// Takes one of the calls that a person has allowed. Returns how many are left.
@@ -286,7 +298,9 @@ impl RunState {
         // Between them are exactly the paths that go on with a point.
         let paths = self.log.calls.range(format!("{path}.")..format!("{path}/"));
         let paths: Vec<String> = paths.map(|(path, _)| path.clone()).collect();
-        for call in paths.iter().filter_map(|path| self.log.calls.remove(path)) {
+        let removed = paths.iter().filter_map(|path| self.log.calls.remove(path));
+        // One that waits, and that the tool did not make again, was never made.
+        for call in removed.filter(|call| !call.waits) {
             beneath = beneath.saturating_add(call.beneath).saturating_add(1);
             bytes = bytes.saturating_add(call.bytes());
         }
@@ -295,10 +309,37 @@ impl RunState {
     }
 }
 
+impl RunLog {
+    /// Reads a kept log. `Err` is the sentence for the client.
+    fn read(text: &str) -> Result<Self, String> {
+        let unreadable = |error: serde_json::Error| format!("the log of this run cannot be read: {error}");
+        let LogForm { form } = serde_json::from_str(text).map_err(unreadable)?;
+        if form != LOG_FORM {
+            return Err("another version of toolcell kept the log of this run: call the tool again without \
+                        requestState; calls that it made would then be made again"
+                .to_owned());
+        }
+        serde_json::from_str(text).map_err(unreadable)
+    }
+
+    /// Ends the calls that were under way when their round ended.
+    fn cut_short(&mut self) {
+        for call in self.calls.values_mut().filter(|call| call.end.is_none() && !call.waits) {
+            call.end = cut_short();
+        }
+    }
+}
+
 impl LoggedCall {
+    fn begun(step: RunStep<'_>) -> Self {
+        let RunStep { tool, arguments, .. } = step;
+        Self { tool: tool.to_owned(), arguments: arguments.to_owned(), beneath: 0, end: None, waits: false }
+    }
+
+    /// Bytes that it has in the log once it has ended.
     fn bytes(&self) -> usize {
-        let end = self.end.as_ref().map_or(0, |end| end.get().len());
-        end.saturating_add(self.tool.len()).saturating_add(self.arguments.len())
+        let Some(end) = &self.end else { return 0 };
+        end.get().len().saturating_add(self.tool.len()).saturating_add(self.arguments.len())
     }
 }
 
@@ -346,10 +387,10 @@ mod tests {
     }
 
     fn next(run: &NestedRun) -> Arc<NestedRun> {
-        let log: RunLog = serde_json::from_str(&run.written().unwrap()).unwrap();
+        let mut log = RunLog::read(&run.written().unwrap()).unwrap();
+        log.cut_short();
         let bytes = log.calls.values().map(LoggedCall::bytes).sum();
-        let mut state = RunState { log, bytes, ..RunState::default() };
-        state.log.calls.values_mut().filter(|call| call.end.is_none()).for_each(|call| call.end = cut_short());
+        let state = RunState { log, bytes, ..RunState::default() };
         Arc::new(NestedRun::of(state, Some(PausedPolicy::default())))
     }
 
@@ -389,8 +430,38 @@ mod tests {
         run.waits("1");
         drop(run.begin(step("2", "add")));
         let run = next(&run);
+        assert_eq!(run.logged(), 1);
         assert!(matches!(run.replay(step("1", "add")), Replay::Live));
         assert!(matches!(run.replay(step("2", "add")), Replay::Ended(end, 0) if end.is_err()));
+    }
+
+    #[test]
+    fn no_other_call_takes_the_place_of_one_that_waits() {
+        let run = begun();
+        drop(run.begin(step("1", "add")));
+        run.waits("1");
+        // Nor if the next round ends before it.
+        let run = next(&next(&run));
+        for other in [step("1", "echo"), RunStep { arguments: "e", ..step("1", "add") }] {
+            let Replay::Diverged(text) = next(&run).replay(other) else { panic!("{other:?} took its place") };
+            assert!(text.contains("call 1 was one of \"add\" before a person was asked"), "{text}");
+        }
+        assert!(matches!(run.replay(step("1", "add")), Replay::Live));
+        logged(&run, "1", "add", &gave("5"));
+        assert!(matches!(next(&run).replay(step("1", "add")), Replay::Ended(_, 0)));
+    }
+
+    #[test]
+    fn a_call_that_waited_and_was_not_made_again_counts_as_none() {
+        let run = begun();
+        drop(run.begin(step("1", "relay")));
+        logged(&run, "1.1", "add", &gave("5"));
+        drop(run.begin(step("1.2", "add")));
+        run.waits("1.2");
+        run.waits("1");
+        let run = next(&run);
+        logged(&run, "1", "relay", &gave("5"));
+        assert!(matches!(next(&run).replay(step("1", "relay")), Replay::Ended(_, 1)));
     }
 
     #[test]
@@ -409,13 +480,14 @@ mod tests {
     #[test]
     fn what_was_allowed_stays_allowed_until_the_call_has_ended() {
         let run = begun();
-        run.allow("1");
+        run.allow("1", "this");
         drop(run.begin(step("1", "ask")));
         run.waits("1");
         let run = next(&run);
-        assert!(run.is_allowed("1") && !run.is_allowed("2"));
+        assert!(run.is_allowed("1", "this") && !run.is_allowed("2", "this"));
+        assert!(!run.is_allowed("1", "that"), "something else was allowed");
         logged(&run, "1", "ask", &gave("5"));
-        assert!(!run.is_allowed("1"));
+        assert!(!run.is_allowed("1", "this"));
     }
 
     #[tokio::test]
@@ -423,9 +495,13 @@ mod tests {
         let runs = PausedRuns::in_memory();
         let state = Embedded::default();
         let log = begun().written().unwrap();
-        for (component, log, expected) in
-            [("c", log.as_str(), ""), ("d", &log, "the component was replaced"), ("c", "{", "cannot be read")]
-        {
+        let earlier = r#"{"component":"c","began_ms":1,"calls":{},"granted":{},"asked":{},"allowed":["1"],"made":0}"#;
+        for (component, log, expected) in [
+            ("c", log.as_str(), ""),
+            ("d", &log, "the component was replaced"),
+            ("c", earlier, "another version of toolcell kept the log"),
+            ("c", "{", "cannot be read"),
+        ] {
             let name = runs.keep("ann", log, Duration::from_secs(60)).await.unwrap();
             let taken = runs.take(&state, "ann", &name).await.unwrap().unwrap();
             let problem = NestedRun::resumed(component, None, taken).err().unwrap_or_default();

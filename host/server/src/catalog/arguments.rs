@@ -11,7 +11,7 @@ use toolcell_policy::{
     ArgumentCondition, ArgumentConditions, Ask, Callable, Callers, ComponentPolicy, Diagnostic, Explanation, Manifest,
     ToolName,
 };
-use toolcell_schema::{CheckSteps, DefinitionProblem, Schema, SchemaBudget, unapplied_patterns};
+use toolcell_schema::{CheckSteps, DefinitionProblem, Schema, SchemaBudget};
 
 /// Time to compile all conditions of a manifest. Two thousand patterns take a second.
 const COMPILED_WITHIN: Duration = Duration::from_secs(10);
@@ -255,15 +255,15 @@ pub fn explain_call(manifest: &Manifest, ask: &Ask, call: AskedCall<'_>) -> Resu
 }
 
 fn compiled(condition: &ArgumentCondition, budget: &mut SchemaBudget) -> Result<Schema, Vec<DefinitionProblem>> {
-    // A pattern that is left out would let every text pass.
-    let unapplied = unapplied_patterns(condition.schema());
-    if !unapplied.is_empty() {
-        let refused = |place: &String| {
-            DefinitionProblem::new(place.as_str(), "has look-around or a back-reference, and cannot be applied")
-        };
-        return Err(unapplied.iter().map(refused).collect());
-    }
     let schema = Schema::compile(condition.name(), condition.schema(), &budget.bounds())?;
+    // A pattern that is left out would let every text pass.
+    if !schema.unapplied().is_empty() {
+        let refused = |place: &String| {
+            let message = "has look-around or a back-reference or is too large, and cannot be applied";
+            DefinitionProblem::new(place.as_str(), message)
+        };
+        return Err(schema.unapplied().iter().map(refused).collect());
+    }
     budget.take(schema.bytes());
     Ok(schema)
 }
@@ -385,7 +385,7 @@ mod tests {
         for (condition, expected) in [
             ("repo = { pattern = '(?=a)' }", "has look-around or a back-reference"),
             ("repo = { pattern = '(' }", "is not a regular expression"),
-            ("repo = { pattern = '[a-z]{1000}{1000}' }", "makes an automaton"),
+            ("repo = { pattern = '[a-z]{1000}{1000}' }", "is too large, and cannot be applied"),
         ] {
             let (_, problems) = compile(&format!("{ONE}{condition}\n"));
             assert!(problems.len() == 1 && problems[0].contains(expected), "{condition}: {problems:?}");
@@ -414,7 +414,11 @@ mod tests {
         let name = ToolName { kind: Callable::Tool, component: "g", own: "issue", exposed: "issue" };
         let checks = rules.checks(&caller, &name);
         let never = |schema: Value| {
-            let tool = McpTool::checked_elsewhere(ToolDefinition::new("issue", "d", schema), Vec::new()).unwrap();
+            let tool = McpTool::checked_elsewhere(
+                ToolDefinition::new("issue", "d", schema),
+                toolcell_schema::ToolFindings::default(),
+            )
+            .unwrap();
             let found = ArgumentChecks::never(checks[0].conditions(), &tool);
             found.iter().map(|problem| problem.message().to_owned()).collect::<Vec<_>>()
         };

@@ -3,7 +3,7 @@
 use toolcell_mcp::{DefinitionProblem, Map, McpTool, PromptArgument, TaskPlan, ToolDefinition, ToolHints};
 use toolcell_policy::{LoadLimit, LoadLimits, TaskRule, ToolPolicy};
 use toolcell_sandbox::contract;
-use toolcell_schema::SchemaFindings;
+use toolcell_schema::{SchemaFindings, ToolFindings};
 
 use super::{apps, content};
 
@@ -55,21 +55,21 @@ pub enum ListingStop {
 ///
 /// # Errors
 /// Neither this tool nor any after it can be checked.
-pub fn found(schemas: &mut SchemaFindings, place: usize) -> Result<Vec<DefinitionProblem>, ListingStop> {
+pub fn found(schemas: &mut SchemaFindings, place: usize) -> Result<ToolFindings, ListingStop> {
     match schemas.tools.get_mut(place) {
-        Some(problems) => Ok(std::mem::take(problems)),
+        Some(findings) => Ok(std::mem::take(findings)),
         None if schemas.too_late => Err(ListingStop::TooLate),
         None => Err(ListingStop::Problems),
     }
 }
 
 /// Checks the definition under the name that clients see. One that is too large is not examined
-/// further. Its schemas were compiled in another process, which found these problems.
+/// further. Its schemas were compiled in another process, which found this.
 pub fn compile(
     exposed_name: String,
     tool: contract::GuestTool,
     limits: &LoadLimits,
-    found: Vec<DefinitionProblem>,
+    found: ToolFindings,
 ) -> Result<McpTool, Vec<DefinitionProblem>> {
     if weigh(&tool) > limits.definition_bytes() {
         return Err(vec![too_large(limits)]);
@@ -122,20 +122,20 @@ pub fn prompt(
         let contract::GuestPromptArgument { name, title, description, required, values } = argument;
         PromptArgument { name, title, description, required, values }
     });
-    compile(exposed_name, entry, limits, Vec::new())?.into_prompt(arguments.collect())
+    compile(exposed_name, entry, limits, ToolFindings::default())?.into_prompt(arguments.collect())
 }
 
 /// The entry of a component's completions, which no client lists.
 pub fn completion(component: &str, limits: &LoadLimits) -> Result<McpTool, Vec<DefinitionProblem>> {
     let name = "completion".to_owned();
-    let entry = compile(name.clone(), unlisted(name), limits, Vec::new())?;
+    let entry = compile(name.clone(), unlisted(name), limits, ToolFindings::default())?;
     Ok(entry.into_unlisted(format!("completion/{component}")))
 }
 
 /// The entry that reads a component's resources, which no client lists.
 pub fn reading(component: &str, limits: &LoadLimits) -> Result<McpTool, Vec<DefinitionProblem>> {
     let name = "resources".to_owned();
-    let entry = compile(name.clone(), unlisted(name), limits, Vec::new())?;
+    let entry = compile(name.clone(), unlisted(name), limits, ToolFindings::default())?;
     Ok(entry.into_unlisted(format!("resources/{component}")))
 }
 

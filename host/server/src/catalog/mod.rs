@@ -55,7 +55,10 @@ pub use apps::App;
 pub(crate) use apps::{APPS, Apps};
 pub use arguments::{ArgumentChecks, CallerRules};
 pub(crate) use building::NOT_LOADED;
-pub use building::{Basis, BuilderOptions, Built, CatalogBuilder, Compiling, LoadStep, Pin, Withheld, folder_of};
+pub use building::{
+    Basis, BuilderOptions, Built, CatalogBuilder, Compiling, ComponentNames, ListedNames, LoadStep, Pin, ToolNames,
+    Withheld, folder_of,
+};
 pub(crate) use caller_queue::LARGE_BYTES;
 pub use consents::{Choice, Consents, Person};
 pub use console_rights::ConsoleRights;

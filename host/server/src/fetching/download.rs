@@ -20,25 +20,34 @@ const FORM: &str = "name an address that begins with https://";
 /// Advice where no file comes.
 const YOURSELF: &str = "download it yourself, and name the file";
 
+/// A file, and where it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Downloaded {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// The address behind all redirects, without a name and a password.
+    pub address: String,
+}
+
 /// Downloads the file at this address, of at most `bytes_max` bytes. Each redirect is checked like
 /// the address.
 ///
 /// # Errors
 /// One sentence, and advice.
-pub async fn download(address: &str, bytes_max: usize) -> Result<Vec<u8>, AdvisedFault> {
+pub async fn download(address: &str, bytes_max: usize) -> Result<Downloaded, AdvisedFault> {
     let parsed = Url::parse(address)
         .map_err(|error| AdvisedFault::new(format!("{address:?} is not a valid address: {error}"), FORM));
     within(WHOLE_WITHIN, parsed?, bytes_max).await
 }
 
-async fn within(whole: Duration, address: Url, bytes_max: usize) -> Result<Vec<u8>, AdvisedFault> {
+async fn within(whole: Duration, address: Url, bytes_max: usize) -> Result<Downloaded, AdvisedFault> {
     let late = format!("{} is not downloaded within {whole:?}", shown(&address));
     tokio::time::timeout(whole, follow(address, bytes_max))
         .await
         .unwrap_or_else(|_| Err(AdvisedFault::new(late, YOURSELF)))
 }
 
-async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, AdvisedFault> {
+async fn follow(mut address: Url, bytes_max: usize) -> Result<Downloaded, AdvisedFault> {
     for _ in 0..=REDIRECTS_MAX {
         check(&address)?;
         let response = ask(&address, bytes_max).await.map_err(|problem| {
@@ -46,7 +55,7 @@ async fn follow(mut address: Url, bytes_max: usize) -> Result<Vec<u8>, AdvisedFa
         })?;
         let status = response.status();
         if status.is_success() {
-            return Ok(response.into_body().into());
+            return Ok(Downloaded { bytes: response.into_body().into(), address: shown(&address) });
         }
         if !is_redirect(status) {
             let problem = format!("{} answers with status {}", shown(&address), status.as_u16());
@@ -108,6 +117,23 @@ mod tests {
         });
         let problem = within(whole, address.clone(), 1).await.unwrap_err().problem;
         assert_eq!(problem, format!("{address} is not downloaded within 400ms"));
+    }
+
+    #[tokio::test]
+    async fn a_file_comes_with_the_address_behind_its_redirects() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let found = "HTTP/1.1 302 Found\r\nlocation: /v2/b.json\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let file = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+            for answer in [found, file] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let downloaded = download(&format!("{origin}/old/a.json"), 100).await.unwrap();
+        assert_eq!(downloaded, Downloaded { bytes: b"{}".to_vec(), address: format!("{origin}/v2/b.json") });
     }
 
     #[test]

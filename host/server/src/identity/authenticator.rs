@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use toolcell_mcp::http::oauth::TokenFault;
-use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
+use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, CredentialChecks, Gatekeeper};
 
 use super::PresentedTokens;
 use super::oauth::Oauth;
@@ -45,23 +45,24 @@ impl Authenticator {
         self.tokens.as_deref()
     }
 
-    async fn authenticate(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
+    async fn authenticate(&self, headers: &HeaderMap, checks: &CredentialChecks) -> Result<Admitted, AuthFailure> {
         let token = bearer(headers).ok_or_else(|| self.unknown(None))?;
-        self.find(token).await
+        self.find(token, Some(checks)).await
     }
 
-    /// The caller with this token.
+    /// The caller with this token. Without `checks` a signature is checked on this thread, for
+    /// those who bound attempts themselves.
     ///
     /// # Errors
     /// The token is not known, lacks a right, or cannot be checked now.
-    pub async fn find(&self, token: &str) -> Result<Admitted, AuthFailure> {
+    pub async fn find(&self, token: &str, checks: Option<&CredentialChecks>) -> Result<Admitted, AuthFailure> {
         if let Some(tokens) = &self.tokens
             && let Some(admitted) = tokens.find(token).await?
         {
             return Ok(admitted);
         }
         match &self.oauth {
-            Some(oauth) if !token.starts_with(TOKEN_PREFIX) => oauth.authenticate(token).await,
+            Some(oauth) if !token.starts_with(TOKEN_PREFIX) => oauth.authenticate(token, checks).await,
             _ => Err(self.unknown(Some(TokenFault::Unknown))),
         }
     }
@@ -76,8 +77,8 @@ impl Authenticator {
 }
 
 impl Gatekeeper for Authenticator {
-    fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h> {
-        Box::pin(self.authenticate(headers))
+    fn admit<'h>(&'h self, headers: &'h HeaderMap, checks: &'h CredentialChecks) -> Admitting<'h> {
+        Box::pin(self.authenticate(headers, checks))
     }
 
     fn metadata(&self, path: &str) -> Option<String> {

@@ -10,6 +10,7 @@ mod presented;
 pub mod secret_program;
 pub mod secret_store;
 pub mod secrets;
+pub(crate) mod sources;
 mod token_file;
 mod tokens;
 

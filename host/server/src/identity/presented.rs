@@ -9,12 +9,12 @@ use std::time::SystemTime;
 use toolcell_mcp::Caller;
 use zeroize::Zeroizing;
 
-/// Callers whose newest token is kept: a thousand that are active at once. When there are more,
+/// Callers whose last token is kept: a thousand that are active at once. When there are more,
 /// those whose token has ended go, or else all.
 const KEPT_MAX: usize = 1_024;
 
-/// The newest valid token of each caller, by name and scopes: a token with other scopes is another
-/// caller's here, so that no call gets more than its own token says.
+/// The valid token that each caller showed last, by name and scopes: a token with other scopes is
+/// another caller's here, so that no call gets more than its own token says.
 #[derive(Default)]
 pub struct PresentedTokens {
     is_needed: AtomicBool,
@@ -48,10 +48,12 @@ impl PresentedTokens {
         }
         let name = name(caller);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.get(&name).is_some_and(|kept| kept.until >= until) {
+        // The token that was shown last counts, even if another lives longer: the issuer may have
+        // revoked that one, and does not say so here.
+        if kept.get(&name).is_some_and(|kept| kept.token.as_str() == token) {
             return;
         }
-        if kept.len() >= KEPT_MAX {
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&name) {
             let now = SystemTime::now();
             kept.retain(|_, kept| now < kept.until);
             if kept.len() >= KEPT_MAX {
@@ -62,7 +64,7 @@ impl PresentedTokens {
         kept.insert(name, Presented { token, issuer: issuer.to_owned(), until });
     }
 
-    /// The caller's newest token that holds.
+    /// The token that the caller showed last, while it holds.
     pub fn of(&self, caller: &Caller) -> Option<Presented> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&name(caller)).filter(|kept| SystemTime::now() < kept.until).cloned()
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_has_the_newest_token_of_its_own_scopes_and_only_while_it_holds() {
+    fn a_caller_has_the_token_of_its_own_scopes_that_it_showed_last_and_only_while_it_holds() {
         let tokens = PresentedTokens::default();
         let ann = Caller::new("corp:ann", ["read"]);
         let later = |seconds: u64| SystemTime::now() + Duration::from_secs(seconds);
@@ -85,7 +87,9 @@ mod tests {
         tokens.need();
         tokens.keep(&ann, "https://a.example", "one", later(60));
         tokens.keep(&ann, "https://a.example", "two", later(90));
-        tokens.keep(&ann, "https://a.example", "old", later(30));
+        tokens.keep(&ann, "https://a.example", "shorter", later(30));
+        assert_eq!(*tokens.of(&ann).unwrap().token, "shorter");
+        tokens.keep(&ann, "https://a.example", "two", later(90));
         assert_eq!(*tokens.of(&ann).unwrap().token, "two");
         assert!(tokens.of(&Caller::new("corp:ann", ["read", "write"])).is_none());
         assert!(tokens.of(&Caller::new("corp:bob", ["read"])).is_none());

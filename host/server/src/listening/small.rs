@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,10 +18,14 @@ use tokio::sync::{Semaphore, mpsc};
 use toolcell_mcp::http::OriginPolicy;
 
 use super::listener_process::cannot_listen;
+use super::places::{ConnectionPlace, ConnectionPlaces};
 use crate::error::StartError;
 
 /// Pause after accepting failed, for example without free descriptors.
 const ACCEPT_RESTS: Duration = Duration::from_millis(100);
+
+/// Connections that are begun at a time, each in a task of its own. That takes microseconds.
+const BEGINNING_MAX: usize = 64;
 
 /// A bound socket of a page.
 pub struct BoundSocket {
@@ -56,6 +60,14 @@ impl Accept for UnixListener {
     }
 }
 
+/// A connection to a page, and its place.
+pub struct Visit {
+    pub stream: TcpStream,
+    /// The address that it comes from: a visitor's, or a proxy's.
+    pub peer: IpAddr,
+    pub place: Arc<ConnectionPlace>,
+}
+
 /// Bounds of a request's head.
 #[derive(Clone, Copy)]
 pub struct HeadBounds {
@@ -85,8 +97,37 @@ impl BoundSocket {
     }
 }
 
+/// Accepts every connection, each in its place: one that fills the last ends another. Returns the
+/// first result. Open connections then continue.
+pub async fn serve_all<T, F>(listener: TcpListener, places: &Arc<ConnectionPlaces>, converse: impl Fn(Visit) -> F) -> T
+where
+    F: Future<Output = Option<T>> + Send + 'static,
+    T: Send + 'static,
+{
+    let (given, mut gifts) = mpsc::channel(1);
+    let begin = |(stream, peer): (TcpStream, SocketAddr)| {
+        places.begin(peer.ip(), |place| {
+            let conversing = converse(Visit { stream, peer: peer.ip(), place });
+            let given = given.clone();
+            let conversing = async move {
+                if let Some(gift) = conversing.await {
+                    let _ = given.try_send(gift);
+                }
+            };
+            tokio::spawn(conversing).abort_handle()
+        });
+        // Its own task goes on with it.
+        std::future::ready(None)
+    };
+    tokio::select! {
+        Some(gift) = gifts.recv() => gift,
+        never = serve(listener, BEGINNING_MAX, begin) => never,
+    }
+}
+
 /// Accepts connections, at most this many at a time; more wait. Returns the first result. Open
-/// connections then continue.
+/// connections then continue. For sockets that strangers cannot reach: whoever holds all of them
+/// keeps others out.
 pub async fn serve<L, T, F>(listener: L, connections_max: usize, converse: impl Fn(L::Stream) -> F) -> T
 where
     L: Accept,
@@ -144,4 +185,65 @@ pub async fn answer_one<B, F>(
         .keep_alive(false);
     // A client may disconnect; that is not an error.
     let _ = protocol.serve_connection(TokioIo::new(stream), respond).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::listening::places::PlaceBounds;
+
+    const HEAD: HeadBounds = HeadBounds { fields_max: 8, bytes_max: 8 * 1_024, time: Duration::from_secs(600) };
+
+    #[tokio::test]
+    async fn silent_connections_keep_nobody_out_and_end_no_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (begun, mut begins) = mpsc::channel::<()>(1);
+        let gate = Arc::new(tokio::sync::Notify::new());
+        let opened = Arc::clone(&gate);
+        let serving = tokio::spawn(async move {
+            let places = ConnectionPlaces::new(PlaceBounds { strangers: 4, kept: 2 });
+            let converse = |visit: Visit| {
+                let Visit { stream, place, .. } = visit;
+                let begun = begun.clone();
+                let opened = Arc::clone(&opened);
+                async move {
+                    let respond = |request: Request<Incoming>| {
+                        place.keep();
+                        let begun = begun.clone();
+                        let opened = Arc::clone(&opened);
+                        async move {
+                            if request.uri().path() == "/slow" {
+                                let _ = begun.send(()).await;
+                                opened.notified().await;
+                            }
+                            Response::new("served".to_owned())
+                        }
+                    };
+                    answer_one(stream, HEAD, respond).await;
+                    None::<()>
+                }
+            };
+            serve_all(listener, &places, converse).await;
+        });
+        let ask = |path: &'static str| async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let slow = tokio::spawn(ask("/slow"));
+        begins.recv().await.unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..40 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        assert!(ask("/").await.ends_with("served"));
+        gate.notify_one();
+        assert!(slow.await.unwrap().ends_with("served"));
+        serving.abort();
+    }
 }

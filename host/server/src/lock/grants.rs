@@ -3,11 +3,7 @@ use toolcell_policy::Grants;
 
 /// True if the new grants lack something that the old ones have.
 pub fn narrowed(old: &Grants, new: &Grants) -> bool {
-    if old.reaches_like(new) {
-        return false;
-    }
-    let now = new.lock_lines();
-    old.lock_lines().iter().any(|line| !now.contains(line))
+    !old.reaches_like(new) && !old.beyond(new).is_empty()
 }
 
 #[cfg(test)]
@@ -41,6 +37,9 @@ mod tests {
             ),
             (r#"network = { http = ["https://a.example/"] }"#, r#"network = { http = ["https://b.example/"] }"#, true),
             (r#"env = { A = "1" }"#, r#"env = { A = "2" }"#, true),
+            (r#"calls = ["slow", "weather_*"]"#, r#"calls = ["*"]"#, false),
+            (r#"calls = ["weather_*"]"#, r#"calls = ["slow", "w*"]"#, false),
+            (r#"calls = ["*"]"#, r#"calls = ["slow", "weather_*"]"#, true),
         ];
         for (old, new, expected) in table {
             assert_eq!(narrowed(&grants(old), &grants(new)), expected, "{old} to {new}");

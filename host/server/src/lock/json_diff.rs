@@ -3,11 +3,14 @@
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 
-/// Characters shown of one value.
-const VALUE_CHARS_MAX: usize = 160;
+/// Characters shown of one value. 1,000: most descriptions of tools are whole.
+const VALUE_CHARS_MAX: usize = 1_000;
 
-/// Differences shown of one definition; then their number.
-const LINES_MAX: usize = 12;
+/// Characters before the first difference of two values that are not shown whole: some words.
+const CHARS_BEFORE: usize = 40;
+
+/// Differences shown of one definition; then their number. 40: as many parts as a page shows.
+const LINES_MAX: usize = 40;
 
 /// Differences, a line each.
 pub fn between(old: &Value, new: &Value) -> Vec<String> {
@@ -43,7 +46,7 @@ fn compare(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
             }
         }
         _ if old == new => {}
-        _ => lines.push(format!("{path} was {}, is {}", shown(old), shown(new))),
+        _ => lines.push(changed(path, &old.to_string(), &new.to_string())),
     }
 }
 
@@ -61,12 +64,26 @@ fn place(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}/{key}") }
 }
 
+/// Two values as JSON. Long ones begin near their first difference, so that it is shown.
+fn changed(path: &str, old: &str, new: &str) -> String {
+    let is_long = [old, new].iter().any(|text| text.chars().count() > VALUE_CHARS_MAX);
+    let same = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
+    let from = if is_long { same.saturating_sub(CHARS_BEFORE) } else { 0 };
+    format!("{path} was {}, is {}", shown_from(old, from), shown_from(new, from))
+}
+
 /// A value as JSON, shortened.
 pub fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    let cut: String = text.chars().take(VALUE_CHARS_MAX).collect();
-    let end = if cut.len() < text.len() { "…" } else { "" };
-    clean(&format!("{cut}{end}"))
+    shown_from(&value.to_string(), 0)
+}
+
+/// A text from this character on, shortened, with the number of characters behind that.
+fn shown_from(text: &str, from: usize) -> String {
+    let cut: String = text.chars().skip(from).take(VALUE_CHARS_MAX).collect();
+    let behind = text.chars().count().saturating_sub(from + VALUE_CHARS_MAX);
+    let start = if from > 0 { "…" } else { "" };
+    let end = if behind > 0 { format!("… and {behind} characters more") } else { String::new() };
+    clean(&format!("{start}{cut}{end}"))
 }
 
 /// One line without control characters.
@@ -97,10 +114,21 @@ mod tests {
 
     #[test]
     fn long_lists_and_values_are_cut() {
-        let many = |value: u64| Value::Object((0..40).map(|key| (key.to_string(), json!(value))).collect());
+        let many = |value: u64| Value::Object((0..68).map(|key| (key.to_string(), json!(value))).collect());
         let lines = between(&many(1), &many(2));
         assert_eq!(lines.len(), LINES_MAX + 1);
         assert_eq!(lines.last().unwrap(), "and 28 more differences in its definition");
-        assert!(shown(&json!("x".repeat(1_000))).chars().count() <= VALUE_CHARS_MAX + 1);
+        let long = shown(&json!("x".repeat(2_000)));
+        assert!(long.ends_with("xx… and 1002 characters more"), "{long}");
+    }
+
+    #[test]
+    fn long_values_begin_near_their_first_difference() {
+        let start = "Finds notes. ".repeat(200);
+        let text = |end: &str| json!({"description": format!("{start}{end}")});
+        let lines = between(&text("Ends here."), &text("Sends them away."));
+        let before = "… Finds notes. Finds notes. Finds notes. ";
+        let expected = format!("description was {before}Ends here.\", is {before}Sends them away.\"");
+        assert_eq!(lines, [expected]);
     }
 }

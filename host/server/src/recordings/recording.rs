@@ -152,11 +152,14 @@ impl Recording {
         to_replay(&self.head.manifest, &self.head.component, source)
     }
 
-    /// Eight digits for a name: calls with other arguments have others.
-    #[must_use]
-    pub fn digest_of_arguments(&self) -> String {
-        let digest = ComponentDigest::of(self.head.arguments.as_bytes()).to_string();
-        digest.trim_start_matches("sha256:").chars().take(8).collect()
+    /// Eight digits for a name: calls with other arguments or another answer have others.
+    ///
+    /// # Errors
+    /// An error of JSON: none is known.
+    pub fn digest_of_case(&self) -> serde_json::Result<String> {
+        let case = serde_json::to_vec(&(&self.head.arguments, &self.outcome))?;
+        let digest = ComponentDigest::of(&case).to_string();
+        Ok(digest.trim_start_matches("sha256:").chars().take(8).collect())
     }
 
     /// Its file.
@@ -258,5 +261,19 @@ mod tests {
             assert_eq!(recording.is_cut(), path.ends_with("marked"));
             assert_eq!(recording, Recording::of_bytes(&recording.to_bytes().unwrap()).unwrap());
         }
+    }
+
+    #[test]
+    fn other_arguments_or_another_answer_are_another_case() {
+        let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/recordings/state");
+        let recording = Recording::read(&seed).unwrap();
+        let digest = |recording: &Recording| recording.digest_of_case().unwrap();
+        let mut later = recording.clone();
+        later.head.recorded = "2030-01-01T00:00:00Z".to_owned();
+        assert_eq!(digest(&later), digest(&recording));
+        later.head.arguments.push(' ');
+        assert_ne!(digest(&later), digest(&recording));
+        let other = Recording { outcome: Err(CallFailure::Cancelled), ..recording.clone() };
+        assert_ne!(digest(&other), digest(&recording));
     }
 }

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_mcp::{McpServer, STATE_KEY_BYTES_MIN, ServerInfo, ServerOptions, StateKey};
-use toolcell_policy::{AdvisedFault, Manifest, SecretSource};
+use toolcell_mcp::{McpServer, ServerInfo, ServerOptions, StateKey};
+use toolcell_policy::Manifest;
 
 use crate::catalog::folder_of;
 use crate::catalog::texts::icon;
 use crate::error::StartError;
-use crate::identity::secrets;
+use crate::identity::sources::read_key;
 use crate::reload::Current;
 
 /// The protocol's server, which serves the current catalog.
@@ -53,12 +53,4 @@ fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
         ..ServerOptions::default()
     };
     (info, options)
-}
-
-fn read_key(source: &SecretSource, folder: &Path) -> Result<StateKey, AdvisedFault> {
-    let (value, shown) = secrets::text(source, folder)?;
-    StateKey::of(value.as_bytes()).map_err(|weak| {
-        let hint = format!("make one of at least {STATE_KEY_BYTES_MIN} bytes, such as `openssl rand -hex 32` gives");
-        AdvisedFault::new(format!("{shown}: {weak}"), hint)
-    })
 }

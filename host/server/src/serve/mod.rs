@@ -382,7 +382,7 @@ fn check_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
             if !names.is_empty() {
                 let names = names.join(", ");
                 tracing::warn!(
-                    "not as {} pins it: {names}; `toolcell diff` says how, --locked would refuse",
+                    "not as {} pins it: {names}; `toolcell diff` says how, --locked would not serve it",
                     path.display()
                 );
             }

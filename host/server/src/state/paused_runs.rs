@@ -111,7 +111,8 @@ impl PausedRuns {
     /// Takes the log of a caller's run, which nobody finds from now on. `None` if there is none.
     pub async fn take(&self, state: &dyn SharedState, caller: &str, name: &str) -> Result<Option<TakenRun>, Away> {
         // First the claim: of two requests with one state, on any replicas, one goes on.
-        let Some(claim) = state.claim(&format!("paused\n{name}"), KEPT_AT_MOST).await? else { return Ok(None) };
+        let claimed = state.claim(caller, &format!("paused\n{name}"), KEPT_AT_MOST).await?;
+        let Some(claim) = claimed.now() else { return Ok(None) };
         let found = match self.logs.find(caller, name).await {
             Ok(found) => found.filter(|found| found.status == TaskStatus::Completed),
             Err(away) => {

@@ -26,7 +26,7 @@ use redis::{FromRedisValue, Script, ScriptInvocation};
 use crate::digest::{DIGEST_CHARS, digest};
 use crate::requests::{OF_CALLER_BYTES_MAX, OF_CALLER_MAX};
 use crate::state::{REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX};
-use crate::{AllowanceName, Away, Begun, Claim, Place, Posted, Request, SharedState, Taken};
+use crate::{AllowanceName, Away, Begun, Claim, Claimed, Place, Posted, Request, SharedState, Taken};
 use bus::Listening;
 use keys::Keys;
 pub use keyvalue::{Bucket, Kept, NotKept, Quota};
@@ -177,12 +177,15 @@ impl SharedState for Valkey {
         self.places.wait(self.keys.run(name), most).await
     }
 
-    async fn claim(&self, name: &str, time: Duration) -> Result<Option<Claim>, Away> {
+    async fn claim(&self, caller: &str, name: &str, time: Duration) -> Result<Claimed, Away> {
         let holder = self.holder();
         let mut script = self.claim.prepare_invoke();
         script.key(self.keys.used(name)).arg(&holder).arg(millis(time));
         let claimed: bool = self.write(Operation::Script(&script)).await?;
-        Ok(claimed.then(|| Claim { caller: String::new(), name: name.to_owned(), holder }))
+        if !claimed {
+            return Ok(Claimed::Before);
+        }
+        Ok(Claimed::Now(Claim { caller: caller.to_owned(), name: name.to_owned(), holder }))
     }
 
     async fn give_back(&self, claim: Claim) -> Result<(), Away> {

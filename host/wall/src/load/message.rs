@@ -184,7 +184,7 @@ pub fn limits(told: &[(String, u64)]) -> Limits {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use toolcell_schema::DefinitionProblem;
+    use toolcell_schema::{DefinitionProblem, ToolFindings};
 
     use super::*;
     use crate::contract;
@@ -241,7 +241,9 @@ pub(crate) mod tests {
         };
         let cost = InstanceCost { instances: 1, host_bytes: 1_600, ..InstanceCost::default() };
         let problem = DefinitionProblem::new("inputSchema", "no").hint("yes");
-        let found = SchemaFindings { tools: vec![vec![problem], Vec::new()], too_late: false };
+        let refused_tool = ToolFindings { problems: vec![problem], unapplied: Vec::new() };
+        let loose_tool = ToolFindings { problems: Vec::new(), unapplied: vec!["inputSchema/pattern".to_owned()] };
+        let found = SchemaFindings { tools: vec![refused_tool, loose_tool], too_late: false };
         let shown =
             ExternNames { exports: vec!["add: function".to_owned()], imports: vec!["wasi:io/poll@0.2.0".to_owned()] };
         let message = "the file is too large".to_owned();

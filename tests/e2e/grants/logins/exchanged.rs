@@ -82,9 +82,14 @@ impl Scene {
 
     /// A token of this person with these scopes.
     pub(super) fn token(&self, subject: &str, scope: &str) -> String {
+        self.token_for(subject, scope, 300)
+    }
+
+    /// A token of this person with these scopes, for so many seconds.
+    pub(super) fn token_for(&self, subject: &str, scope: &str, seconds: i64) -> String {
         self.key.token(&json!({
             "iss": self.issuer.url(""), "sub": subject, "aud": RESOURCE, "scope": scope,
-            "iat": seconds_from_now(0), "exp": seconds_from_now(300),
+            "iat": seconds_from_now(0), "exp": seconds_from_now(seconds),
         }))
     }
 
@@ -152,6 +157,18 @@ fn a_caller_s_token_is_exchanged_once_and_never_leaves_for_the_api() {
     assert!(!everything.contains(&ann), "{everything}");
     let records = format!("{}{}", scene.host.process().said(), folder.read("audit.jsonl"));
     assert!(!records.contains(&exchanged), "{records}");
+}
+
+#[test]
+fn the_token_that_a_caller_shows_is_exchanged_also_if_an_older_one_lives_longer() {
+    let scene = Scene::start();
+    let long = scene.token_for("ann", "tools", 3_600);
+    let short = scene.token_for("ann", "tools", 600);
+    for token in [&long, &short, &long] {
+        let _ = ended(&scene.host.ask(&shown(token, &scene.ask())));
+        assert_eq!(scene.last_token(), format!("exchanged-for-{}", &token[token.len() - 12..]));
+    }
+    assert_eq!(scene.exchanges().len(), 2, "each once");
 }
 
 #[test]

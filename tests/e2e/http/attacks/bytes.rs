@@ -94,6 +94,10 @@ fn framed(rest: &str) -> Vec<u8> {
     call().framed(rest)
 }
 
+fn framed_text(rest: &str) -> String {
+    String::from_utf8(framed(rest)).unwrap()
+}
+
 fn call() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
 }
@@ -203,6 +207,30 @@ fn chunks_cost_what_they_carry() {
             ("trailers without end", chunks(&format!("{chunk}0\r\n{}", many("x-a: b\r\n"))), closed(&[400])),
         ],
     );
+}
+
+#[test]
+fn a_bare_newline_between_chunks_is_refused_also_where_the_rest_comes_later() {
+    let _alone = alone("a balancer reads these bytes itself");
+    let host = host();
+    let chunk = chunk();
+    let (size, rest) = chunk.split_once("\r\n").unwrap();
+    let later = String::from_utf8([rest.as_bytes(), b"0\r\n\r\n", &call().bytes()].concat()).unwrap();
+    let size_lines = ["\n", ";a\nb\r\n", ";a=\"\n\"\r\n", ";a\rb\r\n", " \n"];
+    // A chunk that would also hold a line end put in its place.
+    let size = usize::from_str_radix(size, 16).unwrap() + 2;
+    let cases = size_lines.map(|end| (format!("{size:x}{end}"), later.clone()));
+    let trailers = ["0\n", "0;a\n", "0\r\n\n", "0\r\nx-a: b\n"];
+    let trailers = trailers.map(|end| (format!("{chunk}{end}"), format!("\r\n{}", framed_text("\r\n"))));
+    for (first, later) in cases.into_iter().chain(trailers) {
+        let mut wire = host.connect();
+        wire.send(&framed(&format!("transfer-encoding: chunked\r\n\r\n{first}")));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        // The host may have closed the connection.
+        wire.try_send(later.as_bytes());
+        assert_eq!(answer(&mut wire, 1, false), closed(&[400]), "{first:?}");
+    }
+    host.still_works();
 }
 
 #[test]

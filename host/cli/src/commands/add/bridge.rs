@@ -12,6 +12,7 @@ use toolcell_server::file::read_bounded;
 use toolcell_server::shipped;
 
 use super::remote;
+use super::texts::{ShownTexts, first_lines};
 use crate::args::manifest_words;
 use crate::exit::Failure;
 use crate::naming::component_name;
@@ -122,27 +123,23 @@ impl AddedBridge {
             text.push_str(&sanitize::line(&format!("  secret   {} from {}, {place}", secret.name, secret.from)));
             text.push('\n');
         }
-        for left_out in &self.bridge.left_out {
-            text.push_str(&sanitize::line(&format!("  left out {} {}", left_out.operation, left_out.reason)));
-            text.push('\n');
-        }
-        for note in &self.bridge.notes {
-            text.push_str(&sanitize::line(&format!("  note     {note}")));
-            text.push('\n');
-        }
+        let left_out = self.bridge.left_out.iter().map(|left| format!("{} {}", left.operation, left.reason));
+        text.push_str(&first_lines("  left out", left_out));
+        text.push_str(&first_lines("  note    ", self.bridge.notes.iter().cloned()));
         text
     }
 
-    /// A line for each operation of a document.
+    /// A line for each operation of a document, with the texts that a model reads.
     fn operations(&self) -> String {
-        let mut text = format!("  document {}\n", sanitize::line(&self.bridge.title));
+        let mut shown = ShownTexts::default();
+        shown.line("  document", &self.bridge.title);
         for tool in &self.bridge.definitions.tools {
             let operation = tool.operation();
             let (method, path) = operation.split_once(' ').unwrap_or((&operation, ""));
-            let line = format!("{method:<6} {}{path}", self.bridge.origin);
-            text.push_str(&format!("  {}  {}{}\n", sanitize::line(&line), self.prefix, tool.name));
+            let line = format!("{method:<6} {}{path}  {}{}", self.bridge.origin, self.prefix, tool.name);
+            shown.operation(tool, &line);
         }
-        text
+        shown.ended()
     }
 
     /// The member of the command's JSON that says this.
@@ -191,6 +188,9 @@ impl AddedBridge {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_bridge::BridgeOptions;
+    use toolcell_policy::{Source, parse};
+
     use super::*;
 
     #[test]
@@ -208,5 +208,43 @@ mod tests {
         }
         assert_eq!(prefix_of("pet-store"), "pet_store_");
         assert_eq!(prefix_of(&"a".repeat(64)).len(), PREFIX_CHARS_MAX + 1);
+    }
+
+    /// The bridge knows what a manifest takes, and cannot ask it.
+    #[test]
+    fn a_manifest_takes_the_secrets_and_logins_of_every_scheme_that_is_not_left_out() {
+        let headers = ["Host", "Cookie", "TE", "Expect", "Upgrade", "Http2-Settings", "X-A", "Content-Type", "a b", ""];
+        let parts = ["key[]", "api key", "a.b", "a~b", "ä", "k"];
+        let of_headers = headers.map(|name| json!({"type": "apiKey", "in": "header", "name": name}));
+        let of_parts = parts.map(|name| json!({"type": "apiKey", "in": "query", "name": name}));
+        let addresses = ["https://a.example/a?b=c", "https://a.example/\\", "https://u@a.example/", "https://[::1]/a"];
+        let logins = addresses.map(|address| {
+            let flow = json!({"authorizationUrl": address, "tokenUrl": "https://a.example/t", "scopes": {}});
+            json!({"type": "oauth2", "flows": {"authorizationCode": flow}})
+        });
+        let issuers = ["https://a.example/?x=y", "https://a.example"].map(|issuer| {
+            json!({"type": "openIdConnect", "openIdConnectUrl": format!("{issuer}/.well-known/openid-configuration")})
+        });
+        let mut taken = 0;
+        for scheme in of_headers.iter().chain(&of_parts).chain(&logins).chain(&issuers) {
+            let document = json!({
+                "openapi": "3.0.3", "info": {"title": "x", "version": "1"},
+                "servers": [{"url": "https://api.example.com"}],
+                "components": {"securitySchemes": {"s": scheme}},
+                "paths": {
+                    "/a": {"get": {"operationId": "a", "security": [{"s": ["read all", "a\"b", "read"]}]}},
+                    "/b": {"get": {"operationId": "b", "security": []}},
+                },
+            });
+            let client_id = Some("desk".to_owned());
+            let options = BridgeOptions { name: "x".to_owned(), client_id, ..BridgeOptions::default() };
+            let bridge = Bridge::of(&document, &options, |_| Ok(())).unwrap();
+            let tables = bridge.grants.tables("x");
+            let text = format!("version = 1\n[components.x]\nsource = \"x.wasm\"\n{tables}");
+            let parsed = parse(&Source { name: "", text: &text });
+            assert!(parsed.is_ok(), "{scheme}\n{text}");
+            taken += bridge.grants.secrets.len();
+        }
+        assert_eq!(taken, 9);
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolcell_bridge::{Bridge, BridgeOptions, DOCUMENT_BYTES_MAX, read};
 use toolcell_policy::edit::ManifestEntry;
-use toolcell_server::download::download;
+use toolcell_server::download::{Downloaded, download};
 use toolcell_server::file::read_bounded;
 use toolcell_server::machine::Machine;
 
@@ -52,14 +52,13 @@ pub fn find(args: &AddArgs, machine: &Machine) -> Result<FoundComponent, Failure
         ));
     }
     let source = args.source.as_str();
-    let is_address = source.contains("://");
-    let bytes = if is_address { downloaded(source, machine)? } else { file(Path::new(source))? };
-    let text = String::from_utf8(bytes)
+    let document = WrittenDocument::of(source, machine)?;
+    let text = String::from_utf8(document.bytes)
         .map_err(|_| Failure::at_fault(format!("{source} is not UTF-8"), "an OpenAPI document is JSON or YAML"))?;
     let name = args.name.clone().unwrap_or_else(|| name_of(source));
     let prefix = args.prefix.clone().unwrap_or_else(|| prefix_of(&name));
     let options = BridgeOptions {
-        address: is_address.then(|| source.to_owned()),
+        address: document.address,
         server: args.document.server.clone(),
         only: args.bridge.only.clone(),
         deprecated: args.document.deprecated,
@@ -71,8 +70,9 @@ pub fn find(args: &AddArgs, machine: &Machine) -> Result<FoundComponent, Failure
     let wrong =
         |error: toolcell_bridge::BridgeError| Failure::at_fault(format!("{source}: {}", error.problem), error.hint);
     let document = read(&text).map_err(wrong)?;
-    let bridge = Bridge::of(&document, &options, remotes::check()).map_err(wrong)?;
-    let private = private(&bridge, &options)?;
+    let mut bridge = Bridge::of(&document, &options, remotes::check()).map_err(wrong)?;
+    bridge.notes.splice(0..0, document_elsewhere(source, &options));
+    let private = private(&bridge, source, &options)?;
     let bytes = component(&bridge, args.bridge.bridge.as_deref())?;
     let kind = BridgeKind::Document;
     let found = FoundComponent::of_file(source.to_owned(), bytes, name, ServedFrom::Copy);
@@ -85,11 +85,36 @@ fn file(path: &Path) -> Result<Vec<u8>, Failure> {
         .map_err(|problem| Failure::at_fault(format!("{} {problem}", path.display()), hint))
 }
 
-fn downloaded(address: &str, machine: &Machine) -> Result<Vec<u8>, Failure> {
-    let progress = Progress::new("downloading", 1);
-    let bytes = machine.runtime.block_on(download(address, DOCUMENT_BYTES_MAX));
-    drop(progress);
-    Ok(bytes?)
+/// A document as it was read.
+struct WrittenDocument {
+    bytes: Vec<u8>,
+    /// Where it was, behind all redirects, unless it is a file. Relative servers refer to that
+    /// (RFC 3986, section 5.1.3).
+    address: Option<String>,
+}
+
+impl WrittenDocument {
+    fn of(source: &str, machine: &Machine) -> Result<Self, Failure> {
+        if !source.contains("://") {
+            return Ok(Self { bytes: file(Path::new(source))?, address: None });
+        }
+        let progress = Progress::new("downloading", 1);
+        let downloaded = machine.runtime.block_on(download(source, DOCUMENT_BYTES_MAX));
+        drop(progress);
+        let Downloaded { bytes, address } = downloaded?;
+        Ok(Self { bytes, address: Some(address) })
+    }
+}
+
+/// A note on a document whose address redirects to another host.
+fn document_elsewhere(source: &str, options: &BridgeOptions) -> Option<String> {
+    let address = options.address.as_deref().filter(|address| origin_of(address) != origin_of(source))?;
+    Some(format!("{source} redirects to {address}, where the document is"))
+}
+
+/// The scheme, host and port of an address, in lower case.
+fn origin_of(address: &str) -> String {
+    address.split('/').take(3).collect::<Vec<_>>().join("/").to_ascii_lowercase()
 }
 
 /// The name of a document's component: its file's, or the host's where that says nothing.
@@ -101,15 +126,11 @@ fn name_of(source: &str) -> String {
 }
 
 /// Entries for a server that is not public. A document from elsewhere gets none: it would choose
-/// what is reached in this network.
-fn private(bridge: &Bridge, options: &BridgeOptions) -> Result<Vec<ManifestEntry>, Failure> {
+/// what is reached in this network. The address that a person named counts, and no redirect.
+fn private(bridge: &Bridge, source: &str, options: &BridgeOptions) -> Result<Vec<ManifestEntry>, Failure> {
     let origin = &bridge.origin;
     let entries = ManifestEntry::private_of_right(&format!("GET {origin}/"));
-    let is_own = options.server.is_some()
-        || options
-            .address
-            .as_ref()
-            .is_none_or(|address| address.to_ascii_lowercase().starts_with(&format!("{origin}/")));
+    let is_own = options.server.is_some() || options.address.is_none() || origin_of(source) == origin.to_string();
     if entries.is_empty() || is_own {
         return Ok(entries);
     }

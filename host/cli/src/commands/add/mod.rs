@@ -9,6 +9,7 @@ mod pinning;
 mod placing;
 mod remote;
 mod source;
+pub mod texts;
 
 use std::io::IsTerminal as _;
 use std::path::Path;

@@ -2,10 +2,8 @@
 //! with all its texts shown.
 use std::path::Path;
 
-use serde_json::Value;
 use toolcell_bridge::lines::{Elicitation, Era, Selection};
-use toolcell_bridge::{Bridge, BridgeGrants, RemoteOptions, SecretGrant, ToolDefinition, endpoint};
-use toolcell_mcp::sanitize;
+use toolcell_bridge::{Bridge, BridgeGrants, RemoteOptions, SecretGrant, endpoint};
 use toolcell_policy::edit::{ComponentEntry, ManifestEdit, ManifestEntry};
 use toolcell_policy::{AdvisedFault, Manifest};
 use toolcell_server::ManifestFile;
@@ -14,6 +12,7 @@ use toolcell_server::remotes::{SecretFields, read};
 
 use super::bridge::{AddedBridge, BridgeKind, component, name_of_host, prefix_of};
 use super::source::{FoundComponent, ServedFrom};
+use super::texts::ShownTexts;
 use crate::args::AddArgs;
 use crate::commands::registries::manifest_of;
 use crate::commands::remotes;
@@ -22,12 +21,6 @@ use crate::naming::component_name;
 
 /// The name of the component while its secrets are read.
 const UNNAMED: &str = "added";
-
-/// Characters of a text within a schema that are shown; the rest is counted.
-const TEXT_CHARS_SHOWN: usize = 2_000;
-
-/// Objects inside each other whose texts are shown: as deep as the host takes schemas.
-const LEVELS_MAX: usize = 32;
 
 /// Asks the server for its list, and makes its component.
 pub fn find(args: &AddArgs, text: &str, folder: &Path, machine: &Machine) -> Result<FoundComponent, Failure> {
@@ -122,109 +115,5 @@ pub fn tools_text(bridge: &Bridge, prefix: &str, era: Era) -> String {
     for tool in &bridge.definitions.tools {
         shown.tool(tool, prefix);
     }
-    if shown.hidden > 0 {
-        let note =
-            format!("characters that nobody sees, in {} texts: shown as \\u…, and taken out for models", shown.hidden);
-        shown.line("  note    ", &note);
-    }
-    shown.text
-}
-
-/// Texts of a server, made visible.
-#[derive(Default)]
-struct ShownTexts {
-    text: String,
-    /// Texts with hidden characters.
-    hidden: usize,
-}
-
-impl ShownTexts {
-    fn line(&mut self, before: &str, text: &str) {
-        self.hidden += usize::from(text.chars().any(sanitize::is_hidden));
-        let text = sanitize::escaped(text);
-        let lines = text.lines().flat_map(|line| line.split('\t')).map(str::trim_end);
-        let mut before = before;
-        let blank = " ".repeat(before.len());
-        for line in lines.filter(|line| !line.is_empty()) {
-            self.text.push_str(&format!("{before} {line}\n"));
-            before = &blank;
-        }
-    }
-
-    fn tool(&mut self, tool: &ToolDefinition, prefix: &str) {
-        let says = match (tool.hints.read_only, tool.hints.destructive) {
-            (Some(true), _) => "says that it only reads",
-            (_, Some(false)) => "says that it destroys nothing",
-            _ => "may change anything",
-        };
-        let remote = tool.operation();
-        let remote = if remote == tool.name { String::new() } else { format!(", there {remote}") };
-        self.line("  tool    ", &format!("{prefix}{}: {says}{remote}", tool.name));
-        if let Some(title) = &tool.title {
-            self.line("             ", title);
-        }
-        self.line("             ", &tool.description);
-        for schema in [Some(&tool.input), tool.output.as_ref()].into_iter().flatten() {
-            self.schema(schema, "", 0);
-        }
-    }
-
-    /// Every text of a schema, with its place.
-    fn schema(&mut self, schema: &Value, place: &str, level: usize) {
-        let within = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}/{name}") };
-        match schema {
-            Value::String(text) if !place.is_empty() => {
-                let cut: String = text.chars().take(TEXT_CHARS_SHOWN).collect();
-                let left = text.len() - cut.len();
-                let left = if left > 0 { format!(" … and {left} bytes more") } else { String::new() };
-                self.line("               ", &format!("{place}: {cut}{left}"));
-            }
-            _ if level >= LEVELS_MAX => {}
-            Value::Object(members) => {
-                for (name, member) in members.iter().filter(|(name, member)| is_shown(name, member)) {
-                    self.schema(member, &within(name), level + 1);
-                }
-            }
-            Value::Array(items) => items.iter().for_each(|item| self.schema(item, place, level + 1)),
-            _ => {}
-        }
-    }
-}
-
-/// False for keywords whose texts are not the author's words. A property may have their names: then
-/// its value is an object.
-fn is_shown(name: &str, member: &Value) -> bool {
-    member.is_object() || !["type", "format", "required", "$schema", "$id", "$ref", "$anchor"].contains(&name)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn every_text_of_a_tool_is_shown_with_what_nobody_sees() {
-        let mut shown = ShownTexts::default();
-        shown.line("  a ", "one\u{202e}\n\n\u{1b}[31mtwo\u{200b}");
-        shown.schema(
-            &json!({"type": "object", "required": ["x"], "properties": {
-                "type": {"type": "string", "description": "A kind.", "enum": ["p", "q"]},
-            }}),
-            "",
-            0,
-        );
-        let lines: Vec<&str> = shown.text.lines().map(str::trim).collect();
-        assert_eq!(
-            lines,
-            [
-                "a  one\\u202e",
-                "\\u001b[31mtwo\\u200b",
-                "properties/type/description: A kind.",
-                "properties/type/enum: p",
-                "properties/type/enum: q",
-            ]
-        );
-        assert_eq!(shown.hidden, 1);
-    }
+    shown.ended()
 }

@@ -178,9 +178,9 @@ fn fetch(source: &str, machine: &Machine) -> Result<FoundComponent, Failure> {
     }
     let bytes_max = usize::try_from(COMPONENT_BYTES_MAX).unwrap_or(usize::MAX);
     let progress = Progress::new("downloading", 1);
-    let bytes = machine.runtime.block_on(download(address, bytes_max));
+    let downloaded = machine.runtime.block_on(download(address, bytes_max));
     drop(progress);
-    let bytes = bytes?;
+    let bytes = downloaded?.bytes;
     let wanted = format!("sha256:{digits}");
     let came = ComponentDigest::of(&bytes).to_string();
     if came != wanted {

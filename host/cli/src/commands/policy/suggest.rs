@@ -6,13 +6,13 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toolcell_policy::edit::ManifestEdit;
-use toolcell_policy::{ATTEMPTS_MAX, Attempt, Source, parse, suggest};
-use toolcell_server::ManifestFile;
+use toolcell_policy::{ATTEMPTS_MAX, Attempt, Diagnostic, Source, parse, suggest};
 use toolcell_server::file::plain;
+use toolcell_server::{ManifestFile, VALUE_MISSING};
 
 use crate::args::SuggestArgs;
-use crate::edit::apply_or_report;
-use crate::exit::Exit;
+use crate::edit::{self, apply_or_report};
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Bytes of one line: more than an audit record may have.
@@ -21,6 +21,10 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Failed tries of adding lines. Each parses the whole manifest; this is enough to find sixty bad
 /// attempts among a hundred thousand.
 const TRIES_MAX: usize = 1_000;
+
+/// Times that the manifest is loaded without the lines that had problems before. Most problems are
+/// found at once; calls are checked once there are no others.
+const LOADS_MAX: usize = 4;
 
 /// Left out attempts that are named individually.
 const LEFT_OUT_SHOWN: usize = 20;
@@ -72,6 +76,7 @@ fn apply(args: &SuggestArgs, attempts: &[Attempt]) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
+    let fitting = loading(&file, fitting)?;
     let unproposed = suggest(&fitting.taken);
     let remarks = unproposed.lines().filter_map(|line| line.strip_prefix("# "));
     for remark in remarks.filter(|remark| remark.contains(": nothing allows ")) {
@@ -84,6 +89,26 @@ fn apply(args: &SuggestArgs, attempts: &[Attempt]) -> anyhow::Result<Exit> {
         terminal::warning(&format!("not written: {more} more like these"));
     }
     apply_or_report(&file, &fitting.text, args.consent.consent())
+}
+
+/// Leaves out attempts whose lines have a problem once the manifest is loaded, such as that no tool
+/// has a name or that a folder is missing. What would not load for another reason is refused.
+fn loading(file: &ManifestFile, mut fitting: FittingLines) -> anyhow::Result<FittingLines> {
+    for _ in 0..LOADS_MAX {
+        let mut problems = edit::new_problems(file, &fitting.text)?;
+        if problems.is_empty() {
+            return Ok(fitting);
+        }
+        // The server may have the value.
+        problems.retain(|problem| problem.code() != VALUE_MISSING);
+        if !fitting.leave_out(&problems) {
+            break;
+        }
+        let again = Fitting::of(file, &fitting.taken).map_err(|problem| Failure::at_fault(problem, ""))?;
+        fitting.text = again.text;
+    }
+    edit::loads(file, &fitting.text)?;
+    Ok(fitting)
 }
 
 /// Sorts attempts by whether the manifest can have their lines.
@@ -160,6 +185,29 @@ struct FittingLines {
     left_out: Vec<(Attempt, String)>,
 }
 
+impl FittingLines {
+    /// Leaves out attempts whose lines have the text that one of these problems is about. False if
+    /// there are none.
+    fn leave_out(&mut self, problems: &[Diagnostic]) -> bool {
+        let before = self.left_out.len();
+        let mut kept = Vec::new();
+        for attempt in std::mem::take(&mut self.taken) {
+            let lines = suggest(std::slice::from_ref(&attempt));
+            let of_its_lines = |problem: &&Diagnostic| {
+                let text = problem.span().and_then(|span| self.text.get(span.clone())).unwrap_or_default();
+                let text = text.trim_matches(['"', '\'']);
+                !text.is_empty() && lines.contains(&format!("\"{text}\""))
+            };
+            match problems.iter().find(of_its_lines).map(|problem| problem.message().to_owned()) {
+                Some(problem) => self.left_out.push((attempt, problem)),
+                None => kept.push(attempt),
+            }
+        }
+        self.taken = kept;
+        self.left_out.len() > before
+    }
+}
+
 /// Denied attempts, each once and sorted, so that the same file gives the same suggestion.
 fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", plain(&error));
@@ -186,4 +234,23 @@ fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
         }
     }
     Ok(attempts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_whose_lines_have_a_problem_is_left_out_with_the_reason() {
+        let text = "version = 1\n[components.a]\ncalls = [\"one\", 'two']\n";
+        let attempts = ["call one", "call two", "env TWO"].map(|asked| Attempt::new("a", asked, None));
+        let mut fitting = FittingLines { taken: attempts.to_vec(), text: text.to_owned(), left_out: Vec::new() };
+        let at = text.find("'two'").unwrap();
+        let problem = Diagnostic::error("calls::unknown_tool", "there is no tool \"two\"").at(at..at + 5);
+        assert!(fitting.leave_out(&[problem]));
+        let asked: Vec<&str> = fitting.taken.iter().map(Attempt::asked).collect();
+        assert_eq!(asked, ["call one", "env TWO"]);
+        assert_eq!(fitting.left_out, [(attempts[1].clone(), "there is no tool \"two\"".to_owned())]);
+        assert!(!fitting.leave_out(&[Diagnostic::error("calls::circle", "elsewhere")]));
+    }
 }

@@ -258,7 +258,8 @@ pub fn recordings_of(manifest: &Manifest, path: &Path) -> PathBuf {
     folder_of(path).join(folder)
 }
 
-/// Copies recordings into a folder of cases, for everybody to read.
+/// Copies recordings into a folder of cases, for everybody to read. Calls with other arguments, or
+/// with another answer, are different cases.
 fn save(folder: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     use anyhow::Context as _;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -266,10 +267,13 @@ fn save(folder: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
         let recording = read(path)?;
         // A recording may lie: its name must not lead out of the folder.
         let tool = recording.head.listed.replace(|letter: char| letter == '/' || letter.is_control(), "_");
-        let name = format!("{tool}-{}.{ENDING}", recording.digest_of_arguments());
+        let name = format!("{tool}-{}.{ENDING}", recording.digest_of_case()?);
         let to = folder.join(name);
-        write_whole(&to, &recording.to_bytes()?).with_context(|| format!("cannot write {}", to.display()))?;
-        terminal::eprint(&format!("saved {} as {}\n", path.display(), to.display()));
+        let bytes = recording.to_bytes()?;
+        let replaces = std::fs::read(&to).is_ok_and(|there| there != bytes);
+        let replaced = if replaces { ", in place of the case there" } else { "" };
+        write_whole(&to, &bytes).with_context(|| format!("cannot write {}", to.display()))?;
+        terminal::eprint(&format!("saved {} as {}{replaced}\n", path.display(), to.display()));
     }
     Ok(())
 }

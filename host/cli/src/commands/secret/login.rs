@@ -9,7 +9,7 @@ use toolcell_policy::{LoginOwner, LoginPolicy};
 use toolcell_server::ManifestFile;
 use toolcell_server::login::{self, LoginError, Made, NewLogin, SendRequest};
 
-use crate::args::{ManifestArg, SecretLoginArgs, SecretLogoutArgs};
+use crate::args::{ManifestArg, SecretLoginArgs, SecretLogoutArgs, manifest_words};
 use crate::commands::logins::OpenedLogins;
 use crate::exit::Exit;
 use crate::terminal;
@@ -157,7 +157,8 @@ fn report(error: &LoginError) -> Exit {
 fn named_or_report(name: &str, manifest: &ManifestArg) -> Option<Named> {
     let path = &manifest.manifest;
     let parsed = ManifestFile::read(path).and_then(|file| {
-        let wrong = |_| format!("{} has problems; `toolcell check` shows them", path.display());
+        let words = manifest_words(path);
+        let wrong = |_| format!("{} has problems; `toolcell check{words}` shows them", path.display());
         toolcell_policy::parse(&file.source()).map_err(wrong)
     });
     let manifest = match parsed {

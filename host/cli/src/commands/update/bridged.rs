@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use toolcell_bridge::ToolDefinition;
 use toolcell_mcp::sanitize;
 use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::{AdvisedFault, Manifest};
@@ -17,6 +18,7 @@ use toolcell_server::{ManifestFile, OpenOptions};
 use super::FailedUpdate;
 use crate::args::UpdateArgs;
 use crate::commands::add::bridge::component;
+use crate::commands::add::texts::changed_tools;
 use crate::commands::remotes::KnownBridge;
 use crate::edit::agrees_or_reports;
 use crate::exit::Failure;
@@ -36,6 +38,9 @@ pub struct BridgeChange {
     name: String,
     url: String,
     differences: Vec<String>,
+    /// The tools that are new or changed, with the prefix of their names.
+    tools: Vec<ToolDefinition>,
+    prefix: String,
     /// Tools of the list that are not taken, with the reason.
     left_out: Vec<String>,
 }
@@ -44,6 +49,7 @@ pub struct BridgeChange {
 struct StagedBridge<'b> {
     bridge: &'b KnownBridge<'b>,
     path: PathBuf,
+    tools: Vec<ToolDefinition>,
     left_out: Vec<String>,
 }
 
@@ -63,7 +69,11 @@ pub fn update(
             Ok(Some(now)) => {
                 let left_out = now.left_out.iter().map(|left| format!("left out: {} {}", left.operation, left.reason));
                 let bytes = component(&now, args.bridge.as_deref())?;
-                staged.push(StagedBridge::write(bridge, &bytes, left_out.collect())?);
+                let path = bridge.path.with_extension("new.wasm");
+                let tools = bridge.new_or_changed(&now);
+                let one = StagedBridge { bridge, path, tools, left_out: left_out.collect() };
+                one.write(&bytes)?;
+                staged.push(one);
             }
             Err(fault) if args.name.is_some() => return Err(Failure::from(fault).into()),
             Err(fault) => update.failed.push(failed(args, bridge, fault)),
@@ -168,11 +178,9 @@ fn place(path: &LockPath, locked: Option<&Lock>, now: &Lock, staged: Vec<StagedB
     Ok(())
 }
 
-impl<'b> StagedBridge<'b> {
-    fn write(bridge: &'b KnownBridge<'b>, bytes: &[u8], left_out: Vec<String>) -> Result<Self, Failure> {
-        let staged = Self { bridge, path: bridge.path.with_extension("new.wasm"), left_out };
-        write_whole(&staged.path, bytes).map_err(|error| staged.unwritable(&error))?;
-        Ok(staged)
+impl StagedBridge<'_> {
+    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        write_whole(&self.path, bytes).map_err(|error| self.unwritable(&error))
     }
 
     fn change(&self, drifts: &[Drift]) -> BridgeChange {
@@ -182,6 +190,8 @@ impl<'b> StagedBridge<'b> {
             name: name.to_owned(),
             url: self.bridge.server.url.clone(),
             differences: drift.map(|drift| drift.differences.clone()).unwrap_or_default(),
+            tools: self.tools.clone(),
+            prefix: self.bridge.server.selection.prefix.clone(),
             left_out: self.left_out.clone(),
         }
     }
@@ -209,12 +219,19 @@ impl BridgeChange {
         for line in self.differences.iter().chain(&self.left_out) {
             text.push_str(&format!("  {}\n", sanitize::line(line)));
         }
+        text.push_str(&changed_tools(&self.tools, &self.prefix));
         text.push('\n');
         text
     }
 
     /// As JSON.
     pub fn json(&self) -> Value {
-        json!({"name": self.name, "source": self.url, "differences": self.differences, "left_out": self.left_out})
+        json!({
+            "name": self.name,
+            "source": self.url,
+            "differences": self.differences,
+            "tools": self.tools,
+            "left_out": self.left_out,
+        })
     }
 }

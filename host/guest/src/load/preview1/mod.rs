@@ -55,7 +55,7 @@ impl NotAProgram {
         } else if from(&["wasi_unstable"]) {
             "build it with a newer toolchain: it was built for what came before WASI preview 1"
         } else if from(&["env", "a"]) {
-            "build it for wasm32-wasi (wasi-libc, or emcc -sSTANDALONE_WASM); \"env\" is left where something is not linked"
+            "build it for wasm32-wasi (wasi-libc, emcc -sSTANDALONE_WASM, or AssemblyScript's wasi-shim); \"env\" is left where something is not linked"
         } else {
             "a program is built for wasm32-wasip1 or wasm32-wasip2, as a command with a main function"
         }

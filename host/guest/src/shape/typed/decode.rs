@@ -211,7 +211,7 @@ impl Seed<'_, '_> {
             Ty::F32 | Ty::F64 => match special(text) {
                 Some(value) if matches!(self.kind(), Ty::F32) => Ok(Val::Float32(value as f32)),
                 Some(value) => Ok(Val::Float64(value)),
-                None => self.expected(),
+                None => decimal(text).map_or_else(|| self.expected(), |value| self.floating(value)),
             },
             Ty::Enum(labels) if labels.iter().any(|label| label == text) => self.name(text).map(Val::Enum),
             Ty::Variant(cases) => match cases.iter().find(|case| case.name == text) {
@@ -465,6 +465,18 @@ fn digits(text: &str) -> Option<i128> {
         _ => false,
     };
     if canonical { text.parse().ok() } else { None }
+}
+
+/// A finite float from its decimal digits, with a fraction and an exponent or without.
+fn decimal(text: &str) -> Option<f64> {
+    let are_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut halves = text.strip_prefix('-').unwrap_or(text).splitn(2, ['e', 'E']);
+    let is_mantissa = halves.next().is_some_and(|half| half.splitn(2, '.').all(are_digits));
+    let is_exponent = |half: &str| are_digits(half.strip_prefix(['+', '-']).unwrap_or(half));
+    if !is_mantissa || !halves.next().is_none_or(is_exponent) {
+        return None;
+    }
+    text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
 /// A float that JSON numbers cannot express, from its text.

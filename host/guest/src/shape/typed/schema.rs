@@ -1,8 +1,9 @@
 //! Types → JSON Schema in the portable form. It accepts exactly the JSON that converts, except for
-//! the ranges of 32-bit floats and 64-bit integers.
+//! the ranges of floats and 64-bit integers.
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
+use toolcell_schema::SchemaUse;
 
 use super::ty::{Int, Ty, TyId, TypedField, Types};
 
@@ -36,7 +37,7 @@ impl Docs for NoDocs {
 
 /// The schema of an object with these fields: a function's parameters.
 pub(crate) fn of_fields(types: &Types, docs: &dyn Docs, fields: &[TypedField], texts: &[Option<String>]) -> Value {
-    let mut writer = SchemaWriter::new(types, docs, fields.iter().map(|field| field.ty));
+    let mut writer = SchemaWriter::new(types, docs, SchemaUse::Arguments, fields.iter().map(|field| field.ty));
     let object = writer.object(fields, texts);
     writer.finish(object)
 }
@@ -47,7 +48,7 @@ pub(crate) fn of_result(types: &Types, docs: &dyn Docs, result: Option<TyId>) ->
     let Some(ty) = result else {
         return json!({"type": "object", "properties": {}, "additionalProperties": false});
     };
-    let mut writer = SchemaWriter::new(types, docs, std::iter::once(ty));
+    let mut writer = SchemaWriter::new(types, docs, SchemaUse::Result, std::iter::once(ty));
     if let Ty::Record(fields) = types.get(ty) {
         // The root is never a reference: clients look for "type": "object" there.
         let known = docs.of_type(ty).unwrap_or_default();
@@ -66,6 +67,7 @@ const PLAIN_WEIGHT_MAX: u64 = 4;
 struct SchemaWriter<'a> {
     types: &'a Types,
     docs: &'a dyn Docs,
+    used: SchemaUse,
     uses: HashMap<TyId, usize>,
     weights: HashMap<TyId, u64>,
     /// The types under `$defs`, by name.
@@ -74,12 +76,12 @@ struct SchemaWriter<'a> {
 }
 
 impl<'a> SchemaWriter<'a> {
-    fn new(types: &'a Types, docs: &'a dyn Docs, roots: impl Iterator<Item = TyId>) -> Self {
+    fn new(types: &'a Types, docs: &'a dyn Docs, used: SchemaUse, roots: impl Iterator<Item = TyId>) -> Self {
         let mut uses = HashMap::new();
         for root in roots {
             count(types, root, &mut uses);
         }
-        Self { types, docs, uses, weights: HashMap::new(), names: HashMap::new(), definitions: BTreeMap::new() }
+        Self { types, docs, used, uses, weights: HashMap::new(), names: HashMap::new(), definitions: BTreeMap::new() }
     }
 
     fn finish(self, mut root: Value) -> Value {
@@ -170,7 +172,7 @@ impl<'a> SchemaWriter<'a> {
         let schema = match types.get(ty) {
             Ty::Bool => json!({"type": "boolean"}),
             Ty::Int(int) => integer(*int),
-            Ty::F32 | Ty::F64 => json!({"anyOf": [{"type": "number"}, special()]}),
+            Ty::F32 | Ty::F64 => float(self.used),
             Ty::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
             Ty::Text => json!({"type": "string"}),
             Ty::Bytes => bytes(),
@@ -302,9 +304,20 @@ fn bytes() -> Value {
     json!({"type": "string", "contentEncoding": "base64", "pattern": BASE64_PATTERN})
 }
 
-fn special() -> Value {
-    json!({"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]})
+/// Clients of command lines send an argument as text where the schema has a choice. Results have
+/// numbers.
+fn float(used: SchemaUse) -> Value {
+    let special = json!({"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]});
+    match used {
+        SchemaUse::Arguments => {
+            json!({"anyOf": [{"type": "number"}, special, {"type": "string", "pattern": DECIMAL_PATTERN}]})
+        }
+        SchemaUse::Result | SchemaUse::Form => json!({"anyOf": [{"type": "number"}, special]}),
+    }
 }
+
+/// A decimal number, leading zeros too. [`super::decode`] reads the same.
+const DECIMAL_PATTERN: &str = "^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$";
 
 /// Base64 of the standard alphabet, with padding.
 const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";

@@ -84,8 +84,8 @@ pub(super) struct ListSearch {
     groups: Arc<ToolGroups>,
     /// The words of the whole list.
     index: Arc<WordIndex>,
-    /// Which entries of the whole list are tools.
-    tools: Arc<[bool]>,
+    /// Which entries of the whole list a search may find: tools, but those for views alone.
+    findable: Arc<[bool]>,
     seen: VisibleTools,
     /// Which tools of the whole list clients see without searching.
     pinned: Arc<[bool]>,
@@ -167,12 +167,12 @@ impl ListSearch {
         let call = pinned.is_some().then(|| compiled(call_tool())).transpose()?;
         let find = compiled(find_tools(&bounds, &groups.said(list), call.is_some()))?;
         let index = Arc::new(WordIndex::of(list.tools().iter().map(|tool| &**tool), bounds.text_bytes_max));
-        let tools: Arc<[bool]> = list.tools().iter().map(|entry| entry.is_tool()).collect();
-        let seen = index.seen(tools.to_vec());
+        let findable: Arc<[bool]> = list.tools().iter().map(|entry| entry.is_for_models()).collect();
+        let seen = index.seen(findable.to_vec());
         let pinned: Arc<[bool]> = pinned.unwrap_or_else(|| vec![true; list.tools().len()]).into();
         let groups = Arc::new(groups);
         let shown = Box::new(ToolList::plain(list.generation(), Vec::new()));
-        let search = Self { bounds, find, call, describe: None, groups, index, tools, seen, pinned, shown };
+        let search = Self { bounds, find, call, describe: None, groups, index, findable, seen, pinned, shown };
         Ok(search.showing(list))
     }
 
@@ -187,7 +187,7 @@ impl ListSearch {
 
     /// The search of a part of its list.
     pub(super) fn part(&self, part: &ToolList, may: Vec<bool>) -> Self {
-        let may = may.into_iter().zip(&*self.tools).map(|(may, is_tool)| may && *is_tool).collect();
+        let may = may.into_iter().zip(&*self.findable).map(|(may, findable)| may && *findable).collect();
         // What is said of tools is said of those that the caller sees.
         let find = compiled(find_tools(&self.bounds, &self.groups.said(part), self.call.is_some()));
         let search = Self {
@@ -197,7 +197,7 @@ impl ListSearch {
             describe: self.describe.clone().filter(|_| part.find(RUN_CODE).is_some()),
             groups: Arc::clone(&self.groups),
             index: Arc::clone(&self.index),
-            tools: Arc::clone(&self.tools),
+            findable: Arc::clone(&self.findable),
             seen: self.index.seen(may),
             pinned: Arc::clone(&self.pinned),
             shown: Box::new(ToolList::plain(part.generation(), Vec::new())),
@@ -234,7 +234,7 @@ impl ListSearch {
         };
         let bounds = declarations::DeclarationBounds { bytes_max: self.bounds.result_bytes_max };
         declarations::answer(tool, arguments, bounds, |name| {
-            let (place, entry) = list.find(name).filter(|(_, entry)| entry.is_tool())?;
+            let (place, entry) = list.find(name).filter(|(_, entry)| entry.is_for_models())?;
             Some((Arc::clone(entry), callable.get(place) == Some(&true)))
         })
     }
@@ -302,15 +302,15 @@ fn structured(definitions: &[u8], matched: usize, too_large: usize) -> CallResul
 }
 
 impl ToolGroups {
-    /// A sentence on the tools of a list: the components with most of them, their numbers and an
-    /// example of each. Begins with a blank.
+    /// A sentence on the tools of a list that a search may find: the components with most of them,
+    /// their numbers and an example of each. Begins with a blank.
     fn said(&self, list: &ToolList) -> String {
         if let Some(text) = &self.text {
             return format!(" {text}");
         }
         let mut groups: Vec<(&str, usize, &str)> = Vec::new();
         let mut total = 0_usize;
-        for (place, entry) in list.tools().iter().enumerate().filter(|(_, entry)| entry.is_tool()) {
+        for (place, entry) in list.tools().iter().enumerate().filter(|(_, entry)| entry.is_for_models()) {
             let Some(component) = self.components.get(list.in_whole(place)) else { continue };
             total += 1;
             match groups.iter_mut().find(|(name, _, _)| *name == &**component) {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{SearchBounds, SearchError};
+use super::{SearchBounds, SearchError, ToolGroups};
 use crate::revision::Revision;
 use crate::tool::{McpTool, ToolDefinition, ToolList};
 
@@ -164,6 +164,27 @@ fn a_part_of_a_list_is_searched_as_if_it_were_all_there_is() {
     for line in QUESTIONS.lines() {
         let question = line.split(" | ").next().unwrap();
         assert_eq!(found(&part, question, 20), found(&alone, question, 20), "{question}");
+    }
+}
+
+#[test]
+fn tools_for_views_alone_are_neither_found_nor_counted_nor_described() {
+    let mut for_views = ToolDefinition::new("redraw", "Draws the chart again.", json!({"type": "object"}));
+    for_views.meta = json!({"ui": {"visibility": ["app"]}}).as_object().unwrap().clone();
+    let for_views = Arc::new(McpTool::compile(for_views).unwrap());
+    let all = vec![tool("chart", "Draws a chart.", &[]), for_views, tool("run_code", "x", &[])];
+    let groups = ToolGroups { components: vec![Arc::from("charts"); all.len()], text: None };
+    let bounds = SearchBounds::default();
+    let list = ToolList::new(1, all).unwrap().searched_in_groups(bounds, |_| false, groups.clone()).unwrap();
+    let list = list.scripted(bounds, |_| true, groups).unwrap();
+    for list in [list.part(|_| true), list] {
+        assert_eq!(found(&list, "draws a chart", 5), ["chart"]);
+        let find = &list.shown().tools()[0].definition().description;
+        assert!(find.contains("There are 2: charts (2, such as chart)."), "{find}");
+        let arguments = RawValue::from_string(json!({"names": ["redraw"]}).to_string()).unwrap();
+        let answer = list.answer_own("describe_tools", &arguments, Revision::V2026_07_28);
+        let said = format!("{:?}", answer.content);
+        assert!(said.contains("there is no tool redraw"), "{said}");
     }
 }
 

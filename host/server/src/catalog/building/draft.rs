@@ -8,6 +8,7 @@ use toolcell_policy::{
     Approval, CallingTool, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span, check_calls,
 };
 use toolcell_sandbox::{ComponentDigest, GrantedCapabilities, ListedBeside, ShapeName, contract, export};
+use toolcell_schema::ToolFindings;
 
 use super::super::arguments::{ArgumentChecks, CallerRules, budget};
 use super::super::definition::{self, ListingStop};
@@ -211,7 +212,7 @@ impl CatalogDraft<'_> {
         policy: &ComponentPolicy,
         draft: &mut ComponentDraft<'_>,
         mut tool: contract::GuestTool,
-        found: Vec<DefinitionProblem>,
+        found: ToolFindings,
         problems: &mut Vec<Diagnostic>,
     ) {
         let name = tool.name.clone();

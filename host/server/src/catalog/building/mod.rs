@@ -160,6 +160,44 @@ struct ListedComponent {
     schemas: SchemaFindings,
 }
 
+/// What a component of a manifest lists, or why it cannot be loaded.
+#[derive(Debug)]
+pub struct ComponentNames {
+    /// Its name in the manifest.
+    pub component: String,
+    /// What it lists.
+    pub listed: Result<ListedNames, Diagnostic>,
+}
+
+/// The names in a component.
+#[derive(Debug)]
+pub struct ListedNames {
+    /// Interfaces that it imports.
+    pub imports: Vec<String>,
+    /// Its tools.
+    pub tools: Vec<ToolNames>,
+}
+
+/// The names of a tool.
+#[derive(Debug)]
+pub struct ToolNames {
+    /// Its own, in its component.
+    pub own: String,
+    /// That for clients.
+    pub exposed: String,
+}
+
+impl ListedNames {
+    fn of(policy: &ComponentPolicy, listed: ListedComponent) -> Self {
+        let names = |tool: contract::GuestTool| {
+            let exposed = policy.exposed_name(&tool.name).ok()?;
+            Some(ToolNames { own: tool.name, exposed })
+        };
+        let imports = listed.component.inspection().imports().to_vec();
+        Self { imports, tools: listed.tools.into_iter().filter_map(names).collect() }
+    }
+}
+
 /// Input of loading components.
 struct Loading<'a, 'b> {
     folder: &'a Path,
@@ -288,32 +326,28 @@ impl CatalogBuilder {
         self.sandboxes.iter().for_each(SandboxSetup::forget_ends);
     }
 
-    /// The tools that the components list: the component's name, the tool's own name, and its name
-    /// for clients. A component that cannot be loaded gives a problem instead.
-    pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
-        let mut names = Vec::new();
-        let mut problems = Vec::new();
+    /// What these components of a manifest list. One that cannot be loaded gives a problem instead.
+    #[must_use]
+    pub fn names(&self, manifest: &Manifest, policies: &[ComponentPolicy], folder: &Path) -> Vec<ComponentNames> {
         let basis = Basis::none();
         let code = CodePlaces::new(manifest, folder);
         let loading = Loading { folder, code: &code, basis: &basis, precheck: None, steps: &|_| {} };
-        let listed = self.load_all(manifest.components(), &loading);
-        for (policy, listed) in manifest.components().iter().zip(listed) {
-            match listed {
-                // With an empty basis, nothing is reused or pinned.
-                Ok(
-                    BuiltComponent::Unchanged(..)
-                    | BuiltComponent::Withheld(_)
-                    | BuiltComponent::Pinned(..)
-                    | BuiltComponent::LeftOut,
-                ) => {}
-                Ok(BuiltComponent::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
-                    let exposed = policy.exposed_name(&tool.name).ok()?;
-                    Some([policy.name().to_owned(), tool.name, exposed])
-                })),
-                Err(problem) => problems.push(problem),
-            }
-        }
-        (names, problems)
+        let loaded = self.load_all(policies, &loading).into_iter().map(|loaded| match loaded {
+            Ok(BuiltComponent::Changed(listed)) => Ok(Some(listed)),
+            // With an empty basis, nothing is reused or pinned.
+            Ok(
+                BuiltComponent::Unchanged(..)
+                | BuiltComponent::Withheld(_)
+                | BuiltComponent::Pinned(..)
+                | BuiltComponent::LeftOut,
+            ) => Ok(None),
+            Err(problem) => Err(problem),
+        });
+        let named = policies.iter().zip(loaded).filter_map(|(policy, listed)| {
+            let listed = listed.transpose()?.map(|listed| ListedNames::of(policy, listed));
+            Some(ComponentNames { component: policy.name().to_owned(), listed })
+        });
+        named.collect()
     }
 
     /// Loads the components on as many threads as there are cores; results are in the manifest's

@@ -1,13 +1,15 @@
 //! Problems of components, in words: files, loading, bounds and definitions.
-use toolcell_mcp::{DefinitionProblem, McpTool, ToolDefinition, sanitize};
+use toolcell_mcp::{DefinitionProblem, McpTool, sanitize};
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, ToolPolicy, names};
 use toolcell_sandbox::NotLoaded;
-use toolcell_schema::unapplied_patterns;
 
 use crate::files::file::Unreadable;
 
 /// Most problems reported for one component: further ones most likely repeat the same mistake.
 pub(super) const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
+
+/// Characters of a place in a schema that are shown: as many as its compiler gives.
+const PLACE_CHARS_MAX: usize = 320;
 
 /// The code of a component that was not loaded.
 pub(crate) const NOT_LOADED: &str = "components::load";
@@ -120,11 +122,10 @@ pub(super) fn not_applied<'t>(
     tools: impl Iterator<Item = &'t McpTool>,
 ) -> Option<Diagnostic> {
     let mut places = tools.flat_map(|tool| {
-        let ToolDefinition { name, input_schema, output_schema, .. } = tool.definition();
-        let schemas = [("inputSchema", Some(input_schema)), ("outputSchema", output_schema.as_ref())];
-        schemas.into_iter().flat_map(move |(field, schema)| {
-            let places = schema.map(unapplied_patterns).unwrap_or_default();
-            places.into_iter().map(move |place| format!("tool \"{name}\": {field}/{}", sanitize::line(&place)))
+        let name = &tool.definition().name;
+        tool.unapplied_patterns().iter().map(move |place| {
+            let place: String = sanitize::line(place).chars().take(PLACE_CHARS_MAX).collect();
+            format!("tool \"{name}\": {place}")
         })
     });
     let first = places.next()?;
@@ -133,9 +134,10 @@ pub(super) fn not_applied<'t>(
         more => format!(" (and {more} more)"),
     };
     let name = policy.name();
-    let message = format!("component \"{name}\", {first}{more} looks around or refers back, and is not applied");
+    let message =
+        format!("component \"{name}\", {first}{more} looks around, refers back or is too large, and is not applied");
     let diagnostic = Diagnostic::warning("tools::pattern", message).at(policy.source_span());
-    Some(diagnostic.hint("clients see it as a note in the description; the tool has to check such values itself"))
+    Some(diagnostic.hint("the tool has to check such values itself"))
 }
 
 pub(super) fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {

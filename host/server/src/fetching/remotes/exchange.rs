@@ -4,6 +4,7 @@ use std::time::Duration;
 use ::http::{HeaderMap, Method, Request, Response};
 use hyper::body::Bytes;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use toolcell_bridge::lines::{
     AnswerBounds, Answers, Elicitation, Era, Message, RpcFailure, SessionState, fields, refusal,
 };
@@ -172,7 +173,8 @@ impl ListExchange {
         self.client.open(request).await.map_err(|error| wrong(&error))
     }
 
-    /// One message of the server's. `Some` is the outcome of the request with this number.
+    /// One message of the server's, or a batch of them. `Some` is the outcome of the request with
+    /// this number.
     async fn heard(
         &mut self,
         era: Era,
@@ -180,22 +182,31 @@ impl ListExchange {
         id: u32,
     ) -> Result<Option<Result<Value, ExchangeError>>, AdvisedFault> {
         let text = self.redactor.text(text).into_owned();
-        match Message::read(&text) {
-            Some(Message::Request { id, method, .. }) if era == Era::Session => {
+        let Some(messages) = Message::read_all(&text) else {
+            return Err(self.fault(&"says something that is not a message of JSON-RPC"));
+        };
+        for message in messages {
+            if let (Message::Request { id, method, .. }, Era::Session) = (&message, era) {
                 self.refusals += 1;
                 if self.refusals > REFUSALS_MAX {
                     return Err(self.fault(&"asks for something again and again, in place of an answer"));
                 }
-                self.tell(refusal(id, &method)).await?;
-                Ok(None)
+                self.tell(refusal(id, method)).await?;
+                continue;
             }
-            Some(message) => Ok(message.answering(id).map(|outcome| match outcome {
-                Ok(result) => serde_json::from_str(result.get()).map_err(|error| {
-                    ExchangeError::Fault(self.fault(&format!("answers with a result that cannot be read: {error}")))
-                }),
-                Err(error) => Err(ExchangeError::Refused(self.said(&error))),
-            })),
-            None => Err(self.fault(&"says something that is not a message of JSON-RPC")),
+            if let Some(outcome) = message.answering(id) {
+                return Ok(Some(self.outcome(outcome)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn outcome(&self, outcome: Result<&RawValue, RpcFailure>) -> Result<Value, ExchangeError> {
+        match outcome {
+            Ok(result) => serde_json::from_str(result.get()).map_err(|error| {
+                ExchangeError::Fault(self.fault(&format!("answers with a result that cannot be read: {error}")))
+            }),
+            Err(error) => Err(ExchangeError::Refused(self.said(&error))),
         }
     }
 
@@ -220,7 +231,8 @@ impl ListExchange {
         }
         let beginning = response.into_body().beginning(ERROR_BYTES_MAX).await;
         let text = beginning.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        if let Some(Err(error)) = Message::read(&text).and_then(|message| message.answering(id)) {
+        let messages = Message::read_all(&text).into_iter().flatten();
+        if let Some(Err(error)) = messages.filter_map(|message| message.answering(id)).next() {
             return ExchangeError::Refused(self.said(&error));
         }
         ExchangeError::Refused(self.fault(&format!("answers with status {}", status.as_u16())))

@@ -200,7 +200,8 @@ async fn tools(exchange: &mut ListExchange, era: Era) -> Result<Vec<Value>, Advi
             let problem = format!("{} has more than {TOOLS_MAX} tools", exchange.shown());
             return Err(AdvisedFault::new(problem, "its publisher may offer an address with fewer"));
         }
-        match page.next_cursor {
+        // Some servers end a list with an empty mark.
+        match page.next_cursor.filter(|next| !next.is_empty()) {
             None => return Ok(tools),
             Some(next) if next.len() > CURSOR_BYTES_MAX || cursor.as_ref() == Some(&next) => {
                 let problem = format!("{} names a next page of its list that cannot be asked for", exchange.shown());

@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use toolcell_audit::timestamp;
 use toolcell_mcp::{Caller, StateKey};
 use toolcell_policy::{HttpPolicy, LoginPolicy, Manifest, OauthPolicy, SecretSource};
-use toolcell_sandbox::{LiveSecret, NoValue, SecretValue};
+use toolcell_sandbox::{ComponentDigest, LiveSecret, NoValue, SecretValue};
 use zeroize::Zeroizing;
 
 use super::client::client;
@@ -46,14 +47,15 @@ pub struct CallerLogins {
     tokens: Option<Option<TokenFile>>,
     /// Tokens that callers showed, for their exchange.
     presented: OnceLock<Arc<PresentedTokens>>,
-    exchanges: Mutex<HashMap<(String, String), HeldExchange>>,
+    /// By login and token: one caller may show several in turn, as from two clients.
+    exchanges: Mutex<HashMap<(String, ComponentDigest), HeldExchange>>,
 }
 
-/// The exchange of a caller's token, by login and caller.
+/// The exchange of a caller's token.
 struct HeldExchange {
     policy: Arc<LoginPolicy>,
-    /// The token.
-    subject: Zeroizing<String>,
+    /// The token's end.
+    until: SystemTime,
     exchange: Arc<Exchange>,
 }
 
@@ -103,7 +105,7 @@ impl ListedLogin {
     #[must_use]
     pub fn state(&self, policy: Option<&LoginPolicy>) -> String {
         let Some(policy) = policy else { return "the manifest has no such login".to_owned() };
-        match Plan::of(Some(&self.record), policy, std::time::SystemTime::now()) {
+        match Plan::of(Some(&self.record), policy, SystemTime::now()) {
             Plan::Refresh => "logged in; the next call refreshes the token".to_owned(),
             Plan::Use => match (self.record.until().map(timestamp), self.record.refreshes()) {
                 (None, _) => "logged in".to_owned(),
@@ -281,7 +283,7 @@ impl CallerLogins {
 
     /// The exchange of a caller's token. It goes to the issuer that gave it, and nowhere else.
     async fn exchanged(&self, policy: &Arc<LoginPolicy>, caller: &Caller, shown: &Presented) -> LoginNeed {
-        let exchange = self.exchange(policy, caller, &shown.token);
+        let exchange = self.exchange(policy, caller, shown);
         let secret = ExchangedSecret(exchange);
         match secret.value().await {
             Ok(_) => LoginNeed::Nothing(Arc::new(secret)),
@@ -289,24 +291,20 @@ impl CallerLogins {
         }
     }
 
-    fn exchange(&self, policy: &Arc<LoginPolicy>, caller: &Caller, token: &str) -> Arc<Exchange> {
-        let scopes = caller.scopes().fold(caller.name().to_owned(), |name, scope| name + "\n" + scope);
-        let name = (policy.name().to_owned(), scopes);
+    fn exchange(&self, policy: &Arc<LoginPolicy>, caller: &Caller, shown: &Presented) -> Arc<Exchange> {
+        let name = (policy.name().to_owned(), ComponentDigest::of(shown.token.as_bytes()));
         let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |held: &&HeldExchange| held.policy == *policy && held.subject.as_str() == token;
-        if let Some(held) = exchanges.get(&name).filter(is_same) {
+        if let Some(held) = exchanges.get(&name).filter(|held| held.policy == *policy) {
             return Arc::clone(&held.exchange);
         }
+        let now = SystemTime::now();
+        exchanges.retain(|_, held| now < held.until);
         if exchanges.len() >= HELD_MAX {
             // Each is made again by the next call that needs it.
             exchanges.clear();
         }
-        let exchange = Arc::new(Exchange::new(policy, self.folder.clone(), caller.name(), token));
-        let held = HeldExchange {
-            policy: Arc::clone(policy),
-            subject: Zeroizing::new(token.to_owned()),
-            exchange: Arc::clone(&exchange),
-        };
+        let exchange = Arc::new(Exchange::new(policy, self.folder.clone(), caller.name(), &shown.token));
+        let held = HeldExchange { policy: Arc::clone(policy), until: shown.until, exchange: Arc::clone(&exchange) };
         exchanges.insert(name, held);
         exchange
     }

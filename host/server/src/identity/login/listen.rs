@@ -3,7 +3,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -12,7 +11,8 @@ use url::Url;
 
 use super::pages::LoginPages;
 use crate::error::StartError;
-use crate::listening::small::{BoundSocket, HeadBounds, answer_one, serve};
+use crate::listening::places::{ConnectionPlaces, PlaceBounds};
+use crate::listening::small::{BoundSocket, HeadBounds, Visit, answer_one, serve_all};
 
 /// Bounds of a request's head: a browser sends about twenty fields, and one cookie of 4 KiB for
 /// each login under way.
@@ -22,8 +22,9 @@ const HEAD: HeadBounds = HeadBounds { fields_max: 64, bytes_max: 32 * 1_024, tim
 /// 15 seconds at most.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
-/// Connections at a time; more wait. A stranger's is answered at once, and ends.
-const CONNECTIONS_MAX: usize = 128;
+/// Connections at a time. Those with a request are kept: a stranger's is answered at once, and
+/// ends.
+const PLACES: PlaceBounds = PlaceBounds { strangers: 128, kept: 128 };
 
 /// The default address: any free port of this machine.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -79,12 +80,12 @@ impl BoundLogins {
         let pages = Arc::new(pages.at(&self.address, self.socket.doors.clone()));
         let socket = self.socket.listener()?;
         Ok(ServedLogins(runtime.spawn(async move {
-            let converse = |(stream, _): (TcpStream, SocketAddr)| {
+            let converse = |visit| {
                 let pages = Arc::clone(&pages);
                 // A connection that takes longer is closed without a message.
-                async move { timeout(CONNECTION_TIME, converse(stream, pages)).await.err().and(None) }
+                async move { timeout(CONNECTION_TIME, converse(visit, pages)).await.err().and(None) }
             };
-            serve(socket, CONNECTIONS_MAX, converse).await
+            serve_all(socket, &ConnectionPlaces::new(PLACES), converse).await
         })))
     }
 }
@@ -97,9 +98,11 @@ fn host(address: &str) -> Option<String> {
 }
 
 /// One request, one response.
-async fn converse(stream: TcpStream, pages: Arc<LoginPages>) {
+async fn converse(visit: Visit, pages: Arc<LoginPages>) {
+    let Visit { stream, place, .. } = visit;
     let Ok(local) = stream.local_addr() else { return };
     let respond = |request| {
+        place.keep();
         let pages = Arc::clone(&pages);
         async move { pages.respond(request, local.ip()).await }
     };

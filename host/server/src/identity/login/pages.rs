@@ -20,7 +20,7 @@ use toolcell_audit::{Clipped, Event, LoginChanged, Sink};
 use toolcell_mcp::StateKey;
 use toolcell_mcp::http::OriginPolicy;
 use toolcell_policy::LoginPolicy;
-use toolcell_shared::{Claim, SharedState};
+use toolcell_shared::{Claim, Claimed, SharedState};
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -277,8 +277,8 @@ impl LoginPages {
         if matches!(named.judge(query), RedirectCame::Other(_)) {
             return Err(wrong());
         }
-        let _used = self.claim(&begun.name()).await?;
-        let ticket = self.claim(&begun.ticket.name()).await?;
+        let _used = self.claim(&begun.ticket, &begun.name()).await?;
+        let ticket = self.claim(&begun.ticket, &begun.ticket.name()).await?;
         // A store may wait for another process.
         let this = Arc::clone(self);
         let query = query.to_owned();
@@ -376,11 +376,15 @@ impl LoginPages {
         })
     }
 
-    /// Uses this name up.
-    pub(super) async fn claim(&self, name: &str) -> Result<Claim, Ended> {
-        match self.parts.state.claim(name, REMEMBERED_FOR).await {
-            Ok(Some(claim)) => Ok(claim),
-            Ok(None) => Err(was_used()),
+    /// Uses this name of a ticket's caller up.
+    pub(super) async fn claim(&self, ticket: &LoginTicket, name: &str) -> Result<Claim, Ended> {
+        match self.parts.state.claim(&ticket.caller, name, REMEMBERED_FOR).await {
+            Ok(Claimed::Now(claim)) => Ok(claim),
+            Ok(Claimed::Before) => Err(was_used()),
+            Ok(Claimed::NoRoom) => {
+                let text = format!("{} made too many logins within the last minutes. Try again later.", ticket.caller);
+                Err(Ended::new(StatusCode::TOO_MANY_REQUESTS, text))
+            }
             Err(away) => Err(Ended::new(StatusCode::SERVICE_UNAVAILABLE, format!("{away}. Try again in a minute."))),
         }
     }

@@ -44,7 +44,7 @@ impl LoginPages {
         let key = one(form, "key").map(|key| Zeroizing::new(key.trim().to_owned())).unwrap_or_default();
         let random = random_text().map_err(|error| self.failed(&ticket, &error))?;
         let made = MadeLogin { login: ticket.login.clone(), caller: ticket.caller.clone(), mark: mark(&random) };
-        let used = self.claim(&ticket.name()).await?;
+        let used = self.claim(&ticket, &ticket.name()).await?;
         // A store may wait for another process.
         let this = Arc::clone(self);
         let runtime = Handle::current();

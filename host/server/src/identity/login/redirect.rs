@@ -14,7 +14,8 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::error::LoginError;
-use crate::listening::small::serve;
+use crate::listening::places::{ConnectionPlaces, PlaceBounds};
+use crate::listening::small::{Visit, serve_all};
 
 /// Time for a person to agree: to find a password and a second factor.
 const AGREED_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -26,7 +27,7 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// Connections at once: a browser has six.
-const CONNECTIONS_MAX: usize = 16;
+const PLACES: PlaceBounds = PlaceBounds { strangers: 16, kept: 16 };
 
 const DONE: &str = "You can close this window. The terminal says how it went on.";
 const NOTHING: &str = "There is nothing here.";
@@ -84,11 +85,11 @@ impl Listener {
     async fn wait(self) -> Result<Zeroizing<String>, LoginError> {
         let Self { listener, judge } = self;
         let judge = Arc::new(judge);
-        let converse = |(stream, _)| {
+        let converse = |visit| {
             let judge = Arc::clone(&judge);
-            async move { timeout(REQUEST_WITHIN, judge.serve(stream)).await.ok().flatten() }
+            async move { timeout(REQUEST_WITHIN, judge.serve(visit)).await.ok().flatten() }
         };
-        serve(listener, CONNECTIONS_MAX, converse).await
+        serve_all(listener, &ConnectionPlaces::new(PLACES), converse).await
     }
 }
 
@@ -101,8 +102,10 @@ struct Judge {
 
 impl Judge {
     /// Answers a request. `None` if it does not end the login.
-    async fn serve(&self, mut stream: TcpStream) -> Option<Result<Zeroizing<String>, LoginError>> {
+    async fn serve(&self, visit: Visit) -> Option<Result<Zeroizing<String>, LoginError>> {
+        let Visit { mut stream, place, .. } = visit;
         let head = read_head(&mut stream).await?;
+        place.keep();
         let came = self.came(&head);
         let (status, text) = match &came {
             RedirectCame::Other(status) => (*status, NOTHING),

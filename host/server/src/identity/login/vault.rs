@@ -136,7 +136,7 @@ impl SharedRecord {
         let name = format!("login {}", self.sealed.name());
         let end = Instant::now() + LOCKED_WITHIN;
         loop {
-            if let Some(claim) = self.vault.state.claim(&name, HELD_FOR).await.map_err(failed)? {
+            if let Some(claim) = self.vault.state.claim("", &name, HELD_FOR).await.map_err(failed)?.now() {
                 return Ok(claim);
             }
             if Instant::now() >= end {

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_mcp::Caller;
 use toolcell_mcp::http::oauth::{Issuer, ProtectedResource, TokenFault, UnverifiedToken, VerifiedClaims};
-use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
+use toolcell_mcp::http::{Admitted, AuthFailure, CredentialChecks, CredentialValidity};
 use toolcell_policy::{IssuerPolicy, OauthPolicy};
 use toolcell_sandbox::ComponentDigest;
+use zeroize::Zeroizing;
 
 use super::PresentedTokens;
 use fetch::Fetcher;
@@ -29,7 +30,7 @@ const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 pub struct Oauth {
     resource: ProtectedResource,
     needed: Vec<String>,
-    issuers: Vec<KnownIssuer>,
+    issuers: Vec<Arc<KnownIssuer>>,
     remembered: Mutex<HashMap<ComponentDigest, VerifiedToken>>,
     /// Tokens for their exchange.
     presented: Arc<PresentedTokens>,
@@ -40,6 +41,13 @@ struct KnownIssuer {
     name: String,
     rules: Issuer,
     keys: Arc<IssuerKeys>,
+}
+
+/// A token that is to be verified.
+struct ShownToken {
+    issuer: Arc<KnownIssuer>,
+    text: Zeroizing<String>,
+    seen: UnverifiedToken,
 }
 
 /// A verified token. Valid as long as the issuer's keys are those that it was verified with.
@@ -60,15 +68,17 @@ impl Oauth {
         let needed: Vec<&str> = policy.scopes().iter().map(String::as_str).collect();
         let resource = ProtectedResource::new(policy.resource(), &issuers, &needed, scopes)
             .ok_or_else(|| format!("{} is not the address of a resource", policy.resource()))?;
-        let known = policy.issuers().iter().map(|issuer| KnownIssuer {
-            name: issuer.name().to_owned(),
-            rules: Issuer {
-                issuer: issuer.issuer().to_owned(),
-                audiences: issuer.audiences().to_vec(),
-                algorithms: issuer.algorithms().to_vec(),
-                leeway: issuer.limits().leeway(),
-            },
-            keys: IssuerKeys::new(issuer, fetcher.clone()),
+        let known = policy.issuers().iter().map(|issuer| {
+            Arc::new(KnownIssuer {
+                name: issuer.name().to_owned(),
+                rules: Issuer {
+                    issuer: issuer.issuer().to_owned(),
+                    audiences: issuer.audiences().to_vec(),
+                    algorithms: issuer.algorithms().to_vec(),
+                    leeway: issuer.limits().leeway(),
+                },
+                keys: IssuerKeys::new(issuer, fetcher.clone()),
+            })
         });
         Ok(Self {
             resource,
@@ -89,8 +99,9 @@ impl Oauth {
         &self.resource
     }
 
-    /// The caller with this token.
-    pub async fn authenticate(&self, token: &str) -> Result<Admitted, AuthFailure> {
+    /// The caller with this token. `checks` check its signature, or else this thread does. A token
+    /// that was verified before is remembered.
+    pub async fn authenticate(&self, token: &str, checks: Option<&CredentialChecks>) -> Result<Admitted, AuthFailure> {
         let refused = |fault| self.resource.unknown(Some(fault));
         let seen = UnverifiedToken::parse(token).map_err(refused)?;
         let issuer = self.issuers.iter().find(|known| known.rules.issuer == seen.issuer);
@@ -101,7 +112,8 @@ impl Oauth {
             self.presented.keep(&admitted.caller, &issuer.rules.issuer, token, until);
             return Ok(admitted);
         }
-        let (verified, keys) = issuer.verify(token, &seen, keys).await?.map_err(refused)?;
+        let shown = Arc::new(ShownToken { issuer: Arc::clone(issuer), text: Zeroizing::new(token.to_owned()), seen });
+        let (verified, keys) = shown.verify(keys, checks).await?.map_err(refused)?;
         if !self.needed.iter().all(|scope| verified.scopes.contains(scope)) {
             return Err(self.resource.insufficient());
         }
@@ -145,24 +157,39 @@ impl VerifiedToken {
     }
 }
 
-impl KnownIssuer {
-    /// Verifies a token, with newer keys if it names an unknown key. The outer error means that
-    /// keys are missing.
+impl ShownToken {
+    /// Verifies it, with newer keys if it names an unknown key. The outer error means that it
+    /// cannot be checked now.
     async fn verify(
-        &self,
-        token: &str,
-        seen: &UnverifiedToken,
+        self: &Arc<Self>,
         keys: Arc<FetchedKeys>,
+        checks: Option<&CredentialChecks>,
     ) -> Result<Result<(VerifiedClaims, Arc<FetchedKeys>), TokenFault>, AuthFailure> {
-        match self.rules.verify(token, seen, keys.set()) {
+        match self.check(&keys, checks).await? {
             Ok(verified) => return Ok(Ok((verified, keys))),
             Err(TokenFault::Key) => {}
             Err(fault) => return Ok(Err(fault)),
         }
-        match self.keys.newer_than(&keys).await {
-            NewerKeys::Keys(keys) => Ok(self.rules.verify(token, seen, keys.set()).map(|verified| (verified, keys))),
+        match self.issuer.keys.newer_than(&keys).await {
+            NewerKeys::Keys(keys) => Ok(self.check(&keys, checks).await?.map(|verified| (verified, keys))),
             NewerKeys::None => Ok(Err(TokenFault::Key)),
             NewerKeys::Unreachable => Err(AuthFailure::NotNow),
         }
+    }
+
+    /// Verifies it with these keys. The outer error means that the server ends.
+    async fn check(
+        self: &Arc<Self>,
+        keys: &Arc<FetchedKeys>,
+        checks: Option<&CredentialChecks>,
+    ) -> Result<Result<VerifiedClaims, TokenFault>, AuthFailure> {
+        let Some(checks) = checks else { return Ok(self.check_here(keys)) };
+        let shown = Arc::clone(self);
+        let keys = Arc::clone(keys);
+        checks.run(move || shown.check_here(&keys)).await.ok_or(AuthFailure::NotNow)
+    }
+
+    fn check_here(&self, keys: &FetchedKeys) -> Result<VerifiedClaims, TokenFault> {
+        self.issuer.rules.verify(&self.text, &self.seen, keys.set())
     }
 }

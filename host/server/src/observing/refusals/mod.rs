@@ -23,7 +23,6 @@ use toolcell_mcp::http::{RefusalObserver, RefusalReason};
 use crate::observing::alerts::Alerts;
 use recent::Recent;
 pub use recent::{RecentRefusal, RecentRefusals};
-pub(crate) use table::Range;
 use table::{RefusalRow, RefusalTable, Who};
 
 /// Time between two records of the same kind. A minute of the audit is thus nearly complete.

@@ -2,8 +2,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::table::{Range, Who, kept_name};
+use super::table::{Who, kept_name};
 use super::{Reason, Refusal};
+use crate::listening::AddressRange;
 use crate::observing::window::Window;
 
 /// One part of the hour. The oldest part leaves as a whole, so an hour is up to five minutes
@@ -60,7 +61,7 @@ struct RecentKey {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum RefusedSubject {
-    Range(Range),
+    Range(AddressRange),
     Caller(String, Option<String>),
 }
 
@@ -80,7 +81,9 @@ impl Recent {
     pub(super) fn count(&mut self, refusal: Refusal, who: &Who<'_>, now: Instant, time: SystemTime) {
         let part = self.part(now);
         let (rows, rows_max, who) = match who {
-            Who::Address(address) => (&mut self.ranges, RANGE_ROWS_MAX, RefusedSubject::Range(Range::of(*address))),
+            Who::Address(address) => {
+                (&mut self.ranges, RANGE_ROWS_MAX, RefusedSubject::Range(AddressRange::of(*address)))
+            }
             Who::Caller(name, tool) => {
                 let who = RefusedSubject::Caller(kept_name(name), tool.map(str::to_owned));
                 (&mut self.callers, CALLER_ROWS_MAX, who)

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use super::Reason;
+use crate::listening::AddressRange;
 
 /// Rows of address ranges in an interval. A record has about 300 bytes, so strangers can cause at
 /// most 28 MB a day, with those of [`CALLER_ROWS_MAX`].
@@ -24,14 +25,6 @@ pub(super) enum Who<'a> {
     Caller(&'a str, Option<&'a str>),
 }
 
-/// A range of addresses: its first address, and its form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Range {
-    V4([u8; 3]),
-    V6([u16; 3]),
-    Socket,
-}
-
 #[derive(Clone, Copy)]
 struct IntervalCount {
     count: u64,
@@ -41,7 +34,7 @@ struct IntervalCount {
 /// The counts of an interval.
 #[derive(Default)]
 pub(super) struct RefusalTable {
-    addresses: HashMap<(Reason, Range), IntervalCount>,
+    addresses: HashMap<(Reason, AddressRange), IntervalCount>,
     callers: HashMap<(Reason, String, Option<String>), IntervalCount>,
     others: HashMap<Reason, IntervalCount>,
 }
@@ -61,7 +54,7 @@ impl RefusalTable {
     pub(super) fn count(&mut self, reason: Reason, who: &Who<'_>, now: SystemTime) {
         let row = match who {
             Who::Address(address) => {
-                let key = (reason, Range::of(*address));
+                let key = (reason, AddressRange::of(*address));
                 let has_room = self.addresses.len() < ADDRESS_ROWS_MAX || self.addresses.contains_key(&key);
                 has_room.then(|| self.addresses.entry(key).or_insert(IntervalCount { count: 0, first: now }))
             }
@@ -111,7 +104,7 @@ impl Who<'_> {
     /// The caller's name, or the range of addresses.
     pub(super) fn text(&self) -> Cow<'_, str> {
         match self {
-            Self::Address(address) => Range::of(*address).text().into(),
+            Self::Address(address) => AddressRange::of(*address).text().into(),
             Self::Caller(name, _) => (*name).into(),
         }
     }
@@ -122,47 +115,9 @@ pub(super) fn kept_name(name: &str) -> String {
     name.get(..name.floor_char_boundary(CALLER_BYTES_MAX)).unwrap_or_default().to_owned()
 }
 
-impl Range {
-    /// The range of an address: the size that one organisation or one customer has.
-    pub(crate) fn of(address: Option<IpAddr>) -> Self {
-        match address.map(|address| address.to_canonical()) {
-            None => Self::Socket,
-            Some(IpAddr::V4(address)) => {
-                let [a, b, c, _] = address.octets();
-                Self::V4([a, b, c])
-            }
-            Some(IpAddr::V6(address)) => {
-                let [a, b, c, ..] = address.segments();
-                Self::V6([a, b, c])
-            }
-        }
-    }
-
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::V4([a, b, c]) => format!("{a}.{b}.{c}.0/24"),
-            Self::V6([a, b, c]) => format!("{}/48", std::net::Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)),
-            Self::Socket => "local".to_owned(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_are_ranges() {
-        for (address, expected) in [
-            ("203.0.113.7", "203.0.113.0/24"),
-            ("::ffff:203.0.113.9", "203.0.113.0/24"),
-            ("2001:db8:1:2::3", "2001:db8:1::/48"),
-            ("::1", "::/48"),
-        ] {
-            assert_eq!(Range::of(Some(address.parse().unwrap())).text(), expected);
-        }
-        assert_eq!(Range::of(None).text(), "local");
-    }
 
     #[test]
     fn strangers_take_no_row_of_callers() {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::observing::refusals::Range;
+use crate::listening::AddressRange;
 
 /// How often the count starts again: short enough to wait for.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ struct AttemptCounts {
     began: Option<Instant>,
     all: u32,
     /// Each has at least one attempt of [`AttemptCounts::all`], which bounds their number.
-    ranges: HashMap<Range, u32>,
+    ranges: HashMap<AddressRange, u32>,
 }
 
 impl Attempts {
@@ -36,7 +36,7 @@ impl Attempts {
         if counts.began.is_none_or(|began| now.saturating_duration_since(began) >= WINDOW) {
             *counts = AttemptCounts { began: Some(now), ..AttemptCounts::default() };
         }
-        let range = Range::of(Some(from));
+        let range = AddressRange::of(Some(from));
         let of_range = counts.ranges.get(&range).copied().unwrap_or(0);
         if counts.all >= ATTEMPTS_MAX || of_range >= ATTEMPTS_PER_RANGE_MAX {
             return false;
@@ -50,7 +50,7 @@ impl Attempts {
     pub fn succeeded(&self, from: IpAddr) {
         let mut counts = self.counts();
         // A new window may have begun meanwhile.
-        if let Some(of_range) = counts.ranges.get_mut(&Range::of(Some(from))).filter(|count| **count > 0) {
+        if let Some(of_range) = counts.ranges.get_mut(&AddressRange::of(Some(from))).filter(|count| **count > 0) {
             *of_range -= 1;
             counts.all = counts.all.saturating_sub(1);
         }

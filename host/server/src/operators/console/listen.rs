@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -14,12 +13,16 @@ use tokio::time::{Instant, timeout};
 use toolcell_mcp::http::{Certificate, OriginPolicy};
 use toolcell_policy::{ConsolePolicy, ListenAddress};
 
-use super::places::{ConnectionPlace, ConnectionPlaces, STRANGERS_MAX};
 use super::service::Console;
 use crate::error::StartError;
 use crate::files::FilePolling;
 use crate::http::open_certificate;
-use crate::listening::small::{BoundSocket, HeadBounds, answer_one, serve};
+use crate::listening::places::{ConnectionPlace, ConnectionPlaces, PlaceBounds};
+use crate::listening::small::{BoundSocket, HeadBounds, Visit, answer_one, serve_all};
+
+/// Connections at a time. Those of sessions are kept: sixteen viewers have a stream each, and open
+/// pages.
+const PLACES: PlaceBounds = PlaceBounds { strangers: 64, kept: 64 };
 
 /// Bounds of a request's head: a browser sends about twenty fields. The time also bounds the
 /// handshake.
@@ -86,7 +89,7 @@ pub struct ConnectionTime(watch::Sender<Instant>, Arc<ConnectionPlace>);
 impl ConnectionTime {
     /// The connection belongs to a session, and is no longer replaced by strangers.
     pub fn is_of_session(&self) {
-        self.1.is_of_session();
+        self.1.keep();
     }
 
     /// Extends the time limit to this long from now.
@@ -174,30 +177,23 @@ impl BoundConsole {
         let _inside = runtime.enter();
         let socket = self.socket.listener()?;
         let certificate = self.certificate;
-        let places = Arc::new(ConnectionPlaces::default());
         let accepting = runtime.spawn(async move {
-            // //A connection needs a place, and their number is bounded.
-            let converse = |(stream, peer): (TcpStream, SocketAddr)| {
-                places.begin(peer.ip(), |place| {
-                    let console = Arc::clone(&console);
-                    let certificate = certificate.clone();
-                    tokio::spawn(shake_hands(stream, peer.ip(), certificate, console, place)).abort_handle()
-                });
-                std::future::ready(None)
+            let converse = |visit: Visit| {
+                let console = Arc::clone(&console);
+                let certificate = certificate.clone();
+                async move {
+                    shake_hands(visit, certificate, console).await;
+                    None
+                }
             };
-            serve(socket, STRANGERS_MAX, converse).await
+            serve_all(socket, &ConnectionPlaces::new(PLACES), converse).await
         });
         Ok(ServedConsole { accepting, _polling: self.polling })
     }
 }
 
-async fn shake_hands(
-    stream: TcpStream,
-    peer: IpAddr,
-    certificate: Option<Certificate>,
-    console: Arc<Console>,
-    place: Arc<ConnectionPlace>,
-) {
+async fn shake_hands(visit: Visit, certificate: Option<Certificate>, console: Arc<Console>) {
+    let Visit { stream, peer, place } = visit;
     let Ok(local) = stream.local_addr() else { return };
     let ends = Ends { local: local.ip(), peer };
     // Otherwise, the end of an event waits for the browser's acknowledgement.

@@ -15,7 +15,6 @@ mod guard;
 mod holding;
 mod listen;
 mod operators;
-mod places;
 mod recording;
 mod reply;
 mod service;

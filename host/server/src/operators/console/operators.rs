@@ -86,7 +86,7 @@ impl Operators {
             self.current.services.refusals.at_console(from, reason, NotAdmitted::Wrong.status());
             NotAdmitted::Wrong
         };
-        let admitted = self.authenticator.find(token).await.map_err(|failure| match failure {
+        let admitted = self.authenticator.find(token, None).await.map_err(|failure| match failure {
             AuthFailure::Unknown { .. } => refused(RefusalReason::UnknownCredential),
             AuthFailure::NotAllowed { .. } => refused(RefusalReason::MissingRight),
             AuthFailure::NotNow => NotAdmitted::NotNow,

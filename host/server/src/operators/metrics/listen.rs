@@ -6,7 +6,6 @@ use std::time::Duration;
 use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -16,7 +15,8 @@ use toolcell_policy::{ListenAddress, MetricsPolicy};
 use super::page::Page;
 use super::plain;
 use crate::error::StartError;
-use crate::listening::small::{BoundSocket, HeadBounds, answer_one, serve};
+use crate::listening::places::{ConnectionPlaces, PlaceBounds};
+use crate::listening::small::{BoundSocket, HeadBounds, Visit, answer_one, serve_all};
 
 /// Path of the page.
 const PATH: &str = "/metrics";
@@ -30,8 +30,8 @@ const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; 
 /// The type that scrapers with OpenMetrics accept.
 const OPEN_METRICS_NAME: &str = "application/openmetrics-text";
 
-/// Connections at a time; more wait. Enough for two scrapers and some people.
-const CONNECTIONS_MAX: usize = 8;
+/// Connections at a time. Those with a request are kept: enough for two scrapers and some people.
+const PLACES: PlaceBounds = PlaceBounds { strangers: 64, kept: 8 };
 
 /// Bounds of a request's head: a scraper sends about ten fields. hyper accepts no bound below 8
 /// KiB.
@@ -98,12 +98,12 @@ impl BoundPage {
         let asked = Arc::new(PageServer { page: Arc::new(page), doors: self.socket.doors.clone() });
         let socket = self.socket.listener()?;
         Ok(ServedPage(runtime.spawn(async move {
-            let converse = |(stream, _)| {
+            let converse = |visit| {
                 let asked = Arc::clone(&asked);
                 // A connection that takes longer is closed without a message.
-                async move { timeout(CONNECTION_TIME, asked.converse(stream)).await.err().and(None) }
+                async move { timeout(CONNECTION_TIME, asked.converse(visit)).await.err().and(None) }
             };
-            serve(socket, CONNECTIONS_MAX, converse).await
+            serve_all(socket, &ConnectionPlaces::new(PLACES), converse).await
         })))
     }
 }
@@ -116,9 +116,11 @@ struct PageServer {
 
 impl PageServer {
     /// One request, one response.
-    async fn converse(self: Arc<Self>, stream: TcpStream) {
+    async fn converse(self: Arc<Self>, visit: Visit) {
+        let Visit { stream, place, .. } = visit;
         let Ok(local) = stream.local_addr() else { return };
         let respond = |request| {
+            place.keep();
             let asked = Arc::clone(&self);
             async move { asked.respond(request, local.ip()).await }
         };

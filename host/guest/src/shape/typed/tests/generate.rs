@@ -170,6 +170,12 @@ pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> Str
         json!("-0"),
         json!("01"),
         json!("+1"),
+        json!("-1.5e+3"),
+        json!("1e999"),
+        json!("1."),
+        json!(".5"),
+        json!("1e"),
+        json!("inf"),
         json!("18446744073709551615"),
         json!("18446744073709551616"),
         json!("-9223372036854775808"),
@@ -204,7 +210,7 @@ pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> Str
 }
 
 /// True if it is a problem that schemas leave to the conversion: the ranges of 64-bit integers and
-/// 32-bit floats.
+/// floats.
 pub(crate) fn is_out_of_range(problem: &str) -> bool {
     let wide = ["to 9223372036854775807", "to 18446744073709551615", "expected a number, "];
     wide.iter().any(|wide| problem.contains(wide))

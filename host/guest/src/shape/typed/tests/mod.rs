@@ -58,6 +58,28 @@ fn floats_at_the_ends_of_their_range_survive_and_lie_within_the_schema() {
 }
 
 #[test]
+fn a_float_as_decimal_text_is_an_argument_and_no_result() {
+    let mut types = Types::default();
+    let [small, wide] = [Ty::F32, Ty::F64].map(|ty| types.push(ty).unwrap());
+    let read = |ty, json: &str| decode::value(&types, ty, json, BYTES_MAX);
+    for (text, value) in [("1", 1.0), ("-0.25", -0.25), ("007", 7.0), ("1.5e+3", 1500.0), ("2E-1", 0.2), ("1e39", 1e39)]
+    {
+        let json = format!("{text:?}");
+        assert_eq!(read(wide, &json), Ok(Val::Float64(value)), "{text}");
+        assert_eq!(read(small, &json).ok(), (value < 1e38).then_some(Val::Float32(value as f32)), "{text}");
+    }
+    for text in
+        ["", "-", "+1", "1.", ".5", "1.2.3", "1e", "1e+-2", "e5", "1_0", " 1", "0x1", "inf", "nan", "1e999", "١"]
+    {
+        let error = read(wide, &format!("{text:?}")).unwrap_err();
+        assert_eq!(error.message, "expected a number, \"NaN\", \"Infinity\" or \"-Infinity\"", "{text}");
+    }
+    let result = schema::of_result(&types, &NoDocs, Some(wide));
+    let validator = jsonschema::draft202012::new(&result).unwrap();
+    assert!(validator.is_valid(&json!({"result": "NaN"})) && !validator.is_valid(&json!({"result": "1"})), "{result}");
+}
+
+#[test]
 fn the_schema_accepts_exactly_what_converts() {
     let mut dice = Random(0x2545_f491_4f6c_dd1d);
     let mut accepted = 0;

@@ -1,37 +1,42 @@
-//! The places of connections: strangers never keep operators out.
+//! The places of connections to pages that anyone may reach: strangers never keep others out.
 //!
-//! A connection is a stranger's until a request shows the cookie of a session. If strangers hold
-//! all their places, a new one replaces a connection from the address range that holds the most. So
-//! every visitor is served, and no network can block others.
+//! A connection is a stranger's until it is kept: the console keeps those with the cookie of a
+//! session, other pages those with a request. If strangers hold all their places, a new one
+//! replaces a connection from the address range that holds the most. So every visitor is served,
+//! and no network can block others.
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 
-use crate::observing::refusals::Range;
+use super::AddressRange;
 
-/// Connections of strangers at a time. A browser opens six for a page.
-pub const STRANGERS_MAX: usize = 64;
+/// How many connections have a place at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct PlaceBounds {
+    /// Those of strangers. A browser opens six for a page.
+    pub strangers: usize,
+    /// Those that are kept. Further ones count as strangers.
+    pub kept: usize,
+}
 
-/// Connections of sessions at a time. Sixteen viewers have a stream each, and open pages. Further
-/// ones count as strangers.
-const KNOWN_MAX: usize = 64;
-
-/// The places of a console.
-#[derive(Default)]
-pub struct ConnectionPlaces(Mutex<TakenPlaces>);
+/// The places of a listener.
+pub struct ConnectionPlaces {
+    bounds: PlaceBounds,
+    taken: Mutex<TakenPlaces>,
+}
 
 #[derive(Default)]
 struct TakenPlaces {
     last: u64,
-    known: usize,
+    kept: usize,
     /// By number: the oldest first.
     strangers: BTreeMap<u64, Stranger>,
 }
 
 struct Stranger {
-    range: Range,
+    range: AddressRange,
     /// Ends the connection. `None` until it has begun.
     connection: Option<AbortHandle>,
 }
@@ -40,21 +45,26 @@ struct Stranger {
 pub struct ConnectionPlace {
     places: Arc<ConnectionPlaces>,
     number: u64,
-    is_known: Mutex<bool>,
+    is_kept: Mutex<bool>,
 }
 
 impl ConnectionPlaces {
+    /// Places within these bounds.
+    pub fn new(bounds: PlaceBounds) -> Arc<Self> {
+        Arc::new(Self { bounds, taken: Mutex::default() })
+    }
+
     /// Begins a connection from this address in its place. Another one may be ended for it.
     pub fn begin(self: &Arc<Self>, from: IpAddr, begin: impl FnOnce(Arc<ConnectionPlace>) -> AbortHandle) {
         let number = {
             let mut taken = self.taken();
             taken.last += 1;
             let number = taken.last;
-            taken.strangers.insert(number, Stranger { range: Range::of(Some(from)), connection: None });
-            taken.end_one();
+            taken.strangers.insert(number, Stranger { range: AddressRange::of(Some(from)), connection: None });
+            taken.end_one(self.bounds.strangers);
             number
         };
-        let place = ConnectionPlace { places: Arc::clone(self), number, is_known: Mutex::new(false) };
+        let place = ConnectionPlace { places: Arc::clone(self), number, is_kept: Mutex::new(false) };
         let connection = begin(Arc::new(place));
         // It may already have ended.
         if let Some(stranger) = self.taken().strangers.get_mut(&number) {
@@ -63,17 +73,17 @@ impl ConnectionPlaces {
     }
 
     fn taken(&self) -> MutexGuard<'_, TakenPlaces> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TakenPlaces {
-    /// Ends one connection of a stranger, if there are too many.
-    fn end_one(&mut self) {
-        if self.strangers.len() <= STRANGERS_MAX {
+    /// Ends one connection of a stranger, if there are more than this.
+    fn end_one(&mut self, strangers_max: usize) {
+        if self.strangers.len() <= strangers_max {
             return;
         }
-        let mut shares: HashMap<Range, usize> = HashMap::new();
+        let mut shares: HashMap<AddressRange, usize> = HashMap::new();
         for stranger in self.strangers.values() {
             *shares.entry(stranger.range).or_default() += 1;
         }
@@ -86,23 +96,24 @@ impl TakenPlaces {
 }
 
 impl ConnectionPlace {
-    /// From now on it belongs to a session, and is never ended for others.
-    pub fn is_of_session(&self) {
-        let mut is_known = self.is_known.lock().unwrap_or_else(PoisonError::into_inner);
+    /// From now on it is never ended for others, if there is room.
+    pub fn keep(&self) {
+        let mut is_kept = self.is_kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = self.places.taken();
-        if !*is_known && taken.known < KNOWN_MAX && taken.strangers.remove(&self.number).is_some() {
-            taken.known += 1;
-            *is_known = true;
+        let has_room = taken.kept < self.places.bounds.kept;
+        if !*is_kept && has_room && taken.strangers.remove(&self.number).is_some() {
+            taken.kept += 1;
+            *is_kept = true;
         }
     }
 }
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        let is_known = *self.is_known.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let is_kept = *self.is_kept.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut taken = self.places.taken();
-        if is_known {
-            taken.known -= 1;
+        if is_kept {
+            taken.kept -= 1;
         } else {
             taken.strangers.remove(&self.number);
         }
@@ -117,11 +128,18 @@ mod tests {
 
     use super::*;
 
+    const STRANGERS_MAX: usize = 64;
+    const KEPT_MAX: usize = 64;
+
+    fn places() -> Arc<ConnectionPlaces> {
+        ConnectionPlaces::new(PlaceBounds { strangers: STRANGERS_MAX, kept: KEPT_MAX })
+    }
+
     impl ConnectionPlaces {
-        /// Places of sessions and of strangers.
+        /// Places that are kept, and those of strangers.
         fn taken_places(&self) -> (usize, usize) {
             let taken = self.taken();
-            (taken.known, taken.strangers.len())
+            (taken.kept, taken.strangers.len())
         }
     }
 
@@ -143,10 +161,10 @@ mod tests {
 
     #[tokio::test]
     async fn strangers_give_way_to_whoever_comes_and_keep_no_operator_out() {
-        let places = Arc::new(ConnectionPlaces::default());
+        let places = places();
         let (operator, place) = connect(&places, [203, 0, 113, 1]);
-        place.is_of_session();
-        place.is_of_session();
+        place.keep();
+        place.keep();
         let flood: Vec<_> = (0..STRANGERS_MAX).map(|_| connect(&places, [198, 51, 100, 7])).collect();
         let (newcomer, _place) = connect(&places, [192, 0, 2, 1]);
         let further: Vec<_> = (0..10 * STRANGERS_MAX).map(|_| connect(&places, [198, 51, 100, 9])).collect();
@@ -166,16 +184,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_have_a_bound_too() {
-        let places = Arc::new(ConnectionPlaces::default());
-        let all: Vec<_> = (0..KNOWN_MAX + 5)
+    async fn those_that_are_kept_have_a_bound_too() {
+        let places = places();
+        let all: Vec<_> = (0..KEPT_MAX + 5)
             .map(|_| {
                 let connection = connect(&places, [203, 0, 113, 1]);
-                connection.1.is_of_session();
+                connection.1.keep();
                 connection
             })
             .collect();
-        assert_eq!(places.taken_places(), (KNOWN_MAX, 5));
+        assert_eq!(places.taken_places(), (KEPT_MAX, 5));
         all.iter().for_each(|(task, _)| task.abort());
         for (task, place) in all {
             assert!(task.await.unwrap_err().is_cancelled());

@@ -55,7 +55,7 @@ pub fn result(request: &Request, output: Option<&Value>, url: &str, answer: Answ
     Ok(made(request, output, Came { status, media, charset, packed, fields, url, body }))
 }
 
-/// A status of success is no error, whatever comes with it: a model that reads of an error makes the
+/// A status of success is not an error, whatever comes with it: a model that reads of an error makes the
 /// request again.
 fn made(request: &Request, output: Option<&Value>, came: Came<'_>) -> CallResult {
     if !(200..300).contains(&came.status) {

@@ -125,7 +125,7 @@ const fn plain(argument: String, media: String, form: BodyForm) -> Body {
 fn chosen<'d>(document: &Document<'d>, content: &'d Map<String, Value>) -> Option<Choice<'d>> {
     let rank = |choice: &Choice<'_>| match choice.form {
         BodyForm::Json if choice.has_bytes(document) => 4,
-        // Documents name an object beside it, and it is a list.
+        // Documents may say object here as well, and it is a list.
         BodyForm::Json if essence(&choice.media) == PATCH && !choice.is_list(document) => 1,
         BodyForm::Json => 0,
         BodyForm::Pairs => 2,

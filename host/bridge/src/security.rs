@@ -3,15 +3,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
+use toolcell_policy::{is_login_endpoint, is_login_issuer, is_scope, is_secret_query, secret_header_fault};
 
 use crate::BridgeOptions;
 use crate::document::Document;
 use crate::grants::{BridgeGrants, LoginGrant, SecretGrant, SecretPlace, ToolSecrets};
 use crate::limits::NAME_CHARS_MAX;
 use crate::names::{Names, shown, variable};
-use crate::parameters::{Filled, is_header};
+use crate::parameters::Filled;
 use crate::selection::Operation;
-use crate::server::is_host;
 
 /// Schemes of a document. 20: the largest public ones have four.
 const SCHEMES_MAX: usize = 20;
@@ -21,28 +21,6 @@ const SCOPES_MAX: usize = 50;
 
 /// Requirements that one operation may choose from.
 const REQUIREMENTS_MAX: usize = 20;
-
-/// Longest name of a header or of a part of the query that a secret may have, in bytes, and longest
-/// text of a login: the manifest's own bounds.
-const PLACE_BYTES_MAX: usize = 256;
-const LOGIN_TEXT_BYTES_MAX: usize = 1_024;
-
-/// Headers that no secret may set in a manifest: they say where a message goes and ends.
-const HEADERS_REFUSED: [&str; 13] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// What a scheme becomes.
 #[derive(Clone)]
@@ -312,8 +290,8 @@ impl<'o> Security<'o> {
             Scheme::Secret(SecretPlace::Header { name: name.to_owned(), value: value.to_owned() })
         };
         match (text("type"), text("in"), text("scheme").to_ascii_lowercase().as_str()) {
-            ("apiKey", "header", _) if is_header_of_secret(text("name")) => Ok(header(text("name"), "{}")),
-            ("apiKey", "query", _) if is_query_of_secret(text("name")) => {
+            ("apiKey", "header", _) if secret_header_fault(text("name")).is_none() => Ok(header(text("name"), "{}")),
+            ("apiKey", "query", _) if is_secret_query(text("name")) => {
                 Ok(Scheme::Secret(SecretPlace::Query { name: text("name").to_owned() }))
             }
             ("apiKey", place @ ("header" | "query"), _) => {
@@ -326,7 +304,7 @@ impl<'o> Security<'o> {
             ("oauth2", ..) => self.oauth(scheme).map(Scheme::Login),
             ("openIdConnect", ..) => {
                 let issuer = text("openIdConnectUrl").split_once("/.well-known/").map(|(issuer, _)| issuer);
-                let issuer = issuer.filter(|issuer| is_login_address(issuer) && !issuer.contains('?'));
+                let issuer = issuer.filter(|issuer| is_login_issuer(issuer));
                 let issuer = issuer.ok_or("has no proper address, and is left out")?;
                 Ok(Scheme::Login(LoginGrant { issuer: Some(issuer.to_owned()), ..self.login() }))
             }
@@ -338,7 +316,7 @@ impl<'o> Security<'o> {
         let flow = scheme.get("flows").and_then(|flows| flows.get("authorizationCode"));
         let flow = flow.ok_or("has no flow with an authorization code, and is left out")?;
         let address = |key: &str| {
-            let address = flow.get(key).and_then(Value::as_str).filter(|address| is_login_address(address));
+            let address = flow.get(key).and_then(Value::as_str).filter(|address| is_login_endpoint(address));
             address.map(str::to_owned).ok_or_else(|| format!("has no proper {key}, and is left out"))
         };
         let authorize = Some(address("authorizationUrl")?);
@@ -357,36 +335,4 @@ fn requirements<'a>(document: &Document<'a>, operation: &Operation<'a>) -> Vec<R
     let required = operation.value.get("security").or_else(|| document.root.get("security"));
     let all = required.and_then(Value::as_array).into_iter().flatten().take(REQUIREMENTS_MAX);
     all.filter_map(Value::as_object).map(|schemes| Requirement { schemes: Some(schemes) }).collect()
-}
-
-/// True for a header that a secret may be, as the manifest has it.
-fn is_header_of_secret(name: &str) -> bool {
-    is_header(name) && name.len() <= PLACE_BYTES_MAX && !HEADERS_REFUSED.contains(&name.to_ascii_lowercase().as_str())
-}
-
-/// True for a part of the query that a secret may be, as the manifest has it.
-fn is_query_of_secret(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    !name.is_empty() && name.len() <= PLACE_BYTES_MAX && name.bytes().all(is_plain)
-}
-
-/// True for a scope that a login may have (RFC 6749, section 3.3).
-fn is_scope(scope: &str) -> bool {
-    !scope.is_empty() && scope.len() <= LOGIN_TEXT_BYTES_MAX && is_login_text(scope)
-}
-
-fn is_login_text(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
-}
-
-/// True for an address that a login may have: https, or this machine, and no fragment.
-fn is_login_address(address: &str) -> bool {
-    let is_local = ["http://127.0.0.1:", "http://localhost:"].iter().any(|local| address.starts_with(local));
-    let Some((scheme, rest)) = address.split_once("://") else { return false };
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    (scheme == "https" || is_local)
-        && address.len() <= LOGIN_TEXT_BYTES_MAX
-        && is_login_text(address)
-        && !address.contains('#')
-        && is_host(scheme, authority)
 }

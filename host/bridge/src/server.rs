@@ -198,11 +198,6 @@ fn authority_of(scheme: &str, authority: &str) -> Option<String> {
     }
 }
 
-/// True for a host and perhaps a port, without a name and a password.
-pub(crate) fn is_host(scheme: &str, authority: &str) -> bool {
-    authority_of(scheme, authority).is_some()
-}
-
 /// True if every server reads this part of a path in the same way.
 pub(crate) fn is_segment(segment: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'(),;=:@+".contains(&byte);

@@ -57,7 +57,7 @@ pub fn has(listed: &ListedNames, name: &str) -> bool {
     is_beside(name) || listed.tools.iter().any(|tool| tool.own == name)
 }
 
-/// True for the name of an export beside the tools. The names of these have a slash.
+/// True for the name of another export than a tool. Such names have a slash.
 fn is_beside(name: &str) -> bool {
     name.contains('/') || name == RESOURCES
 }

@@ -23,13 +23,13 @@
   // host makes fewer.
   const CONSOLE_MAX = 256 * 1024;
   const BATCH_MAX = 64;
-  // Characters of a result beside calls that were not made: what a model needs to recognize it.
+  // Characters of a result that are shown with calls that were not made: what a model needs to recognize it.
   const RESULT_SHOWN = 1000;
   // Lines before the script's first, in what the engine makes of it.
   const LINES_BEFORE = 3;
 
   // The host takes no text with half of a surrogate pair, as a cut within an emoji leaves it: U+FFFD stands for it. In
-  // JSON it is an escape, and after another backslash it is none.
+  // JSON it is an escape, and after another backslash it is not.
   const whole = (text) => on(toWellFormed, text);
   const wholeJson = (json) => {
     if (!on(includes, json, "\\ud")) return json;
@@ -38,7 +38,7 @@
   const find = (words, limit) => host.find(whole(words), limit);
   const describe = (name) => host.describe(whole(name));
 
-  // The beginning of a text, of at most so many characters and without half of a pair.
+  // The beginning of a text, of at most this many characters and without half of a pair.
   const beginning = (text, most) => {
     if (text.length <= most) return text;
     const last = on(charCodeAt, text, most - 1);
@@ -272,7 +272,7 @@
     const hint = isForeign(lines[line - 1]) ? ". Scripts are JavaScript, without types and imports" : "";
     return `SyntaxError: ${error.message} (line ${line})${hint}`;
   };
-  // Calls that the script has left behind. A result beside them would claim that they were made.
+  // Calls that the script has left behind. A result would claim that they were made.
   const unmade = () => {
     const count = waiting.length;
     const { name, error } = waiting[0];

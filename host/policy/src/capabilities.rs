@@ -43,7 +43,7 @@ impl Grants {
     }
 
     /// The [lines](Self::lock_lines) of rights that these grants have and the others lack; empty if
-    /// the others reach as much. A rule within a wider one of the others is none that they lack.
+    /// the others reach as much. A rule within a wider one of the others is not one that they lack.
     #[must_use]
     pub fn beyond(&self, others: &Self) -> Vec<String> {
         let mut own = self.clone();

@@ -83,7 +83,7 @@ pub use manifest::{
     Required, ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef,
     StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
     ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, check_calls,
-    is_later_wasi, is_loopback,
+    is_later_wasi, is_login_endpoint, is_login_issuer, is_loopback, is_scope,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};
@@ -93,5 +93,6 @@ pub use proposal::{PeakUsage, Proposal, ProposedLimit};
 pub use reference::{Digest, REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, TAG_CHARS_MAX};
 pub use render::{Style, render_all};
 pub use requested_permissions::{REQUESTED_PERMISSIONS_BYTES_MAX, RequestedPermissions};
+pub use rights::{is_secret_query, secret_header_fault};
 pub use schema::json_schema;
 pub use suggest::{ATTEMPTS_MAX, Attempt, suggest};

@@ -74,7 +74,7 @@ struct Written {
     form: Form,
 }
 
-/// What holds a type together: an operator beside it may bind more strongly.
+/// What holds a type together: an operator next to it may bind more strongly.
 #[derive(PartialEq, Eq)]
 enum Form {
     Single,

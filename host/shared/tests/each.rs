@@ -269,7 +269,7 @@ fn a_note_is_read_anywhere() {
         assert_eq!(other.is_noted("what").await, Ok(false));
         one.note("what", MINUTE).await.unwrap();
         assert_eq!(other.is_noted("what").await, Ok(true));
-        assert!(one.claim("ann", "what", MINUTE).await.unwrap().now().is_some(), "a note is no use");
+        assert!(one.claim("ann", "what", MINUTE).await.unwrap().now().is_some(), "a note claims nothing");
         let long = "x".repeat(1_000_000);
         let odd = "a\nb\0 {c}é";
         for name in [long.as_str(), odd, ""] {

@@ -265,7 +265,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
         }
     }
 
-    /// A schema one level further down, whose members are no fields of a form.
+    /// A schema one level further down, whose members are not fields of a form.
     fn inside(&mut self, schema: &Value, level: usize, nesting: usize) -> Result<Value, Over> {
         let before = std::mem::replace(&mut self.is_inside, true);
         let made = self.schema(schema, level + 1, nesting + 1);

@@ -31,7 +31,7 @@ impl RequestId {
         (-INTEGER_MAX..=INTEGER_MAX).contains(&number).then_some(Self::Integer(number))
     }
 
-    /// Says what a JSON text that is no id must be, to follow the member's name.
+    /// Says what a JSON text that is not an id must be, to follow the member's name.
     pub(crate) fn requirement(value: &str) -> String {
         match scan::string(value) {
             Some(_) => format!("must have at most {TEXT_BYTES_MAX} bytes"),

@@ -428,24 +428,55 @@ enum LoginAddress {
 
 fn address(entry: &Entry<'_>, kind: LoginAddress, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
-    let wrong = match Url::parse(text) {
+    let Some(wrong) = address_fault(text, kind) else { return Some(text.to_owned()) };
+    let problem = entry.error("oauth::address", format!("{} {text:?} {wrong}", entry.key));
+    problems.refuse(problem.hint("write \"https://…\", without a fragment; http is for loopback alone"))
+}
+
+/// True for the address of an endpoint that a login may have.
+#[must_use]
+pub fn is_login_endpoint(text: &str) -> bool {
+    address_fault(text, LoginAddress::Query).is_none()
+}
+
+/// True for an issuer that a login may have.
+#[must_use]
+pub fn is_login_issuer(text: &str) -> bool {
+    address_fault(text, LoginAddress::Plain).is_none()
+}
+
+/// True for a scope that a login may have (RFC 6749, section 3.3).
+#[must_use]
+pub fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.len() <= TEXT_BYTES_MAX && text.bytes().all(is_plain)
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')
+}
+
+/// True if an address is written with its host. A parser finds one in `https:///a` and `https:a` as
+/// well, and others do not.
+pub(super) fn names_host(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(_, rest)| !rest.starts_with(['/', '\\']))
+}
+
+fn address_fault(text: &str, kind: LoginAddress) -> Option<&'static str> {
+    match Url::parse(text) {
         _ if text.len() > TEXT_BYTES_MAX => Some("is too long"),
-        _ if !text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')) => {
-            Some("has characters that are not allowed in an address")
-        }
+        _ if !text.bytes().all(is_plain) => Some("has characters that are not allowed in an address"),
         Err(_) => Some("is not an address"),
         Ok(url) if url.fragment().is_some() => Some("has a fragment"),
         Ok(_) if kind == LoginAddress::Resource => None,
-        Ok(url) if url.host().is_none() || !url.username().is_empty() || url.password().is_some() => {
+        Ok(url)
+            if !names_host(text) || url.host().is_none() || !url.username().is_empty() || url.password().is_some() =>
+        {
             Some("is not a server address")
         }
         Ok(url) if kind == LoginAddress::Plain && url.query().is_some() => Some("has a query"),
         Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && super::is_loopback(&url)) => None,
         Ok(_) => Some("is not reached over https"),
-    };
-    let Some(wrong) = wrong else { return Some(text.to_owned()) };
-    let problem = entry.error("oauth::address", format!("{} {text:?} {wrong}", entry.key));
-    problems.refuse(problem.hint("write \"https://…\", without a fragment; http is for loopback alone"))
+    }
 }
 
 /// A text of visible ASCII characters.
@@ -461,9 +492,7 @@ fn text(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 fn scopes(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
     let mut read: Vec<String> = Vec::new();
     for (text, span) in entry.strings(SCOPES_MAX, problems).unwrap_or_default() {
-        // RFC 6749, section 3.3.
-        let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
-        if plain && !text.is_empty() && text.len() <= TEXT_BYTES_MAX {
+        if is_scope(text) {
             read.push(text.to_owned());
             continue;
         }
@@ -533,6 +562,17 @@ impl LoopbackRedirect {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_written_with_its_host() {
+        for address in
+            ["https:///a", "https:a.example", "https:\\\\a.example", "https://\\a.example", "https://u:p@a.example"]
+        {
+            assert!(!is_login_endpoint(address) && !is_login_issuer(address), "{address}");
+        }
+        assert!(is_login_endpoint("https://a.example/t?x=1") && !is_login_issuer("https://a.example/t?x=1"));
+        assert!(is_login_issuer("http://127.0.0.1:1/a") && !is_login_issuer("http://a.example"));
+    }
 
     #[test]
     fn a_redirect_is_an_address_of_the_loopback_and_nothing_else() {

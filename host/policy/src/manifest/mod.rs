@@ -61,7 +61,10 @@ pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
 pub use http_tool::HttpTool;
 pub use icons::IconRule;
 pub use instance::InstancePolicy;
-pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginOwner, LoginPolicy, LoopbackRedirect};
+pub use login::{
+    ClientAuth, LoginLimit, LoginLimits, LoginOwner, LoginPolicy, LoopbackRedirect, is_login_endpoint, is_login_issuer,
+    is_scope,
+};
 pub use login_pages::LoginsPolicy;
 pub use login_use::LoginUse;
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy, is_loopback};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+use super::login::names_host;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::limits;
 use crate::names::{check_component, did_you_mean};
@@ -206,7 +207,9 @@ fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let wrong = match Url::parse(text) {
         _ if text.len() > TEXT_BYTES_MAX => Some("is too long"),
         Err(_) => Some("is not an address"),
-        Ok(url) if url.host().is_none() || !url.username().is_empty() || url.password().is_some() => {
+        Ok(url)
+            if !names_host(text) || url.host().is_none() || !url.username().is_empty() || url.password().is_some() =>
+        {
             Some("is not a server address")
         }
         Ok(url) if url.fragment().is_some() || url.query().is_some() => Some("has a query or a fragment"),

@@ -38,6 +38,7 @@ use crate::table::Key;
 
 pub(crate) use http::{check_slip, entry as http_entry, need as need_request, request};
 pub(crate) use secrets::named as secret_source;
+pub use secrets::{is_secret_query, secret_header_fault};
 pub(crate) use used::{ALL_NAMES, Narrower, RuleNeighbours, UsedGrants};
 pub(crate) use values::named;
 

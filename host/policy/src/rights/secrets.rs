@@ -498,21 +498,32 @@ fn delivery(secret: &Entry<'_>, section: &Section<'_>, network: &Network, proble
 
 fn header_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let text = entry.string(problems)?;
-    let name = text.to_ascii_lowercase();
-    let wrong = if name.is_empty() || name.len() > PART_BYTES_MAX || !name.bytes().all(is_token) {
-        "is not a header name"
-    } else if REFUSED_HEADERS.contains(&name.as_str()) {
-        "is a header that says where a message goes or ends, and no secret may set it"
-    } else {
-        return Some(name);
-    };
-    problems.refuse(entry.error("grants::secret", format!("header {text:?} {wrong}")))
+    match secret_header_fault(text) {
+        None => Some(text.to_ascii_lowercase()),
+        Some(wrong) => problems.refuse(entry.error("grants::secret", format!("header {text:?} {wrong}"))),
+    }
+}
+
+/// Why no secret can be this header, as the end of a sentence; `None` if one can.
+#[must_use]
+pub fn secret_header_fault(name: &str) -> Option<&'static str> {
+    if name.is_empty() || name.len() > PART_BYTES_MAX || !name.bytes().all(is_token) {
+        return Some("is not a header name");
+    }
+    let is_refused = REFUSED_HEADERS.contains(&name.to_ascii_lowercase().as_str());
+    is_refused.then_some("is a header that says where a message goes or ends, and no secret may set it")
+}
+
+/// True if a secret can be this part of the query.
+#[must_use]
+pub fn is_secret_query(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    !name.is_empty() && name.len() <= PART_BYTES_MAX && name.bytes().all(is_plain)
 }
 
 fn query_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let name = entry.string(problems)?;
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    if !name.is_empty() && name.len() <= PART_BYTES_MAX && name.bytes().all(plain) {
+    if is_secret_query(name) {
         return Some(name.to_owned());
     }
     let message = format!("query {name:?} is not the name of a query parameter");

@@ -34,7 +34,7 @@ pub(super) fn json(text: &str) -> String {
     out.end()
 }
 
-/// The beginning and the end of a text that is longer than so many characters.
+/// The beginning and the end of a text that is longer than this many characters.
 pub(super) fn ends(text: String, chars_max: usize) -> String {
     let chars = text.chars().count();
     if chars <= chars_max {

@@ -126,7 +126,7 @@ where
 }
 
 /// Accepts connections, at most this many at a time; more wait. Returns the first result. Open
-/// connections then continue. For sockets that strangers cannot reach: whoever holds all of them
+/// connections then continue. For sockets that strangers cannot reach: anyone who holds all of them
 /// keeps others out.
 pub async fn serve<L, T, F>(listener: L, connections_max: usize, converse: impl Fn(L::Stream) -> F) -> T
 where

@@ -85,7 +85,7 @@ impl Scene {
         self.token_for(subject, scope, 300)
     }
 
-    /// A token of this person with these scopes, for so many seconds.
+    /// A token of this person with these scopes, for this many seconds.
     pub(super) fn token_for(&self, subject: &str, scope: &str, seconds: i64) -> String {
         self.key.token(&json!({
             "iss": self.issuer.url(""), "sub": subject, "aud": RESOURCE, "scope": scope,

@@ -10,6 +10,10 @@ use super::fields::NamedFields;
 use super::path::Path;
 use super::ty::{Case, Int, Ty, TyId, TypedField, Types};
 
+/// Greatest number up to which an integer that was read as a float is the one that was written:
+/// 2^53. The parser has rounded greater ones, and those past 64 bits.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// JSON that is not a value of its type: where, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
@@ -130,7 +134,8 @@ impl Seed<'_, '_> {
                 let (least, greatest) = int.range();
                 format!("an integer from {least} to {greatest}")
             }
-            Ty::F32 | Ty::F64 => "a number, \"NaN\", \"Infinity\" or \"-Infinity\"".to_owned(),
+            Ty::F32 => "a number within ±3.4028235e38, \"NaN\", \"Infinity\" or \"-Infinity\"".to_owned(),
+            Ty::F64 => "a number, \"NaN\", \"Infinity\" or \"-Infinity\"".to_owned(),
             Ty::Char => "a string of one character".to_owned(),
             Ty::Text => "a string".to_owned(),
             Ty::Bytes => "a string in base64".to_owned(),
@@ -141,6 +146,7 @@ impl Seed<'_, '_> {
             Ty::Variant(cases) => format!("one of {}", listed(cases.iter().map(|case| case.name.as_str()))),
             Ty::Enum(labels) => format!("one of {}", listed(labels.iter().map(String::as_str))),
             Ty::Flags(labels) => format!("an array of {}", listed(labels.iter().map(String::as_str))),
+            Ty::Option(inner) if self.reading.types.is_optional(*inner) => "null or an object with \"some\"".to_owned(),
             Ty::Option(inner) => format!("null or {}", self.at(*inner, self.path).wanted()),
             Ty::Result(..) => "an object with \"ok\" or \"err\"".to_owned(),
             // No parameter has one.
@@ -184,8 +190,12 @@ impl Seed<'_, '_> {
     fn floating<E: serde::de::Error>(&self, value: f64) -> Result<Val, E> {
         match self.kind() {
             Ty::F64 => Ok(Val::Float64(value)),
-            Ty::F32 if value.abs() <= f64::from(f32::MAX) => Ok(Val::Float32(value as f32)),
-            Ty::Int(int) if value.fract() == 0.0 && value.abs() < 2f64.powi(64) => self.integer(*int, value as i128),
+            // The usual spelling of the largest one is greater than it, and rounds to it.
+            Ty::F32 if (value as f32).is_finite() => Ok(Val::Float32(value as f32)),
+            Ty::Int(int) if value.fract() == 0.0 && value.abs() <= EXACT_MAX => self.integer(*int, value as i128),
+            Ty::Int(int) if int.is_wide() && value.fract() == 0.0 => {
+                self.fail(format!("expected {}, and this one was rounded: give its digits as a string", self.wanted()))
+            }
             _ => self.expected(),
         }
     }

@@ -212,6 +212,7 @@ pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> Str
 /// True if it is a problem that schemas leave to the conversion: the ranges of 64-bit integers and
 /// floats.
 pub(crate) fn is_out_of_range(problem: &str) -> bool {
-    let wide = ["to 9223372036854775807", "to 18446744073709551615", "expected a number, "];
+    let wide =
+        ["to 9223372036854775807", "to 18446744073709551615", "expected a number, ", "expected a number within ±"];
     wide.iter().any(|wide| problem.contains(wide))
 }

@@ -109,6 +109,23 @@ fn the_schema_accepts_exactly_what_converts() {
     assert!(accepted > 1_000 && refused > 5_000, "both happen: {accepted}, {refused}");
 }
 
+#[test]
+fn a_number_that_the_parser_rounded_is_no_integer_and_the_largest_float_may_be_spelled_as_usual() {
+    let mut types = Types::default();
+    let [signed, unsigned, float] = [Ty::Int(Int::S64), Ty::Int(Int::U64), Ty::F32].map(|ty| types.push(ty).unwrap());
+    let read = |ty, json: &str| decode::value(&types, ty, json, BYTES_MAX);
+    assert_eq!(read(signed, "-9007199254740992.0"), Ok(Val::S64(-9_007_199_254_740_992)));
+    assert_eq!(read(signed, "-9223372036854775808"), Ok(Val::S64(i64::MIN)));
+    for (ty, rounded) in [(signed, "-9223372036854775809"), (unsigned, "9007199254740993.5e1"), (unsigned, "1e19")] {
+        let message = read(ty, rounded).unwrap_err().message;
+        assert!(message.ends_with("and this one was rounded: give its digits as a string"), "{rounded}: {message}");
+    }
+    assert_eq!(read(unsigned, "\"10000000000000000000\""), Ok(Val::U64(10_000_000_000_000_000_000)));
+    assert_eq!(read(float, "3.4028235e38"), Ok(Val::Float32(f32::MAX)));
+    let message = read(float, "1e39").unwrap_err().message;
+    assert!(message.starts_with("expected a number within ±3.4028235e38, "), "{message}");
+}
+
 fn days() -> (Types, TypedField) {
     let mut types = Types::default();
     let number = types.push(Ty::F64).unwrap();

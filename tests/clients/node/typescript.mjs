@@ -55,27 +55,35 @@ await main(async () => {
 
 /**
  * A client of the server with this name: one that is served already, or a toolcell of its own. It collects errors that
- * the SDK only reports aside; there must be none.
+ * the SDK only reports aside; there must be none. It also keeps the HTTP requests that have no head of an answer yet.
  */
 async function connect(run, name, { Client, StdioClientTransport, StreamableHTTPClientTransport }, options = {}) {
     const mode = run.mode === '2026-07-28' ? { pin: run.mode } : run.mode;
     const client = new Client({ name: 'toolcell-tests', version: '1.0.0' }, { ...options, versionNegotiation: { mode } });
     const asides = [];
     client.onerror = error => asides.push(String(error));
+    const pending = new Set();
+    const kept = (url, request) => {
+        const answer = fetch(url, request);
+        pending.add(answer);
+        const settled = () => pending.delete(answer);
+        answer.then(settled, settled);
+        return answer;
+    };
     const folder = { reload: run.reload, asking: run.asking }[name];
     const server = folder === undefined ? run.cases[name] : { manifest: join(folder, 'toolcell.toml') };
     const transport =
         name in run.at
-            ? new StreamableHTTPClientTransport(new URL(run.at[name]))
+            ? new StreamableHTTPClientTransport(new URL(run.at[name]), { fetch: kept })
             : new StdioClientTransport({ command: run.toolcell, args: run.serve(server), stderr: 'inherit' });
     await client.connect(transport, { timeout: REQUEST_MS_MAX });
-    return { client, asides };
+    return { client, asides, pending };
 }
 
 /** Every example tool is listed, answers, and refuses the calls that it must. */
 async function examples(run, library) {
     const server = run.cases.examples;
-    const { client, asides } = await connect(run, 'examples', library);
+    const { client, asides, pending } = await connect(run, 'examples', library);
     const revision = client.getNegotiatedProtocolVersion();
     check(revision === run.revision, `mode ${run.mode} negotiates ${run.revision}`, revision);
     check(client.getServerCapabilities()?.tools?.listChanged === true, 'the server announces list changes');
@@ -88,7 +96,7 @@ async function examples(run, library) {
         await client.ping();
         check(true, 'ping is answered');
     }
-    await close(client, asides);
+    await close(client, { asides, pending });
 }
 
 /** A long list comes in pages of the manifest's size, and the SDK joins them. */
@@ -159,7 +167,7 @@ async function subscription(client, run) {
 /** A cancelled call stops: the connection goes on, and nothing delays the server's end. */
 async function cancellation(run, library) {
     const server = run.cases.endless;
-    const { client, asides } = await connect(run, 'endless', library);
+    const { client, asides, pending } = await connect(run, 'endless', library);
     const lines = [];
     client.setNotificationHandler('notifications/message', notification => void lines.push(notification.params.data));
     if (!run.modern) await client.setLoggingLevel('debug');
@@ -167,7 +175,7 @@ async function cancellation(run, library) {
     for (const endless of server.calls) await giveUp(client, endless, server.meanwhile, run);
     check(lines.length > 0, "the tool's log reaches the client");
     await call(client, server.meanwhile);
-    await close(client, asides);
+    await close(client, { asides, pending });
 }
 
 /** Calls, sees another call answered while this one runs, and cancels. */
@@ -195,7 +203,7 @@ async function giveUp(client, endless, meanwhile, run) {
 
 /** A saved version answers. A changed list is announced once; new code with an equal list is not announced. */
 async function reload(run, library) {
-    const { client, asides } = await connect(run, 'reload', library);
+    const { client, asides, pending } = await connect(run, 'reload', library);
     const version = async () => {
         const answer = await client.callTool({ name: 'version', arguments: {} });
         if (answer.isError) check(false, 'the version is said', answer);
@@ -225,13 +233,13 @@ async function reload(run, library) {
     check((await names()) === 'version,extra', 'the list is the new one');
     check(heard === 1, 'the other list is heard of once', heard);
     await subscription?.close();
-    await close(client, asides);
+    await close(client, { asides, pending });
 }
 
 /** A tool asks the person, the model and the client; a call is confirmed or declined. */
 async function asking(run, library) {
     const options = { capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} } };
-    const { client, asides } = await connect(run, 'asking', library, options);
+    const { client, asides, pending } = await connect(run, 'asking', library, options);
     const said = [];
     let decision = 'accept';
     client.setRequestHandler('elicitation/create', async ({ params }) => {
@@ -255,7 +263,7 @@ async function asking(run, library) {
     const wanted = { isError: true, content: [{ text: 'the person declined: "echo" was not run' }] };
     const wrong = mismatches(wanted, declined);
     check(wrong.length === 0, 'a declined call does not', ...wrong);
-    await close(client, asides);
+    await close(client, { asides, pending });
 }
 
 /** The SDK sends SIGTERM two seconds after it closed stdin. So the input ends here, and nobody sends that. */
@@ -268,8 +276,21 @@ async function ended(server) {
     check(code === 0, 'the server ends by itself when its input does', code, signal);
 }
 
+/**
+ * Every request is answered, also one whose call was given up. The SDK aborts those that are not when it closes, and
+ * reports each as an error.
+ */
+async function answered(pending) {
+    const late = new Promise(resolve => setTimeout(resolve, CLOSE_MS_MAX, 'late').unref());
+    while (pending.size > 0) {
+        const outcome = await Promise.race([Promise.allSettled(pending), late]);
+        if (outcome === 'late') check(false, 'every request is answered', `${pending.size} are not`);
+    }
+}
+
 /** The server ends by itself, soon after its input does; over HTTP, the connection ends. The SDK has reported no error on the way. */
-async function close(client, asides) {
+async function close(client, { asides, pending }) {
+    await answered(pending);
     const closing = performance.now();
     if (client.transport.sessionId !== undefined) {
         await client.transport.terminateSession();

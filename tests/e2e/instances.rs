@@ -121,7 +121,7 @@ fn a_kept_instance_is_given_up_when_it_is_old() {
         }
         assert_eq!(count, last + 1, "state is kept or given up whole");
         last = count;
-        assert!(began.elapsed().as_secs() < 20, "it is never given up");
+        assert!(began.elapsed() < toolcell_tests::patience(), "it is never given up");
     }
     assert!(began.elapsed().as_millis() >= 900, "it was given up before its time");
 }

@@ -55,5 +55,5 @@ fn a_call_that_goes_on_is_cancelled_when_the_time_is_up() {
     let kept = std::fs::read_to_string(&audit).unwrap();
     assert!(kept.contains("\"outcome\":\"cancelled\""), "{kept}");
     assert!(host.into_process().ends().status.success());
-    assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < toolcell_tests::patience(), "{:?}", began.elapsed());
 }

@@ -315,10 +315,11 @@ fn one_caller_sends_its_share_of_bytes_in_a_minute_and_others_send_theirs() {
     let large = |bearer: &str| of(bearer, Ask::call("echo", json!({"text": text})));
     let begun = Instant::now();
     let statuses: Vec<u16> = (0..6).map(|_| host.ask(&large(&ann)).status()).collect();
-    // What comes back meanwhile is less than one of them, unless the machine is very busy.
-    if begun.elapsed().as_secs() < 10 {
-        assert_eq!(statuses, [200, 200, 200, 200, 429, 429]);
-    }
+    assert_eq!(statuses[..4], [200; 4]);
+    // On a busy machine, a part of its share comes back meanwhile.
+    let share = 4.0 * 1024.0 * 1024.0 * (1.0 + begun.elapsed().as_secs_f64() / 60.0);
+    let taken = statuses.iter().filter(|&&status| status == 200).count();
+    assert!(taken * text.len() <= share as usize, "{statuses:?} of {share} bytes");
     let refused = until("its share is spent", || host.ask(&large(&ann)), 429);
     assert_eq!(refused.error(), SHARE);
     let message = refused.frame()["error"]["message"].as_str().unwrap().to_owned();

@@ -53,8 +53,8 @@ const RECOVERY_BYTES_MAX: usize = 64 << 10;
 const VERSION: i128 = 1;
 
 table! {
-    /// The components that are served as tools, and the rights of each. Relative paths are relative
-    /// to this file; sizes and durations are texts with a unit.
+    /// The components that are served as tools, and their rights. Relative paths are relative to
+    /// this file; sizes and durations are texts with a unit.
     pub(crate) ROOT "" {
         /// The version of this format.
         "version" required: UpTo(1), {"const": 1, "examples": [1]};
@@ -65,11 +65,11 @@ table! {
         "http": Table(&HTTP), {};
         /// The address at which Prometheus reads the server's figures.
         "metrics": Table(&METRICS), {};
-        /// The address at which operators look at the server in a browser, and decide.
+        /// The address of the operators' page, where they look and decide.
         "console": Table(&CONSOLE), {};
-        /// The collector that gets traces by OTLP, and the part of the calls that is traced.
+        /// The collector of traces by OTLP, and the part of the calls that is traced.
         "traces": Table(&TRACES), {};
-        /// Alerts on repeated failure or denial, and the address that hears of them.
+        /// Alerts on repeated failure or denial, and where they go.
         "alerts": Table(&ALERTS), {};
         /// The server that keeps what several replicas share: rates, approvals, state of tools.
         "state": Table(&STATE), {};
@@ -92,9 +92,9 @@ table! {
         /// The folder of recordings, and how many are kept there. `record` of components and tools
         /// says which calls are recorded.
         "recordings": Table(&RECORDINGS), {};
-        /// Who may see and call which tools; everybody all of them without this table. `default` is
-        /// for callers without a rule: without it they see none. The caller over stdio, `local`,
-        /// sees all where no rule is for it.
+        /// Who may see and call which tools; without this table everybody all of them. `default` is
+        /// for callers without a rule, who otherwise see none. `local`, the caller over stdio, sees
+        /// all unless a rule is for it.
         "callers": Named(&Table(&CALLER)),
             {"propertyNames": {"pattern": "^[A-Za-z0-9_.@-]{1,64}$"}, "maxProperties": RULES_MAX};
         /// Prompts with a fixed text, by name. A component may have others.
@@ -105,11 +105,10 @@ table! {
         /// Views that clients show for results of tools, by address: `ui://NAME/PATH`.
         "apps": Named(&Table(&APP)),
             {"propertyNames": {"pattern": "^ui://[A-Za-z0-9._~/-]+$"}, "maxProperties": APPS_MAX};
-        /// Registries of components that are reached in another way than the public ones, by their
-        /// host.
+        /// Registries of components that are not reached as public ones are, by their host.
         "registries": Named(&Table(&REGISTRY)), {"maxProperties": REGISTRIES_MAX};
-        /// The registries of packages' namespaces, for `toolcell add NAMESPACE:NAME@VERSION`: the
-        /// host that says where the packages of a namespace are, by the namespace.
+        /// The registries of namespaces, for `toolcell add NAMESPACE:NAME@VERSION`: by namespace,
+        /// the host that says where its packages are.
         "packages": Named(&Text),
             {"propertyNames": {"pattern": "^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$"}, "maxProperties": PACKAGES_MAX,
              "examples": [{"acme": "registry.example.com"}]};

@@ -5,7 +5,7 @@ use crate::read::Entry;
 use crate::settings::settings;
 
 settings! {
-    /// The state that a component may keep between calls, in stores that are its own.
+    /// The state that a component may keep between calls, in its own stores.
     KeyValue KEYVALUE "KeyValue" {
         /// Keys and values together.
         quota_bytes: u64 => u64 = "quota" (

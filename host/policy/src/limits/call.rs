@@ -36,8 +36,8 @@ limits! {
         like ["1h"],
         "Nobody waits at a connection for it. The default is longer than any client waits for an answer. A task is \
          forgotten with its `ttl`, however long it runs.";
-    /// All memories and tables together. How many there are is fixed: at most 64 instances, 64
-    /// memories and 128 tables in a call.
+    /// All memories and tables together. A call has at most 64 instances, 64 memories and 128
+    /// tables.
     Memory memory_bytes: u64 = "memory" Bytes { min: 64 * KIB, default: 64 * MIB, max: 4 * GIB }, like ["128MiB"],
         "The default holds a Python or JavaScript interpreter (10 to 15 MiB) and its work. The least is one page of \
          linear memory, the most all that 32-bit addresses reach. No key raises the number of instances, memories \
@@ -49,7 +49,7 @@ limits! {
     OutputItems output_items: usize = "output_items" Count { min: 1, default: 256, max: 10_000 }, like [16],
         "Clients show each of them on its own.";
     /// Standard output, standard error and log lines together. A log line counts for 32 bytes more
-    /// than its text. What exceeds it is dropped.
+    /// than its text. More is dropped.
     Log log_bytes: u64 = "log" Bytes { min: 0, default: 64 * KIB, max: 16 * MIB }, like ["1MiB"],
         "The host keeps the text in memory until the call ends. Dropped bytes are counted.";
     /// Strings and lists handed to the host, the result included.
@@ -84,19 +84,19 @@ limits! {
     QueueWait queue_wait: Duration = "queue_wait" Millis { min: 1, default: 5 * SECOND, max: 10 * MINUTE },
         like ["500ms"],
         "A client learns of an overloaded tool before it gives up.";
-    /// Calls of one tool by one caller. All of them may come at once; then the allowance comes back
+    /// Calls of one tool by one caller. All of them may come at once; then the allowance refills
     /// evenly.
     Rate rate: Rate = "rate" Rate { min: Rate::LEAST.number(), default: PER_MINUTE_600, max: Rate::MOST.number() },
         like ["10/s", "5/h"],
         "A model asks a few times a minute. The default only stops one that asks in a loop.";
-    /// Progress reports of one call that reach the caller. What exceeds it is dropped silently, the
-    /// last report included.
+    /// Progress reports of one call that reach the caller. More are dropped silently, the last
+    /// report included.
     Progress progress: Rate =
         "progress" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() }, like ["5/s"],
         "Nobody reads more than the default. A dropped last report costs nothing: the result says that the work is \
          done.";
-    /// Completions that one caller asks for, of all prompts and addresses of a component. Those of
-    /// the manifest's own prompts count together.
+    /// Completions that one caller asks for, of all prompts and addresses of a component. The
+    /// manifest's own prompts count together.
     CompletionRate completion_rate: Rate =
         "completion_rate" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() },
         like ["5/s"],
@@ -138,8 +138,7 @@ limits! {
     /// Name look-ups.
     Lookups lookups: usize = "lookups" Count { min: 0, default: 64, max: 10_000 }, like [1],
         "As many as requests, since each request may go to another host.";
-    /// Calls of other tools, those that they make in turn included. As many searches for tools may
-    /// be made besides.
+    /// Calls of other tools, those that they make in turn included, and as many searches for tools.
     CallsMax calls_max: usize = "calls_max" Count { min: 0, default: 200, max: 10_000 }, like [20],
         "A tool that writes a report asks a few; one that goes through a list asks once for each item. With 0 the tool \
          calls none.";

@@ -8,8 +8,8 @@ use crate::table::{Keys, table};
 
 table! {
     /// Limits of loading a component. The most specific wins: built-in default, `defaults.load`,
-    /// the component's. A component that exceeds one is an error of the manifest, and nothing is
-    /// served. Listing its tools counts as a call under its `limits`.
+    /// the component's. Past one, the component is an error of the manifest, and nothing is served.
+    /// Listing its tools counts as a call under its `limits`.
     pub(crate) LOAD "Load" {}
     and Keys::These(&LoadLimit::KEYS);
     other names { "size" => "component_size", "time" => "compile_time", "timeout" => "compile_time" }
@@ -23,13 +23,12 @@ limits! {
     ComponentSize component_bytes: u64 = "component_size" Bytes { min: KIB, default: 128 * MIB, max: 128 * MIB },
         like ["8MiB"],
         "Compiling takes memory and time in proportion. The largest language runtime measured (CPython) makes 18 MB.";
-    /// Wall clock of making native code of it. With walls the process that compiles is killed then.
-    /// Without them a compiler cannot be stopped: its work is thrown away once it is done.
+    /// Wall clock of compiling it. With walls the process that compiles is then killed. Without
+    /// them a compiler cannot be stopped: its work is thrown away once it is done.
     CompileTime compile_time: Duration = "compile_time" Millis { min: 1, default: 2 * MINUTE, max: HOUR },
         like ["30s"],
         "Compiling takes about a second per megabyte. A component that takes longer is refused.";
-    /// Memory of each process that loads it, held by the kernel. Without walls no process does, and
-    /// nothing holds it.
+    /// Memory of each process that loads it, held by the kernel. Nothing holds it without walls.
     CompileMemory compile_memory_bytes: u64 = "compile_memory" Bytes { min: 64 * MIB, default: 4 * GIB, max: 256 * GIB },
         like ["1GiB"],
         "The largest components measured take half a GiB on two cores. Each further core adds what one function takes.";

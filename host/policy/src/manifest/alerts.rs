@@ -14,8 +14,8 @@ use crate::settings::settings;
 const URL_BYTES_MAX: usize = 2_048;
 
 settings! {
-    /// Alerts on repeated failure or denial of a tool or a caller: a line of the log, a metric, a
-    /// record of the audit, and a message to `url`. A threshold of 0 turns its rule off.
+    /// Alerts on repeated failure or denial of a tool or a caller: in the log, metrics and audit,
+    /// and as a message to `url`. A threshold of 0 turns its rule off.
     AlertsPolicy ALERTS "Alerts" {
         /// Calls of one tool that fail within `window`: they trap, reach a limit or their deadline,
         /// give an invalid result, or the host fails.
@@ -39,7 +39,7 @@ settings! {
             "A caller has several tools."
         ), {"examples": [10]};
         /// Requests of one caller or range of addresses within `window` that are refused before
-        /// they are calls: 401, 403, and tools that the caller may not see.
+        /// they are calls: 401, 403, and tools hidden from the caller.
         refusals: u64 => u64 = "refusals" (
             Count { min: 0, default: 100, max: 100_000 },
             "A client with an expired token asks again a few times."

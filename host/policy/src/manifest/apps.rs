@@ -79,8 +79,8 @@ pub struct ToolView {
 const VISIBILITY: [&str; 2] = ["model", "app"];
 
 table! {
-    /// One view: a page that clients with MCP Apps show for the results of tools. It reaches
-    /// nothing but what is said here.
+    /// One view: a page that clients with MCP Apps show for tools' results. It reaches only what is
+    /// said here.
     pub(crate) APP "App" {
         /// The file of the page, relative to the manifest. Without it a tool of some component
         /// reads the address.
@@ -107,7 +107,7 @@ table! {
 }
 
 table! {
-    /// The origins that a view may reach, by what for. Each is a scheme and a host, such as
+    /// The origins that a view may reach, by purpose. Each is a scheme and a host, such as
     /// `https://api.example.com`, perhaps with `*.` before the host and a port after it.
     pub(crate) CSP "AppCsp" {
         /// Requests of scripts.

@@ -39,8 +39,8 @@ settings! {
         /// Full files that are kept next to the one being written.
         keep: u64 => u64 = "keep" (Count { min: 0, default: 8, max: 1_000 }, "The oldest is removed."),
             {"examples": [30]};
-        /// The moment when a record is on the disk: when the operating system writes it, or before
-        /// the call goes on.
+        /// When a record is on the disk: when the operating system writes it, or before the call
+        /// goes on.
         fsync: Fsync => Fsync = "fsync" (Words(&FSYNC), fsync, else Fsync::Never),
             {"default": "never", "examples": ["always"]};
         /// True refuses a call that cannot be recorded.
@@ -50,8 +50,8 @@ settings! {
         arguments: AuditArguments => AuditArguments = "arguments" (
             Words(&ARGUMENTS), arguments, else AuditArguments::Digest
         ), {"default": "digest", "examples": ["values"]};
-        /// True records which grants each call used through the host: requests without their
-        /// queries, connections, state, other tools. `toolcell policy suggest --narrow` reads them.
+        /// True records the grants that each call used through the host: requests without queries,
+        /// connections, state, other tools. `toolcell policy suggest --narrow` reads them.
         uses: bool => bool = "uses" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
     }
     other names { "path" => "file", "sync" => "fsync", "args" => "arguments" }

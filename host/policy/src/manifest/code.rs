@@ -24,11 +24,9 @@ pub const SCRIPT_RESULT_BYTES: u64 = 4 * MIB;
 const RETURNED_BYTES: u64 = 2 * SCRIPT_RESULT_BYTES + MIB;
 
 table! {
-    /// Scripts: with this section there is a tool `run_code`, which runs JavaScript that calls
-    /// tools.
+    /// Scripts: adds the tool `run_code`, which runs JavaScript that calls tools.
     pub(crate) SCRIPTS "Code" {
-        /// The engine of scripts, relative to the manifest; the one that comes with the program by
-        /// default.
+        /// The engine of scripts, relative to the manifest; by default the program's own.
         "engine": Text, {"minLength": 1, "examples": ["components/toolcell-code.wasm"]};
         /// Limits of each script; they win over `defaults.limits`. By default a script has two
         /// minutes, and a `call_depth` of 1.
@@ -37,15 +35,14 @@ table! {
     and Keys::OfRights(|right| if right.section == "calls" { right.keys } else { &[] });
     {
         /// Scripts that a person confirms through the client before they run. What they call is
-        /// confirmed by its own rules, whatever this says.
+        /// confirmed by its own rules.
         "approval": Words(&["never", "destructive", "always"]),
             {"default": "never", "examples": ["always"]};
         /// The time for which a confirmation holds for further scripts of the same caller.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
         /// Scripts that become tasks, for clients that can take one.
         "task": Text, {"default": "never", "examples": ["2s", "always"]};
-        /// False: `run_code` is not in the list where clients search for tools, with
-        /// `discovery = "search"` in `[server]`.
+        /// False leaves `run_code` out of the list with `discovery = "search"` in `[server]`.
         "listed": Flag, {"default": true, "examples": [false]};
     }
     other names { "source" => "engine", "tools" => "calls", "allow" => "calls" }

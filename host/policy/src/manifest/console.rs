@@ -9,24 +9,23 @@ use crate::read::{Entry, Problems, Section, paths};
 use crate::settings::settings;
 
 settings! {
-    /// The address at which operators look at the server in a browser, and decide.
+    /// The address of the operators' page, where they look and decide.
     ConsolePolicy CONSOLE "Console" {
         /// The address and port; `serve --console ADDRESS` wins. One that other machines reach
-        /// needs TLS and somebody who signs in: `certificate`, `key` and `operators`.
+        /// needs `certificate`, `key` and `operators`.
         listen: Option<SocketAddr> => Option<SocketAddr> = "listen" (Text, listen, else None),
             {"minLength": 1, "examples": ["127.0.0.1:9465"]};
-        /// True lets operators decide: end calls, allow what was denied, approve, call tools. With
-        /// false they only look.
+        /// True lets operators end calls, allow what was denied, approve and call tools. With false
+        /// they only look.
         decide: bool => bool = "decide" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
-        /// Callers whose token signs them in, by their names. Without it the console is entered by
-        /// its links alone.
+        /// Callers whose token signs them in, by name. Without it only the console's links let
+        /// people in.
         operators: Vec<String> => &[String] = "operators" (List(&Text), operators, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["ann"]]};
-        /// Names that the address goes by, besides itself; with a port where only that one is
-        /// meant.
+        /// The address's other names; with a port where only that one is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};
-        /// The certificate of TLS with its chain, in PEM, relative to this file. Read again when it
+        /// The TLS certificate with its chain, in PEM, relative to this file. Read again when it
         /// changes.
         certificate: Option<String> => Option<&str> = "certificate" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tls/console.pem"]};

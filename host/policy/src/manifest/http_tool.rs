@@ -26,8 +26,8 @@ table! {
             {"minLength": 1, "maxLength": URL_BYTES_MAX, "examples": ["https://api.example.com/v1/places/{city}?lang={lang}"]};
         /// What the tool does, for models.
         "description" required: Text, {"minLength": 1, "examples": ["Finds places of this name."]};
-        /// The arguments, as those of a program: each with a description, a type and a description,
-        /// or a JSON Schema. `body` becomes the request's body, in JSON.
+        /// The arguments: each with a description, a type and a description, or a JSON Schema.
+        /// `body` becomes the request's body, in JSON.
         "input": Any, {"examples": [{"city": "the name of a city", "lang?": "two letters"}]};
     }
     other names {

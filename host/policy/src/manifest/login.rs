@@ -53,17 +53,17 @@ const REDIRECT: &str = "http://127.0.0.1/callback";
 
 table! {
     /// An authorization server at which a person logs in (`toolcell secret login NAME`). Secrets
-    /// with `from = "oauth:NAME"` are its access tokens, which the host refreshes.
+    /// with `from = "oauth:NAME"` are its access tokens; the host refreshes them.
     pub(crate) LOGIN "Login" {
         /// Whose login it is: `server` for one that all callers share, `caller` for one of each
-        /// caller, who is asked to log in by the first call that needs it.
+        /// caller, asked for by the first call that needs it.
         "of": Words(&OWNERS), {"default": "server", "examples": ["caller"]};
-        /// True exchanges the token that a caller shows for one of the API, at the issuer that gave
-        /// it (RFC 8693): nobody logs in. For `of = "caller"`, and an issuer of `[http.oauth]`.
+        /// True exchanges the caller's token for one of the API, at the issuer that gave it (RFC
+        /// 8693): nobody logs in. For `of = "caller"`, and an issuer of `[http.oauth]`.
         "exchange": Flag, {"default": false, "examples": [true]};
-        /// The one origin that gets the caller's own token, without an exchange, though MCP's
-        /// specification forbids passing tokens on. For `of = "caller"`, and an issuer of
-        /// `[http.oauth]`; no other key goes with it.
+        /// The one origin that gets the caller's own token, without an exchange, though MCP forbids
+        /// passing tokens on. For `of = "caller"`, and an issuer of `[http.oauth]`; no other key
+        /// goes with it.
         "passthrough": Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://api.example.com"]};
         /// The server's name, whose metadata tell its endpoints (RFC 8414, or OpenID Connect
@@ -77,8 +77,7 @@ table! {
         /// The token endpoint, in place of the metadata's.
         "token": Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com/token"]};
-        /// The device authorization endpoint, in place of the metadata's, for `--device` (RFC
-        /// 8628).
+        /// The device authorization endpoint for `--device` (RFC 8628), in place of the metadata's.
         "device": Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com/device"]};
         /// The client's identifier, as it was registered with the server. Required without
@@ -86,7 +85,7 @@ table! {
         "client_id": Text, {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["toolcell-desk"]};
         /// The client's secret, where the server gave one.
         "client_secret": Table(&CLIENT_SECRET), {};
-        /// The way of the client's secret: `basic` in a header, `post` in the form; by default as
+        /// How the client's secret is sent: `basic` in a header, `post` in the form; by default as
         /// the metadata say, or `basic`.
         "client_auth": Words(&CLIENT_AUTH), {"examples": ["post"]};
         /// The scopes that are asked for.
@@ -96,7 +95,7 @@ table! {
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://api.example.com/"]};
         /// The API that the tokens are for, as some servers want it in place of `resource`.
         "audience": Text, {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["api://notes"]};
-        /// The address of the loopback to which the browser returns; a free port where it has none.
+        /// The loopback address to which the browser returns; by default a free port.
         "redirect": Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "default": REDIRECT, "examples": ["http://127.0.0.1:8765/callback"]};
     }

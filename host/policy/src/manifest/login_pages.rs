@@ -19,12 +19,12 @@ settings! {
     /// The address at which callers log in with a browser, for `[oauth.NAME]` with
     /// `of = "caller"`.
     LoginsPolicy LOGINS "Logins" {
-        /// The address and port; a free port of the loopback by default. One that other machines
-        /// reach needs an `address` with `https`: a proxy in front of it.
+        /// The address and port; by default a free loopback port. One that other machines reach
+        /// needs an `address` with `https`: a proxy in front of it.
         listen: Option<SocketAddr> => Option<SocketAddr> = "listen" (Text, listen, else None),
             {"minLength": 1, "examples": ["127.0.0.1:8770"]};
-        /// The address of the pages as browsers reach them; `http://` and `listen` by default.
-        /// Authorization servers send browsers back to `ADDRESS/return/NAME`.
+        /// The address of the pages for browsers; by default `http://` and `listen`. Authorization
+        /// servers send browsers back to `ADDRESS/return/NAME`.
         address: Option<String> => Option<&str> = "address" (Text, address, else None),
             {"minLength": 1, "maxLength": ADDRESS_BYTES_MAX, "examples": ["https://tools.example.com/logins"]};
     }

@@ -34,11 +34,11 @@ table! {
         /// The server's own address, as clients know it.
         "resource" required: Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://tools.example.com/mcp"]};
-        /// The scopes that every caller with a token of an issuer needs, all of them. What further
-        /// scopes allow is said in `[callers]`.
+        /// The scopes that every caller with an issuer's token needs, all of them. `[callers]` says
+        /// what further scopes allow.
         "scopes": List(&Text), {"maxItems": LISTED_MAX, "examples": [["tools"]]};
         /// The authorization servers whose tokens are taken, by name: 1 to 64 of `a-z`, `0-9`, `_`
-        /// and `-`. A caller is called `NAME:SUBJECT`.
+        /// and `-`. A caller is `NAME:SUBJECT`.
         "issuers" required: Named(&Table(&ISSUER)),
             {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "minProperties": 1, "maxProperties": ISSUERS_MAX};
     }
@@ -53,7 +53,7 @@ table! {
         /// Its name in tokens, the claim `iss`.
         "issuer" required: Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com"]};
-        /// The address of its keys; by default its metadata tells (RFC 8414, or OpenID Connect
+        /// The address of its keys; by default from its metadata (RFC 8414, or OpenID Connect
         /// Discovery).
         "jwks": Text,
             {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com/keys"]};

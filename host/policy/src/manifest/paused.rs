@@ -5,8 +5,8 @@ use crate::settings::settings;
 
 settings! {
     /// Paused runs: calls of tools that call others, whose client answers a question by calling
-    /// again. What their calls gave is kept, so that none runs twice. A limit of the tool that a
-    /// person is asked about, `ask_wait`, says for how long.
+    /// again. The results of their calls are kept, so that none runs twice. The tool's `ask_wait`
+    /// says for how long.
     PausedPolicy PAUSED "Paused" {
         /// Paused runs of one caller.
         caller_max: usize => usize = "caller_max" (

@@ -18,8 +18,8 @@ const ALL: &str = "all";
 const WHOLE: u16 = 10_000;
 
 settings! {
-    /// The folder of recordings, and how many are kept there. Each component's or tool's key
-    /// `record` says which calls are recorded.
+    /// The folder of recordings, and how many are kept. `record` of components and tools says which
+    /// calls are recorded.
     RecordingsPolicy RECORDINGS "Recordings" {
         /// The folder, relative to this file. No mount may show it.
         folder: String => &str = "folder" (Text, paths::host_path, else "recordings".to_owned()),

@@ -37,20 +37,20 @@ accessors! {
 }
 
 table! {
-    /// The way to one registry, from which `oci://` sources come. Without a table it is asked
-    /// over HTTPS, at a public address, with the credentials that Docker or Podman has for it.
+    /// The way to one registry of `oci://` sources. Without a table: HTTPS, a public address, and
+    /// the credentials that Docker or Podman has for it.
     pub(crate) REGISTRY "Registry" {
         /// True: the registry may have a private address or one of this machine, and no address of
         /// it is refused.
         "private": Flag, {"default": false, "examples": [true]};
-        /// True: the registry is spoken to without TLS, so that others on the way read what is
-        /// pulled. A password is sent so to this machine alone, which may do without TLS anyway.
+        /// True: the registry is reached without TLS, so that others on the way read what is
+        /// pulled. A password is sent so only to this machine, which may do without TLS anyway.
         "plain_http": Flag, {"default": false, "examples": [true]};
-        /// Certificate authorities that vouch for the registry, in PEM, relative to this file;
-        /// those of the machine by default.
+        /// Certificate authorities of the registry, in PEM, relative to this file; by default the
+        /// machine's.
         "authorities": Text, {"minLength": 1, "examples": ["tls/ca.pem"]};
-        /// A host, and port, that is asked in its place, and the beginning of its repositories
-        /// there. All that comes from there has the same digests.
+        /// A host, and port, that is asked instead, and the beginning of its repositories there.
+        /// Digests hold as before.
         "mirror": Text, {"minLength": 1, "maxLength": REFERENCE_NAME_CHARS_MAX,
             "examples": ["mirror.example.com/ghcr"]};
         /// The user whose password follows.

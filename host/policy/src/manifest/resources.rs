@@ -341,22 +341,21 @@ const KEY_BYTES_MAX: usize = 512;
 const MIME_TYPE_CHARS_MAX: usize = 127;
 
 table! {
-    /// The resources of one address, read by a call of a tool, from the files of a mount, or from
-    /// state: `tool`, `mount` or `keyvalue`.
+    /// The resources of one address: `tool`, `mount` or `keyvalue`.
     pub(crate) RESOURCE "Resource" {
-        /// The tool that reads them, by its own name, without prefix. What it embeds, or else its
-        /// texts, pictures and sounds, is what they hold. With `mount` or `keyvalue`: the tool
-        /// whose callers read them, in place of all tools of the component.
+        /// The tool that reads them, without prefix. They hold what it embeds, or else its texts,
+        /// pictures and sounds. With `mount` or `keyvalue`: the tool whose callers read them, in
+        /// place of all tools of the component.
         "tool": Text, {"pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["notebook_read"]};
-        /// The mount of the component whose files they are. The address ends with `/{+path}`, which
-        /// stands for the file's path in the mount.
+        /// The mount of the component whose files they are. The address ends with `/{+path}`, the
+        /// file's path in the mount.
         "mount": Text, {"pattern": "^/", "examples": ["/docs"]};
         /// Bytes of the largest file of the mount that is read.
         "file_size": Limit(&FILE_SIZE), {"examples": ["64KiB"]};
         /// Files of the mount that are listed.
         "files": Limit(&FILES_LISTED), {"examples": [100]};
         /// The bucket of the component's state whose entries they are, such as `default`. The
-        /// address ends with its only variable, `{key}` or `{+key}`, which stands for the key.
+        /// address ends with its only variable, `{key}` or `{+key}`, for the key.
         "keyvalue": Text, {"minLength": 1, "maxLength": BUCKET_BYTES_MAX, "examples": ["default"]};
         /// The key of the one entry that the address stands for: it has no variable.
         "key": Text, {"minLength": 1, "maxLength": KEY_BYTES_MAX, "examples": ["index"]};
@@ -373,8 +372,7 @@ table! {
         "description": Text, {"examples": ["All notes, with a line on each."]};
         /// The media type of the data.
         "mime_type": Text, {"maxLength": MIME_TYPE_CHARS_MAX, "examples": ["text/markdown"]};
-        /// Values that clients offer for variables of the address while a person types, by the
-        /// variable's name.
+        /// Values that clients offer for variables of the address, by the variable's name.
         "values": Named(&List(&Text)), {"maxProperties": VARIABLES_MAX, "examples": [{"topic": ["disk", "network"]}]};
     }
     other names {

@@ -66,13 +66,13 @@ settings! {
             Count { min: 1, default: 500, max: 1_000 },
             "Nearly every list fits the default; more than 1,000 definitions make frames that clients refuse."
         ), {"examples": [50]};
-        /// The way in which clients get to know the tools: `"list"`, `tools/list` has all of them;
-        /// `"search"`, it has `find_tools`, `call_tool` and the tools that are `listed`.
+        /// How clients find tools: `"list"`, `tools/list` has all; `"search"`, it has `find_tools`,
+        /// `call_tool` and the `listed` tools.
         discovery: Discovery => Discovery = "discovery" (
             Words(&[discovery::LIST, discovery::SEARCH]), discovery::read, else Discovery::default()
         ), {"default": discovery::LIST, "examples": [discovery::SEARCH]};
-        /// What `find_tools` says of the tools behind it, to models. Without it: the components
-        /// with the most tools, their numbers, and examples.
+        /// What `find_tools` says of its tools, to models. By default the components with the most
+        /// tools, their numbers, and examples.
         find_description: Option<String> => Option<&str> = "find_description" (Text, about, else None),
             {"minLength": 1, "maxLength": DESCRIPTION_CHARS_MAX,
              "examples": ["Everything on orders and stock of Acme's shop, its customers and its mail."]};
@@ -92,8 +92,8 @@ settings! {
             Bytes { min: KIB, default: 64 * KIB, max: 16 * MIB },
             "The default is about 16,000 tokens, and each definition alone may have as much."
         ), {"examples": ["256KiB"]};
-        /// Texts of one tool that `find_tools` searches, as a size: its name, title, description,
-        /// then its parameters.
+        /// Texts of one tool that `find_tools` searches, as a size. They are its name, title,
+        /// description, then its parameters.
         find_text_bytes: usize => usize = "find_text" (
             Bytes { min: 64, default: 8 * KIB, max: MIB },
             "Most definitions have less. The index of all tools takes a few times their texts."
@@ -109,14 +109,14 @@ settings! {
             Count { min: 1, default: 64, max: 10_000 },
             "A client that sends more has them wait."
         ), {"examples": [16]};
-        /// Calls of one connection that are read and wait to run; then reading stops until one is
+        /// Calls of one connection that are read and wait to run. Then reading stops until one is
         /// done.
         pending_max: usize => usize = "pending_max" (
             Count { min: 0, default: 1_024, max: 100_000 },
             "Each holds its arguments in memory."
         ), {"examples": [128]};
         /// Subscriptions (`subscriptions/listen`) that a client over stdio may have open. Over HTTP
-        /// each is a stream: see `streams` in `[http]`.
+        /// see `streams` in `[http]`.
         subscriptions_max: usize => usize = "subscriptions_max" (
             Count { min: 1, default: 32, max: 10_000 },
             "A client needs one; each costs a message for each change."
@@ -132,7 +132,7 @@ settings! {
             "Sixteen sessions at the default of `watched_max`. Each keeps its address in memory."
         ), {"examples": [256]};
         /// Time for which calls may run on once the input has ended, over stdio. Then they are
-        /// cancelled. Over HTTP see `drain` in `[http]`.
+        /// cancelled. `drain` in `[http]` is for HTTP.
         drain: Duration => Duration = "drain" (
             Millis { min: 0, default: 1_500, max: HOUR },
             "Clients wait two seconds for the end of their child process before they kill it."
@@ -156,68 +156,66 @@ settings! {
             "An instance that would exceed it is not prewarmed. The default is what one call may have. Less \
              than the least holds hardly one instance; `prewarm = 0` keeps none."
         ), {"examples": ["256MiB"]};
-        /// The name servers that look names up for tools, with port 53 where none is named; the
-        /// system's by default.
+        /// The name servers for tools, with port 53 where none is named; by default the system's.
         dns: Vec<SocketAddr> => &[SocketAddr] = "dns" (List(&Text), dns, else Vec::new()),
             {"maxItems": DNS_MAX, "examples": [["192.0.2.53", "127.0.0.1:5300"]]};
         /// The folder of what tools keep between calls, relative to this file. Made when it is
         /// first needed.
         state: String => &str = "state" (Text, paths::host_path, else ".toolcell".to_owned()),
             {"minLength": 1, "default": ".toolcell", "examples": ["/var/lib/toolcell"]};
-        /// The folder of what was pulled from registries, relative to this file; that of the user
-        /// by default, which all manifests share.
+        /// The folder of what was pulled from registries, relative to this file; by default the
+        /// user's, which all manifests share.
         store: Option<String> => Option<&str> = "store" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["/var/lib/toolcell/store"]};
         /// The processes that calls run in: `"required"`, sandbox processes with every wall of the
-        /// kernel but those of `walls_without`, or no start; `"best"`, with the walls that this
-        /// machine gives; `"none"`, threads of the host.
+        /// kernel but `walls_without`, or no start; `"best"`, with the walls that this machine
+        /// gives; `"none"`, threads of the host.
         walls: Walls => Walls = "walls" (Words(&[NONE, BEST, REQUIRED]), walls, else Walls::default()),
             {"default": BEST, "examples": [REQUIRED]};
-        /// The walls that may be missing, by their names in `toolcell walls`: those that whatever
-        /// starts the host takes away. Any other one that is missing keeps the host from starting
-        /// where all are required, and counts as a problem of a running host.
+        /// The walls that may be missing, by their names in `toolcell walls`: those that the host's
+        /// surroundings take away. Any other missing one keeps the host from starting where all are
+        /// required, and counts as a problem of a running host.
         walls_without: Vec<String> => &[String] = "walls_without" (
             List(&Words(&wall::NAMES)), wall::read_without, else Vec::new()
         ), {"maxItems": wall::NAMES.len(), "uniqueItems": true, "examples": [["user-namespace", "threads"]]};
-        /// The effect of a component that is broken, cannot be read, or lacks a secret or a folder,
-        /// on a start: `"what works"`, all others are served; `"all"`, nothing is. Where no
-        /// component works, nothing is served either way.
+        /// The effect of a broken or unreadable component, or of a missing secret or folder, on a
+        /// start: `"what works"`, all others are served; `"all"`, nothing is. Where no component
+        /// works, nothing is served.
         start: StartRule => StartRule = "start" (Words(&START), start, else StartRule::WhatWorks),
             {"default": "what works", "examples": ["all"]};
-        /// Time without a call after which a sandbox process is ended. The next call starts
-        /// another.
+        /// Time without a call after which a sandbox process ends. The next call starts another.
         wall_idle: Duration => Duration = "wall_idle" (
             Millis { min: SECOND, default: 5 * MINUTE, max: DAY },
             "The default outlasts the pause of a model that thinks. A process that waits for its next call takes some \
              megabytes; another starts within milliseconds."
         ), {"examples": ["30s"]};
-        /// Memory that all sandbox processes and loaders have together. Past it the one that takes
-        /// the most is ended. Three quarters of the machine's by default, or of the control group's
-        /// that the host runs in.
+        /// Memory that all sandbox processes and loaders have together. Past it the largest is
+        /// ended. By default three quarters of the machine's, or of the host's control group's.
         wall_memory_bytes: Option<u64> => Option<u64> = "wall_memory" (Optional(&WALL_MEMORY), wall_memory, else None),
             {"examples": ["4GiB"]};
-        /// The part of the log that is written: `"off"`; `"error"`, what went wrong in the host,
-        /// and errors that tools log; `"warn"`, traps as well; `"info"`, what tools print as well;
-        /// `"debug"`, everything. `--log LEVEL` and `toolcell log-level` win.
+        /// What goes into the log: `"off"`; `"error"`, what went wrong in the host, and errors that
+        /// tools log; `"warn"`, traps as well; `"info"`, what tools print as well; `"debug"`,
+        /// everything. `--log LEVEL` and `toolcell log-level` win.
         log: LogWord => LogWord = "log" (Words(&LOG_WORDS), log, else LogWord::Info),
             {"default": "info", "examples": ["warn"]};
-        /// True adds what each call used to `_meta` of its result, as `toolcell/usage`: fuel, peak
-        /// memory and time. Many clients pass `_meta` on to the model, which pays for it in tokens.
+        /// True adds fuel, peak memory and time of each call to `_meta` of its result, as
+        /// `toolcell/usage`. Many clients pass `_meta` on to the model, which pays for it in
+        /// tokens.
         usage: bool => bool = "usage" (Flag, Entry::boolean, else false),
             {"default": false, "examples": [true]};
-        /// True ends running calls whose tool may reach less after the manifest changed. With false
-        /// they run on as they began.
+        /// True ends running calls whose tool may reach less after the manifest changed; false lets
+        /// them run on.
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
             {"default": true, "examples": [false]};
-        /// The places where calls that need approval are decided: `"client"`, by the person at the
-        /// client; `"console"`, by an operator. With both, the first answer decides.
+        /// Where approvals are decided: `"client"`, by the person at the client; `"console"`, by an
+        /// operator. With both, the first answer decides.
         approve_in: ApproveIn => ApproveIn = "approve_in" (
             List(&Words(&[approval::CLIENT, approval::CONSOLE])), approval::read_places, else ApproveIn::default()
         ), {"minItems": 1, "maxItems": 2, "uniqueItems": true, "default": [approval::CLIENT],
             "examples": [[approval::CLIENT, approval::CONSOLE]]};
         /// The source of the key that seals what clients of 2026-07-28 hand back between two rounds
-        /// of a call; at least 32 bytes. Made at each start by default: several processes that
-        /// answer the same clients need the same.
+        /// of a call; at least 32 bytes. By default made at each start: processes that answer the
+        /// same clients need the same.
         state_key: Option<SecretSource> => Option<&SecretSource> = "state_key" (Text, state_key, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_STATE_KEY", "file:state.key"]};
     }

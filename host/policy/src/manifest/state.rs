@@ -34,22 +34,21 @@ const SENTINEL_PORT: u16 = 26_379;
 const HUNDREDTH: u64 = SECOND / 100;
 
 settings! {
-    /// The server that keeps what several replicas share: rates, approvals, state of tools.
-    /// Without this table each process keeps its own.
+    /// The server that keeps what replicas share: rates, approvals, state of tools. Without this
+    /// table each process keeps its own.
     StatePolicy STATE "State" {
         /// The address of a Valkey server, or of Redis 7 or later: `rediss://HOST:PORT/DATABASE`
-        /// with TLS, `redis://` without. Port 6379 and database 0 where none are named. Several
-        /// sentinels or nodes of a cluster stand as `HOST:PORT,HOST:PORT`.
+        /// with TLS, `redis://` without; by default port 6379 and database 0. Several sentinels or
+        /// nodes of a cluster are `HOST:PORT,HOST:PORT`.
         shared: Option<SharedServer> => Option<&SharedServer> = "shared" (Text, shared, else None),
             {"minLength": 1, "maxLength": ADDRESS_BYTES_MAX, "examples": [
                 "rediss://state.example.com", "rediss://a.example.com,b.example.com,c.example.com"
             ]};
-        /// The name by which sentinels know the main server. `shared` names the sentinels then,
-        /// with port 26379 where none is named.
+        /// The sentinels' name for the main server. `shared` then names the sentinels, by default
+        /// with port 26379.
         sentinel: Option<String> => Option<&str> = "sentinel" (Text, sentinel, else None),
             {"pattern": "^[A-Za-z0-9_.-]{1,64}$", "examples": ["tools"]};
-        /// True where `shared` names nodes of a cluster: any of them, or several in case one is
-        /// away.
+        /// True where `shared` names nodes of a cluster: one, or several in case one is away.
         cluster: bool => bool = "cluster" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
         /// The user of the server's access list; its default user where none is named.
         user: Option<String> => Option<&str> = "user" (Text, user, else None),
@@ -65,8 +64,8 @@ settings! {
         sentinel_password: Option<SecretSource> => Option<&SecretSource> =
             "sentinel_password" (Text, password, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_SENTINEL_PASSWORD"]};
-        /// Certificate authorities that vouch for the server, in PEM, relative to this file; those
-        /// of the machine by default.
+        /// Certificate authorities of the server, in PEM, relative to this file; by default the
+        /// machine's.
         authorities: Option<String> => Option<&str> = "authorities" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tls/ca.pem"]};
         /// The beginning of each key. Replicas with the same prefix share; others on the same
@@ -79,16 +78,15 @@ settings! {
             "An operation takes less than a millisecond in a data centre. After a second a person would ask why; less \
              than the least would refuse calls for a pause of the machine."
         ), {"examples": ["250ms"]};
-        /// Copies of the server that must have a write before a tool or a person is told that it is
-        /// done: used approvals, state of tools, ends of sessions, revoked tokens.
+        /// Copies of the server that must have a write before it counts as done: used approvals,
+        /// state of tools, ends of sessions, revoked tokens.
         copies: usize => usize = "copies" (
             Count { min: 0, default: 0, max: 16 },
             "A failover loses what no copy has. Each such write waits for the copies, and where too few have it in \
              a third of `within` it fails."
         ), {"examples": [1]};
         /// Rates and concurrency while the server does not answer: `"closed"` refuses calls,
-        /// `"local"` has each process count its own calls meanwhile. Approvals are always refused
-        /// then.
+        /// `"local"` has each process count its own. Approvals are always refused then.
         rates_while_away: RatesWhileAway => RatesWhileAway = "rates_while_away" (
             Words(&[CLOSED, LOCAL]), rates_while_away, else RatesWhileAway::default()
         ), {"default": CLOSED, "examples": [LOCAL]};

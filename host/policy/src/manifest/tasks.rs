@@ -14,15 +14,15 @@ const NEVER: &str = "never";
 const ALWAYS: &str = "always";
 
 settings! {
-    /// Tasks: calls whose clients get a name at once, and the result later. Each tool's key `task`
-    /// says which calls become tasks.
+    /// Tasks: calls whose clients get a name at once, and the result later. Each tool's `task` says
+    /// which calls become tasks.
     TasksPolicy TASKS "Tasks" {
         /// Time for which a task is kept, from its beginning.
         ttl: Duration => Duration = "ttl" (
             Millis { min: SECOND, default: HOUR, max: 7 * DAY },
             "A client that was closed comes back within it. A call that still runs then is ended."
         ), {"examples": ["15m"]};
-        /// The longest time for which a client of 2025-11-25 may have a task kept.
+        /// The longest time that a client of 2025-11-25 may have a task kept.
         ttl_max: Duration => Duration = "ttl_max" (
             Millis { min: SECOND, default: DAY, max: 7 * DAY },
             "Clients ask for a time of their own. A longer one is shortened to this."
@@ -42,13 +42,13 @@ settings! {
             Count { min: 1, default: 16_384, max: 1_000_000 },
             "Each takes about a kilobyte besides its result, and a small file."
         ), {"examples": [50_000]};
-        /// The result of one task, as it goes to the client. A task with a longer one fails.
+        /// One task's result, as it goes to the client. A task with a longer one fails.
         result_bytes: usize => usize = "result" (
             Bytes { min: KIB, default: 2 * MIB, max: 64 * MIB },
             "Twice the default of a tool's `output`, as pictures grow by a third on their way."
         ), {"examples": ["256KiB"]};
-        /// Arguments of the running and results of the ended tasks of one caller. Without room for
-        /// its result a task fails.
+        /// Arguments of running and results of ended tasks of one caller. Without room for its
+        /// result a task fails.
         caller_bytes: usize => usize = "caller_bytes" (
             Bytes { min: KIB, default: 32 * MIB, max: 4 * GIB },
             "Sixteen of the longest results, or thousands of common ones."

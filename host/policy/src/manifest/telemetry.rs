@@ -29,18 +29,16 @@ settings! {
             {"minLength": 1, "examples": ["127.0.0.1:9464"]};
         /// True allows an address that other machines reach: anyone there can read the figures.
         public: bool => bool = "public" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
-        /// Names that the address goes by, besides itself; with a port where only that one is
-        /// meant.
+        /// The address's other names; with a port where only that one is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};
-        /// Tools with series of their own: the first that are called. Calls of all others are
-        /// counted together.
+        /// Tools with their own series: the first that are called. All others are counted together.
         tools: usize => usize = "tools" (
             Count { min: 0, default: 100, max: 100_000 },
             "A tool has some 70 series. People look at a hundred tools one by one, and at more of them in the console."
         ), {"examples": [500]};
-        /// Callers with series of their own: the first that call. Calls of all others are counted
-        /// together. 0 counts no callers: then the figures tell nothing of who calls.
+        /// Callers with their own series: the first that call. All others are counted together.
+        /// With 0 the figures do not tell callers apart.
         callers: usize => usize = "callers" (
             Count { min: 0, default: 0, max: 1_000 },
             "A caller has four series. Their names are in them, so they are there only where they are asked for."
@@ -52,8 +50,7 @@ settings! {
 table! {
     /// The collector that gets traces, and the part of the calls that is traced.
     pub(crate) TRACES "Traces" {
-        /// The collector, which takes OTLP over HTTP: a URL, with a path where that is not
-        /// `/v1/traces`.
+        /// The collector of OTLP over HTTP: a URL, with a path where that is not `/v1/traces`.
         "endpoint" required: Text,
             {"minLength": 1, "maxLength": ENDPOINT_BYTES_MAX, "examples": ["http://127.0.0.1:4318"]};
         /// The part of the calls that is traced, 0 to 1. A client's decision for its own trace

@@ -103,12 +103,12 @@ table! {
         /// Those whose signature counts; one of them is enough.
         "signed_by" required: List(&Table(&SIGNER)),
             {"minItems": 1, "maxItems": SIGNERS_MAX, "examples": [[{"key": "keys/acme.pub"}]]};
-        /// Things that one of them must have signed: the component, the record of how it was built,
-        /// the list of its parts.
+        /// What one of them must have signed: the component, the record of its build, the list of
+        /// its parts.
         "require": List(&Words(&[SIGNATURE, PROVENANCE, SBOM])),
             {"minItems": 1, "maxItems": 3, "default": [SIGNATURE], "examples": [[SIGNATURE, PROVENANCE]]};
-        /// The trusted root of keyless signatures, a file relative to this one: the certificates
-        /// and logs that count. That of Sigstore's public service by default.
+        /// The trusted root of keyless signatures, relative to this file: the certificates and logs
+        /// that count. By default that of Sigstore's public service.
         "root": Text, {"minLength": 1, "examples": ["keys/trusted_root.json"]};
     }
     other names {

@@ -28,13 +28,12 @@ const NAME_BYTES_MAX: usize = 320;
 const RULE_NAME_CHARS_MAX: usize = 64;
 
 table! {
-    /// The tools that some callers see and call. A caller that a rule names has that rule alone;
-    /// others have all rules with a scope of theirs together.
+    /// The tools that some callers see and call. A caller named in a rule has that rule alone;
+    /// others have all rules with a scope of theirs.
     pub(crate) CALLER "Caller" {
-        /// The callers it is for: names of tokens (`toolcell token new NAME`), `ISSUER:SUBJECT` for
-        /// callers whom an issuer of `[http.oauth]` names, `local` for the one over stdio, `anyone`
-        /// where callers need no token. The rule's own name where neither this nor `scopes` is
-        /// there.
+        /// Its callers: names of tokens (`toolcell token new NAME`), `ISSUER:SUBJECT` from an
+        /// issuer of `[http.oauth]`, `local` over stdio, `anyone` where callers need no token.
+        /// Without this and `scopes`, the rule's own name.
         "names": List(&Text),
             {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["ci", "corp:248289761001"]]};
         /// Scopes: it is for callers that have one of them.
@@ -48,10 +47,10 @@ table! {
         /// The skills that these callers see and read: `*` for all, `FOLDER/*` for those directly
         /// in a folder, or a skill's path. None by default.
         "skills": List(&Text), {"maxItems": LISTED_MAX, "examples": [["acme/billing/*"], ["*"]]};
-        /// Conditions on the arguments of tools, each tool by `COMPONENT/TOOL`: for each argument
-        /// a pattern (`*` for any characters but `/`, `**` for any), several, or a JSON Schema. A
-        /// named argument must be there, unless its table has `optional = true`. A caller with
-        /// several rules meets the conditions of each.
+        /// Conditions on arguments, by tool (`COMPONENT/TOOL`) and argument: a pattern (`*` for any
+        /// characters but `/`, `**` for any), several, or a JSON Schema. A named argument must be
+        /// there, unless its table has `optional = true`. A caller with several rules meets the
+        /// conditions of each.
         "arguments": Named(&Any), {"propertyNames": {"pattern": "^[^/]+/[^/]+$"}, "maxProperties": LISTED_MAX,
             "examples": [{"github/create_issue": {"repo": "sandbox-*"}}]};
         /// The rate of one caller, all tools together.
@@ -59,8 +58,8 @@ table! {
         /// A second bound on the calls of one caller, all tools together, over a longer time. All
         /// of it may come at once; it refills evenly, not at a time of day.
         "quota": Limit(&QUOTA), {"examples": ["2_000/d"]};
-        /// Calls of one caller that run at once in each replica, all tools together. Those past
-        /// it wait as for a tool.
+        /// Calls of one caller that run at once in each replica, all tools together. More wait as
+        /// for a tool.
         "concurrency": Limit(&CONCURRENCY), {"examples": [8]};
         /// Calls of one caller that run at once over all replicas that share state.
         "concurrency_shared": Limit(&CONCURRENCY_SHARED), {"examples": [20]};

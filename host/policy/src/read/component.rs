@@ -43,40 +43,38 @@ table! {
         /// The `.wit` file or folder, relative to the manifest, whose comments describe the
         /// component's functions and types.
         "wit": Text, {"minLength": 1, "examples": ["wit/"]};
-        /// True takes the warning away that names each function that cannot be a tool, such as one
-        /// with a resource.
+        /// True turns off the warning of each function that cannot be a tool, such as one with a
+        /// resource.
         "skip_unsupported": Flag, {"default": false, "examples": [true]};
         /// The functions that are tools, and their names. Each key is a function as in WIT, with
-        /// its interface: `acme:weather/days.get-forecast`, or `get-forecast` of the world itself;
-        /// with a version (`acme:weather/days@1.0.0.get-forecast`) where the component has two. By
-        /// default each function is a tool.
+        /// its interface: `acme:weather/days.get-forecast`, or `get-forecast` of the world; with a
+        /// version (`acme:weather/days@1.0.0.get-forecast`) where there are two. By default all
+        /// functions are tools.
         "exports": Named(&Text), {"minProperties": 1, "maxProperties": EXPORTS_MAX,
             "examples": [{"acme:weather/days.get-forecast": "forecast"}]};
-        /// Descriptions of functions and types, by their names as in WIT: `get-forecast`,
+        /// Descriptions of functions and types, by their names in WIT: `get-forecast`,
         /// `get-forecast.city` (a parameter), `place`, `place.lat` (a field, a case or a label).
-        /// These texts win over those in `.wit` files and in the component.
+        /// They win over those in `.wit` files and in the component.
         "describe": Named(&Text), {"maxProperties": DESCRIPTIONS_MAX};
         /// Limits of each call of the component's tools; they win over `defaults.limits`.
         "limits": Table(&LIMITS), {};
         /// Limits of loading the component; they win over `defaults.load`.
         "load": Table(&LOAD), {};
-        /// Instances kept ready for each tool in use, so that a call does not wait for
-        /// instantiation; 0 for none. A tool's are given up after ten seconds without a call. Not
-        /// with `instance = "per-caller"`.
+        /// Instances kept ready for each tool in use; 0 for none. Given up after ten seconds
+        /// without a call. Not with `instance = "per-caller"`.
         "prewarm": Limit(&PREWARM), {"examples": [0, 16]};
-        /// The sandbox processes that its calls run in, with `walls` in `[server]`: `"own"` for
-        /// its own, or a name for those of all components with this name, which share their rights
-        /// there. By default, components that are granted nothing share processes, and each other
+        /// The sandbox processes of its calls: `"own"`, or a name that components share, along with
+        /// their rights there. By default components without grants share processes, and each other
         /// one has its own.
         "wall": Text, {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$", "examples": ["own", "reports"]};
-        /// Lets the component import WASI 0.3 besides 0.2. The same grants and limits hold; its
-        /// code in the engine is newer, and has been tried less.
+        /// True lets the component import WASI 0.3 besides 0.2. The same grants and limits hold;
+        /// its code in the engine is newer, and less tried.
         "wasi": Words(&["0.3"]), {"examples": ["0.3"]};
         /// Calls of a tool that share an instance: none, or those of one caller, one after the
         /// other.
         "instance": Words(&["per-call", "per-caller"]), {"default": "per-call", "examples": ["per-caller"]};
-        /// The longest wait of a caller's instance for the next call before it is given up. Only
-        /// with `instance = "per-caller"`.
+        /// The longest wait of a caller's instance for its next call. Only with `instance =
+        /// "per-caller"`.
         "instance_idle": Limit(&INSTANCE_IDLE), {"examples": ["30s"]};
         /// The greatest age of a caller's instance. Only with `instance = "per-caller"`.
         "instance_lifetime": Limit(&INSTANCE_LIFETIME), {"examples": ["10m"]};
@@ -85,29 +83,27 @@ table! {
     and Keys::These(rights::stdin::KEYS);
     and Keys::OfRights(|right| right.keys);
     {
-        /// Calls of its tools that a person confirms through the client before they run: none,
-        /// those that may destroy something as far as the tool says, or each.
+        /// Calls of its tools that a person confirms through the client: none, those that may
+        /// destroy something as far as the tool says, or each.
         "approval": Words(&["never", "destructive", "always"]),
             {"default": "never", "examples": ["destructive"]};
         /// Calls of its tools that become tasks, for clients that can take one: those that run
         /// longer than this time (at most an hour), `"always"` each, `"never"` none.
         "task": Text, {"default": "never", "examples": ["2s", "always"]};
-        /// Calls of its tools that are recorded in the folder of `[recordings]`: `"errors"` those
-        /// that fail, `"2.5%"` such a part of them, picked at random, `"all"` each, `"never"` none.
-        /// With `"errors"` each call is recorded, and takes the time for that. Not with
-        /// `instance = "per-caller"`.
+        /// Calls of its tools that go into the folder of `[recordings]`: `"errors"` those that
+        /// fail, `"2.5%"` a random part, `"all"` each, `"never"` none. With `"errors"` each call is
+        /// recorded, and takes the time for that. Not with `instance = "per-caller"`.
         "record": Text, {"default": "never", "examples": ["errors", "1%", "all"]};
-        /// True: the component's tools are in the list where clients search for tools, with
-        /// `discovery = "search"` in `[server]`.
+        /// True lists the component's tools with `discovery = "search"` in `[server]`.
         "listed": Flag, {"default": false, "examples": [true]};
         /// The time for which a confirmation holds for further calls of the same tool by the same
-        /// caller. For one call where the key is missing. Only with `approval`.
+        /// caller. By default for one call. Only with `approval`.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
     }
     and Keys::These(rights::ungranted::KEYS);
     {
-        /// Resources that clients may list and read, by address, or by a template of addresses:
-        /// `{name}` stands for one or more characters but `/`, `?` and `#`, `{+name}` for any.
+        /// Resources that clients may list and read, by address or template: `{name}` stands for
+        /// one or more characters but `/`, `?` and `#`, `{+name}` for any.
         "resources": Named(&Table(&RESOURCE)),
             {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": RESOURCES_MAX};
         /// Single tools, by the tool's own name, without prefix.
@@ -129,11 +125,11 @@ table! {
         /// A description for models; wins over the component's. A program's tools
         /// need one.
         "description": Text, {"examples": ["Runs a jq filter over a JSON text."]};
-        /// The tool only reads; wins over what the component says. Says what clients are told
-        /// (`readOnlyHint`) and which calls `approval = "destructive"` asks about.
+        /// True: the tool only reads (`readOnlyHint`). Wins over the component's. Decides which
+        /// calls `approval = "destructive"` asks about.
         "read_only": Flag, {"examples": [true]};
-        /// The tool may destroy something (`destructiveHint`); a tool may, unless a hint says
-        /// otherwise. Wins over the component's.
+        /// The tool may destroy something (`destructiveHint`), as it may without a hint. Wins over
+        /// the component's.
         "destructive": Flag, {"examples": [false]};
         /// A second call with the same arguments changes nothing more (`idempotentHint`). Wins over
         /// the component's.
@@ -142,14 +138,14 @@ table! {
         /// component's.
         "open_world": Flag, {"examples": [false]};
         /// The arguments of a program's tool: each with a description (`city = "where"`), a type
-        /// and a description (`days = "integer: how many"`), or a JSON Schema; `"days?"` for one
-        /// that a call may leave out. With `type = "object"` the table is a JSON Schema as it is.
+        /// and a description (`days = "integer: how many"`), or a JSON Schema; `"days?"` is
+        /// optional. With `type = "object"` the table is a JSON Schema.
         "input": Any, {"examples": [{"filter": "a jq filter", "compact?": "boolean: print one line"}]};
-        /// The program's arguments, each a template that gives one argument: `{name}`, `{name?}`
-        /// (left out without a value), `{name?TEXT}` (TEXT where there is a value other than
-        /// false), `{name...}` (one argument for each item of a list), `{name!}` (may begin with
-        /// `-`), `{*}` (all arguments as JSON), `{{` and `}}` for braces. A list within the list is
-        /// given together or not at all.
+        /// The program's arguments, each a template of one argument: `{name}`, `{name?}` (left out
+        /// without a value), `{name?TEXT}` (TEXT where there is a value other than false),
+        /// `{name...}` (one for each item of a list), `{name!}` (may begin with `-`), `{*}` (all
+        /// arguments as JSON), `{{` and `}}` for braces. A list within the list is given together
+        /// or not at all.
         "args": List(&Either(&[(Text, ""), (List(&Text), "")])),
             {"maxItems": TEMPLATES_MAX, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
         /// The program's standard input, a template; the component's `stdin` by default.
@@ -157,12 +153,11 @@ table! {
     }
     and Keys::These(rights::env::KEYS_OF_TOOL);
     {
-        /// Files that are there before a program runs, by their paths directly in scratch space of
-        /// the call, each a template.
+        /// Files for the program, by their paths directly in scratch space of the call, each a
+        /// template.
         "files": Named(&Text),
             {"maxProperties": FILES_MAX, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
-        /// The part of a program's run that is the answer: standard output as text or as one JSON
-        /// value, or bytes.
+        /// The answer: standard output as text or as one JSON value, or bytes.
         "output": Either(&[(Words(&["text", "json"]), ""), (Table(&OUTPUT), "")]),
             {"default": "text", "examples": ["json", {"file": "/out/chart.png", "type": "image/png"}]};
         /// The JSON Schema of what the program prints. Only with `output = "json"`.
@@ -182,20 +177,19 @@ table! {
         "task": Text, {"examples": ["2s", "always"]};
         /// Calls of this tool that are recorded; wins over the component's.
         "record": Text, {"examples": ["never", "errors"]};
-        /// True: this tool is in the list where clients search for tools. Wins over the
-        /// component's.
+        /// True lists this tool where clients search for tools. Wins over the component's.
         "listed": Flag, {"examples": [true]};
         /// The view that clients show for its results: an address of `[apps]`. Its results then
-        /// need a text as well.
+        /// need a text.
         "app": Text, {"pattern": "^ui://", "examples": ["ui://chart/view"]};
         /// Who calls it in clients with MCP Apps: the model, views, or both, which is the default.
         "visibility": List(&Words(&["model", "app"])), {"minItems": 1, "maxItems": 2, "examples": [["app"]]};
         /// The time for which a confirmation holds for further calls of this tool; wins over the
         /// component's.
         "remember": Within(&REMEMBER), {"examples": ["10m"]};
-        /// Conditions on the arguments of every call: for each argument a pattern (`*` for any
-        /// characters but `/`, `**` for any), several, or a JSON Schema. A named argument must be
-        /// there, unless its table has `optional = true`.
+        /// Conditions on every call, by argument: a pattern (`*` for any characters but `/`, `**`
+        /// for any), several, or a JSON Schema. A named argument must be there, unless its table
+        /// has `optional = true`.
         "arguments": Any, {"maxProperties": CONDITIONS_MAX,
             "examples": [{"repo": "sandbox-*", "amount": {"maximum": 1500, "optional": true}}]};
     }

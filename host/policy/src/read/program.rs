@@ -27,8 +27,8 @@ table! {
         "file": Text, {"pattern": "^/", "examples": ["/out/chart.png"]};
         /// The media type of the bytes. Without it, `stderr` makes the answer text.
         "type": Text, {"examples": ["image/png"]};
-        /// Standard error is part of the answer, as a text behind that of standard output. One that
-        /// is empty is left out. Only without `type` and `file`.
+        /// True adds standard error to the answer, as a text behind standard output; an empty one
+        /// is left out. Only without `type` and `file`.
         "stderr": Flag, {"default": false, "examples": [true]};
     }
     other names {

@@ -19,8 +19,8 @@ pub(crate) static CALLS: Right = Right {
     section: "calls",
     named: Some(Capability::Call),
     keys: keys! {
-        /// Tools that the component's tools may call in the middle of a call, as its caller: names
-        /// as clients see them, `weather_*` for all that begin so. None by default.
+        /// Tools that its tools may call during a call, as its caller: names as clients see them,
+        /// `weather_*` for all that begin so. None by default.
         "calls": List(&Text), {"maxItems": ENTRIES_MAX, "examples": [["weather_*", "notes_read"]]};
     },
     keys_of_tool: keys! {

@@ -33,8 +33,8 @@ static ENV_VAR: Definition = Definition {
 
 /// A tool's key, which programs have as well.
 pub(crate) static KEYS_OF_TOOL: &[Key] = keys! {
-    /// A table: variables that each call of a program sets, by name, each a template, besides
-    /// the component's. A list: the component's environment variables that this tool has.
+    /// A table: variables of each call of a program, by name, each a template, besides the
+    /// component's. A list: the component's variables that this tool has.
     "env": Either(&[(Named(&Text), ""), (List(&Text), "")]),
         {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
 };

@@ -92,8 +92,7 @@ pub(crate) static FILES: Right = Right {
             {"propertyNames": {"pattern": "^/"}, "maxProperties": MOUNTS_MAX};
     },
     keys_of_tool: keys! {
-        /// The component's mounts that this tool has, each as it is there or with less; `{}`
-        /// for none.
+        /// The component's mounts that this tool has, as they are or with less; `{}` for none.
         "filesystem": Named(&Table(&MOUNT_OF_TOOL)), {"propertyNames": {"pattern": "^/"}};
     },
     keys_of_request: keys! {

@@ -13,8 +13,8 @@ const ANSWERS: [Ungranted; 2] = [Ungranted::Deny, Ungranted::Ask];
 
 /// A component's key.
 pub(crate) static KEYS: &[Key] = keys! {
-    /// A request that no rule allows is denied, or a person is asked through the client: for
-    /// HTTP requests, TCP connections and UDP.
+    /// Requests that no rule allows are denied, or a person is asked through the client: HTTP
+    /// requests, TCP connections and UDP.
     "ungranted": Words(&["deny", "ask"]), {"default": "deny", "examples": ["ask"]};
 };
 

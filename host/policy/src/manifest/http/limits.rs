@@ -24,52 +24,51 @@ limits! {
     /// The longest head of a request, its line and headers.
     Head head_bytes: usize = "head" Bytes { min: 8 * KIB, default: 32 * KIB, max: MIB }, like ["64KiB"],
         "Room for the largest tokens in use and the headers of some proxies.";
-    /// Connections at once. Past it, one without a request makes room for a new one.
+    /// Connections at once. Past it, one without a request makes room.
     Connections connections: usize = "connections" Count { min: 1, default: 1_024, max: 100_000 }, like [10_000],
         "Each takes a descriptor and some 20 KiB.";
     /// Requests that are being answered. Past it a client has to try again.
     Requests requests: usize = "requests" Count { min: 1, default: 4_096, max: 100_000 }, like [256],
         "Four of each connection.";
-    /// Streams that stay open to tell clients of changes. Past it a client has to try again.
+    /// Streams that stay open for news to clients. Past it a client has to try again.
     Streams streams: usize = "streams" Count { min: 0, default: 4_096, max: 100_000 }, like [100],
         "Four of each connection.";
-    /// Sessions of clients before 2026-07-28. Past it, the one idle the longest makes room for a
-    /// new one.
+    /// Sessions of clients before 2026-07-28. Past it, the longest idle one makes room.
     Sessions sessions: usize = "sessions" Count { min: 1, default: 10_000, max: 1_000_000 }, like [1000],
         "Each takes a kilobyte or two.";
     /// Connections on which one caller has a request or a stream. Past it, the caller has to try
-    /// again. Shrinks in proportion where `connections` is lower. An anonymous caller is known by
-    /// its address; anonymous callers from the machine itself have no share.
+    /// again. Shrinks in proportion with `connections`. An anonymous caller is known by its
+    /// address; those from the machine itself have no share.
     ConnectionsPerCaller connections_per_caller: usize =
         "connections_per_caller" Count { min: 1, default: 512, max: 100_000 }, like [64],
         "Half of them, so that no caller alone can have them all.";
     /// Requests of one caller that are being answered. Past it, the caller has to try again.
-    /// Shrinks in proportion where `requests` is lower.
+    /// Shrinks in proportion with `requests`.
     RequestsPerCaller requests_per_caller: usize =
         "requests_per_caller" Count { min: 1, default: 1_024, max: 100_000 }, like [64],
         "A quarter of all, far more than the tools of one caller run at once.";
     /// Streams of one caller that stay open. Past it, the caller has to try again. Shrinks in
-    /// proportion where `streams` is lower.
+    /// proportion with `streams`.
     StreamsPerCaller streams_per_caller: usize =
         "streams_per_caller" Count { min: 0, default: 1_024, max: 100_000 }, like [16],
         "A quarter of all.";
-    /// Sessions of one caller. Past it, its own one that is idle the longest makes room. Shrinks in
-    /// proportion where `sessions` is lower.
+    /// Sessions of one caller. Past it, its longest idle one makes room. Shrinks in proportion with
+    /// `sessions`.
     SessionsPerCaller sessions_per_caller: usize =
         "sessions_per_caller" Count { min: 1, default: 2_500, max: 1_000_000 }, like [100],
         "A quarter of all.";
     /// Bodies of one caller that are being read, all together. At least `body`. Shrinks in
-    /// proportion where `bodies` is lower.
+    /// proportion with `bodies`.
     BodiesPerCaller bodies_per_caller_bytes: usize =
         "bodies_per_caller" Bytes { min: 4 * KIB, default: 64 * MIB, max: 64 * GIB }, like ["32MiB"],
         "Four of the longest.";
-    /// Requests that one caller sends in a minute, all at once or little by little. Past it, the
-    /// answer says when to try again. At least `body`.
+    /// Requests that one caller sends in a minute, in bytes. Past it, the answer says when to try
+    /// again. At least `body`.
     SentPerCaller sent_per_minute_bytes: usize =
         "sent_per_minute" Bytes { min: 4 * KIB, default: 64 * MIB, max: 64 * GIB }, like ["1GiB"],
         "Reading and checking them takes a core some seconds. People and models write far less.";
     /// Answers and events that one caller has not read, all together. Past it, its requests are
-    /// refused until it has read. Shrinks in proportion where `answers` is lower.
+    /// refused until it has read. Shrinks in proportion with `answers`.
     AnswersPerCaller answers_per_caller_bytes: usize =
         "answers_per_caller" Bytes { min: 4 * KIB, default: 32 * MIB, max: 64 * GIB }, like ["8MiB"],
         "A quarter of all: as many results as there are of the longest that tools give by default.";

@@ -27,29 +27,27 @@ pub(super) const NAMES_MAX: usize = 64;
 settings! {
     /// The server over HTTP: with `serve --http`.
     HttpPolicy HTTP "Http" {
-        /// The addresses where connections come in, where `--http` names none: addresses with
-        /// ports, and Unix sockets (`unix:PATH`).
+        /// The addresses to listen on, unless `--http` names some: addresses with ports, and Unix
+        /// sockets (`unix:PATH`).
         listen: Vec<ListenAddress> => &[ListenAddress] = "listen" (Definition(&LISTEN), listen, else Vec::new()),
             {"examples": ["127.0.0.1:8080", ["[::1]:8080", "unix:run/toolcell.sock"]]};
         /// The endpoint's path.
         path: String => &str = "path" (Text, path, else "/mcp".to_owned()),
             {"minLength": 1, "default": "/mcp", "examples": ["/tools/mcp"]};
-        /// Names that the server goes by, besides its own address; with a port where only that one
-        /// is meant.
+        /// The server's names besides its address; with a port where only that one is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["tools.example.com"]]};
-        /// Origins of web pages that may ask it and read what it answers. None by default.
+        /// Origins of web pages that may ask it and read its answers. None by default.
         origins: Vec<String> => &[String] = "origins" (List(&Text), origins, else Vec::new()),
             {"maxItems": NAMES_MAX, "examples": [["https://app.example.com"]]};
-        /// The certificate of TLS with its chain, in PEM, relative to this file. Read again when it
+        /// The TLS certificate with its chain, in PEM, relative to this file. Read again when it
         /// changes.
         certificate: Option<String> => Option<&str> = "certificate" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tls/server.pem"]};
         /// Its private key, in PEM, relative to this file.
         key: Option<String> => Option<&str> = "key" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tls/server.key"]};
-        /// The file of the tokens that callers have to show (`toolcell token new`), relative to
-        /// this file.
+        /// The file of callers' tokens (`toolcell token new`), relative to this file.
         tokens: Option<String> => Option<&str> = "tokens" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tokens.jsonl"]};
         /// The server as a resource of OAuth 2.1: issuers whose tokens callers may show, besides
